@@ -1,0 +1,57 @@
+# Every target makes its own environment in .venv when it is missing. All it takes is
+# Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV ?= .venv
+# A file of version pins to install by, for example .ci/oldest.txt.
+CONSTRAINTS ?=
+
+BIN := $(VENV)/bin
+PIP_FLAGS := --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+PACKAGING := setup.cfg pyproject.toml $(CONSTRAINTS)
+# Names with an underscore in front are what the scripts share.
+BENCHMARKS := $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
+
+# The arrays of the tests are small: threads under each worker only get in the way.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo test lint docs bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    learn a hidden network and save its picture"
+	@echo "make test    run the tests and the examples in docstrings"
+	@echo "make lint    check style, format and types"
+	@echo "make docs    build the documentation into doc/_build/html"
+	@echo "make bench   run the benchmarks"
+	@echo "make clean   remove the environment and everything that was built"
+
+demo: $(VENV)/.plot
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --doctest-modules sklearn_latent tests
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -b html doc doc/_build/html
+	@echo "Open doc/_build/html/index.html"
+
+bench: $(VENV)/.benchmark
+	set -e; for script in $(BENCHMARKS); do $(BIN)/python "$$script"; done
+
+clean:
+	rm -rf $(VENV) build dist doc/_build doc/gallery doc/api/generated ./*.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; try: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per extra, so that a change of the requirements installs anew.
+$(VENV)/.%: $(PACKAGING) | $(BIN)/python
+	$(BIN)/python -m pip install $(PIP_FLAGS) --editable ".[$*]"
+	@touch $@
