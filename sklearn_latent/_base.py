@@ -1,0 +1,170 @@
+"""What every estimator of the library shares, whatever its model family."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from . import export
+from ._progress import CallbackSupportMixin
+
+__all__ = ["BaseLatentModel", "check_sample_weight"]
+
+
+def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
+    """Validate row weights.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), a number, or None
+        Non-negative weights, not all zero. A weight of 2 is a row twice.
+
+    n_samples : int
+        Number of rows they belong to.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_samples,) or None
+        None stands for a weight of 1 for every row.
+    """
+    if sample_weight is None:
+        return None
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n_samples, sample_weight)
+    weights = check_array(
+        sample_weight,
+        ensure_2d=False,
+        ensure_min_samples=0,
+        dtype=np.float64,
+        input_name="sample_weight",
+    )
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have one value per row, shape ({n_samples},), "
+            f"got shape {weights.shape}."
+        )
+    if weights.min() < 0:
+        raise ValueError(
+            f"sample_weight must be non-negative, got a minimum of {weights.min():g}."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight must not be all zero, got only zeros.")
+    return weights
+
+
+class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
+    """Base class of all estimators.
+
+    A subclass provides ``fit``, ``transform``, ``score_samples``, ``sample``,
+    ``to_networkx``, ``_n_features_out`` (number of columns of ``transform``) and
+    ``_n_parameters`` (free parameters of the fitted model), and gets the rest from
+    here.
+    """
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of `transform`: latent0, latent1, ...
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Only checked against the names seen in `fit`.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            One name per column.
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return np.asarray(
+            [f"latent{i}" for i in range(self._n_features_out)], dtype=object
+        )
+
+    def score(self, X, y=None):
+        """Mean log-likelihood per row, in nats.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        y : Ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        score : float
+            Mean of `score_samples`.
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def bic(self, X):
+        """Bayesian information criterion on `X`; lower is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        bic : float
+            Minus twice the log-likelihood plus the penalty.
+        """
+        log_likelihood = self.score_samples(X)
+        return float(
+            -2.0 * log_likelihood.sum()
+            + self._n_parameters() * np.log(len(log_likelihood))
+        )
+
+    def aic(self, X):
+        """Akaike information criterion on `X`; lower is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        aic : float
+            Minus twice the log-likelihood plus the penalty.
+        """
+        return float(-2.0 * self.score_samples(X).sum() + 2.0 * self._n_parameters())
+
+    def to_frame(self):
+        """Table of the edges of the fitted model.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row per edge: parent, child and what was learned of the edge.
+        """
+        return export.edges_to_frame(self.to_networkx())
+
+    def plot(self, ax=None, **kwargs):
+        """Draw the fitted model.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Passed on to `LatentGraphDisplay.plot`.
+
+        Returns
+        -------
+        display : LatentGraphDisplay
+            With the drawing in ``ax_`` and ``figure_``.
+        """
+        from .plotting import LatentGraphDisplay
+
+        return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
+
+    def _feature_names(self):
+        """Feature names seen in fit, or the default x0, x1, ..."""
+        check_is_fitted(self)
+        return _check_feature_names_in(self)
