@@ -1,0 +1,331 @@
+"""The model object: a bipartite noisy-or Bayesian network."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from .. import export
+from ._inference import infer
+from ._numerics import safe_log
+
+__all__ = ["NoisyOrNetwork"]
+
+# Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
+# recycles them where it would map larger blocks anew: twice the speed in sampling.
+CHUNK_ELEMENTS = 1 << 18
+
+
+class NoisyOrNetwork:
+    """Bipartite noisy-or network of binary latents and binary features.
+
+    Latents are on independently of each other. A feature stays off if its leak and
+    every parent that is on fail to switch it on, each independently [1]_.
+
+    Parameters
+    ----------
+    prior : array-like of shape (n_latents,)
+        P(latent on).
+
+    failure : array-like of shape (n_latents, n_features)
+        Probability that a latent that is on fails to switch a feature on; 1.0 means
+        that there is no edge.
+
+    leak : array-like of shape (n_features,)
+        P(feature on | all latents off).
+
+    Attributes
+    ----------
+    prior, failure, leak : ndarray
+        The parameters as read-only float arrays.
+
+    structure : bool ndarray of shape (n_latents, n_features)
+        Where there is an edge.
+
+    n_latents, n_features : int
+        Numbers of latents and features.
+
+    See Also
+    --------
+    sklearn_latent.NoisyOrMoMLearner : Learns the parameters from moments.
+    sklearn_latent.NoisyOrEM : Learns the parameters by maximum likelihood.
+
+    References
+    ----------
+    .. [1] Halpern, Y., Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian
+       networks. UAI.
+
+    Examples
+    --------
+    >>> from sklearn_latent import NoisyOrNetwork
+    >>> network = NoisyOrNetwork([0.5], [[0.2, 0.4, 1.0]], [0.0, 0.0, 0.1])
+    >>> round(network.negative_moment([0, 1]), 3)
+    0.54
+    >>> network.posterior([[0, 0, 1], [0, 1, 1]]).round(3)
+    array([[0.074],
+           [1.   ]])
+    """
+
+    def __init__(self, prior, failure, leak):
+        self.prior = _probabilities("prior", prior, 1)
+        self.failure = _probabilities("failure", failure, 2)
+        self.leak = _probabilities("leak", leak, 1)
+        expected = (len(self.prior), len(self.leak))
+        if self.failure.shape != expected:
+            raise ValueError(
+                f"failure must have one row per prior and one column per leak, shape "
+                f"{expected}, got shape {self.failure.shape}."
+            )
+
+    @property
+    def structure(self) -> np.ndarray:
+        """Where there is an edge, shape (n_latents, n_features)."""
+        return self.failure < 1.0
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents."""
+        return len(self.prior)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.leak)
+
+    def __repr__(self):
+        return (
+            f"NoisyOrNetwork(n_latents={self.n_latents}, "
+            f"n_features={self.n_features}, n_edges={int(self.structure.sum())})"
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, NoisyOrNetwork):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("prior", "failure", "leak")
+        )
+
+    def __hash__(self):
+        return hash((self.prior.tobytes(), self.failure.tobytes(), self.leak.tobytes()))
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw rows.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : int8 ndarray of shape (n_samples, n_features)
+            Features.
+
+        Z : int8 ndarray of shape (n_samples, n_latents)
+            Latents.
+        """
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples!r}.")
+        rng = check_random_state(random_state)
+        X = np.empty((n_samples, self.n_features), dtype=np.int8)
+        Z = np.empty((n_samples, self.n_latents), dtype=np.int8)
+        log_failure = safe_log(self.failure)
+        if np.count_nonzero(log_failure) < 0.1 * log_failure.size:
+            log_failure = sparse.csr_array(log_failure)
+        step = max(1, CHUNK_ELEMENTS // max(1, self.n_features + self.n_latents))
+        for start in range(0, n_samples, step):
+            rows = slice(start, min(start + step, n_samples))
+            Z[rows] = rng.random_sample(Z[rows].shape) < self.prior
+            # Sparse, so that a latent that is off never meets a log(0).
+            off = sparse.csr_array(Z[rows], dtype=np.float64) @ log_failure
+            if sparse.issparse(off):
+                off.data = np.expm1(off.data)
+                off = off.toarray() + 1.0
+            else:
+                off = np.exp(off)
+            off *= 1.0 - self.leak
+            X[rows] = rng.random_sample(off.shape) >= off
+        return X, Z
+
+    def negative_moment(self, features):
+        """P(all of some features off); equation 3 of [1]_.
+
+        Parameters
+        ----------
+        features : array-like of int of shape (k,) or (n_sets, k)
+            Indices of one set of features, or of one set per row. A feature that is
+            named twice counts once; the empty set has probability 1.
+
+        Returns
+        -------
+        moment : float or ndarray of shape (n_sets,)
+            A number for one set, an array for several.
+
+        References
+        ----------
+        .. [1] Halpern, Y., Sontag, D. (2013). Unsupervised learning of noisy-or
+           Bayesian networks. UAI.
+        """
+        sets = self._check_sets(features)
+        table = np.sort(np.atleast_2d(sets), axis=1)
+        moments = np.empty(len(table))
+        step = max(1, CHUNK_ELEMENTS // max(1, self.n_latents))
+        for start in range(0, len(table), step):
+            chunk = table[start : start + step]
+            fail = np.ones((self.n_latents, len(chunk)))
+            off = np.ones(len(chunk))
+            for k in range(chunk.shape[1]):
+                new = chunk[:, k] != (chunk[:, k - 1] if k else -1)
+                fail *= np.where(new, self.failure[:, chunk[:, k]], 1.0)
+                off *= np.where(new, 1.0 - self.leak[chunk[:, k]], 1.0)
+            influence = 1.0 - self.prior[:, np.newaxis] * (1.0 - fail)
+            moments[start : start + step] = off * influence.prod(axis=0)
+        return float(moments[0]) if sets.ndim == 1 else moments
+
+    def _check_sets(self, features):
+        sets = np.asarray(features)
+        if sets.size == 0:
+            sets = sets.astype(np.intp)
+        if sets.ndim not in (1, 2) or sets.dtype.kind not in "iu":
+            raise ValueError(
+                "features must be a list of feature indices or a 2-d array with one "
+                f"set per row, got {features!r}."
+            )
+        if sets.size and not 0 <= sets.min() <= sets.max() < self.n_features:
+            raise ValueError(
+                f"features must hold indices from 0 to {self.n_features - 1}, got "
+                f"values from {sets.min()} to {sets.max()}."
+            )
+        return sets
+
+    def log_likelihood(self, X, method="auto"):
+        """Log-probability of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of 0 and 1, or booleans; NaN is missing and is summed out.
+
+        method : {"auto", "exact", "variational"}, default="auto"
+            As in `posterior`; what is not exact is a lower bound.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            In nats; -inf for a row that the network cannot produce.
+        """
+        on, observed = self._check(X)
+        return infer(self.prior, self.failure, self.leak, on, observed, method)[0]
+
+    def posterior(self, X, method="auto"):
+        """P(latent on | row) for each row and latent.
+
+        Negative findings cost nothing and missing ones drop out; the cost is
+        exponential only in the smaller number of positive findings and of latents
+        that share several of them, of a connected part of the row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of 0 and 1, or booleans; NaN is missing.
+
+        method : {"auto", "exact", "variational"}, default="auto"
+            "exact" raises ValueError if some row is out of reach. "auto" gives those
+            rows the sum over their likeliest states, a lower bound, and warns with
+            `ApproximateInferenceWarning`. "variational" is the mean-field lower bound
+            for all rows, cheaper and much looser.
+
+        Returns
+        -------
+        posterior : ndarray of shape (n_samples, n_latents)
+            Probabilities. A row that the network cannot produce has no posterior and
+            gets the prior.
+        """
+        on, observed = self._check(X)
+        return infer(self.prior, self.failure, self.leak, on, observed, method)[1]
+
+    def _check(self, X):
+        """Split rows into the features that are on and those that are known."""
+        X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have shape (n_samples, {self.n_features}), got {X.shape}."
+            )
+        if X.dtype == bool:
+            return X, None
+        if X.dtype.kind not in "iuf":
+            X = X.astype(np.float64)
+        missing = np.isnan(X)
+        on = X == 1
+        valid = on | (X == 0) | missing
+        if not valid.all():
+            raise ValueError(
+                "X must hold only 0 and 1 (and NaN for missing), got the value "
+                f"{X[~valid][0]!r}."
+            )
+        return on, ~missing if missing.any() else None
+
+    def to_networkx(self, latent_names=None, feature_names=None):
+        """Export as a graph.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+
+        Returns
+        -------
+        graph : networkx.DiGraph
+            Latent and feature nodes, with priors, leaks and failures as attributes.
+        """
+        return export.noisy_or_to_networkx(self, latent_names, feature_names)
+
+    def to_pgmpy(self, latent_names=None, feature_names=None):
+        """Export to pgmpy.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+
+        Returns
+        -------
+        model : pgmpy.models.DiscreteBayesianNetwork
+            With one table per node.
+        """
+        return export.noisy_or_to_pgmpy(self, latent_names, feature_names)
+
+    def to_frame(self, latent_names=None, feature_names=None):
+        """Export as a table of edges.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row per edge.
+        """
+        return export.edges_to_frame(self.to_networkx(latent_names, feature_names))
+
+
+def _probabilities(name, values, ndim):
+    """Validate an array of probabilities and freeze a copy of it."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != ndim:
+        raise ValueError(
+            f"{name} must have {ndim} dimension(s), got shape {array.shape}."
+        )
+    # NaN fails both comparisons, so that it is caught as well.
+    if not ((array >= 0.0) & (array <= 1.0)).all():
+        wrong = array[~((array >= 0.0) & (array <= 1.0))][0]
+        raise ValueError(f"{name} must be within [0, 1], got the value {wrong!r}.")
+    array.setflags(write=False)
+    return array

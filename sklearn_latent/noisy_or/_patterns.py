@@ -1,0 +1,138 @@
+"""Data as distinct rows with weights, and structures as independent components.
+
+Likelihood, EM and standard errors need each distinct row only once, and latents that
+share no feature, directly or through others, never meet in one formula.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+__all__ = ["Component", "Patterns", "components"]
+
+
+class Patterns(NamedTuple):
+    """Distinct binary rows and how often each occurs.
+
+    Attributes
+    ----------
+    on : bool ndarray of shape (n_patterns, n_features)
+        Which features are on.
+
+    observed : bool ndarray of shape (n_patterns, n_features) or None
+        Which features are known; None if all are.
+
+    weights : ndarray of shape (n_patterns,)
+        Summed weight of the rows that show the pattern, always positive.
+    """
+
+    on: np.ndarray
+    observed: np.ndarray | None
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, rows, weights=None) -> Patterns:
+        """Collapse binary rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_samples, n_features)
+            Boolean or 0/1 rows; NaN is missing.
+
+        weights : ndarray of shape (n_samples,) or None, default=None
+            Row weights; None is 1 each. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        patterns : Patterns
+            In an order that depends on the set of patterns only.
+        """
+        rows = np.asarray(rows)
+        missing = np.isnan(rows) if rows.dtype.kind == "f" else None
+        observed = None if missing is None or not missing.any() else ~missing
+        # NaN == 1 is False, so that a missing feature is never on.
+        return cls._collapse(rows == 1, observed, weights)
+
+    @classmethod
+    def merge(cls, parts) -> Patterns:
+        """Join the patterns of several batches of rows into one table."""
+        on = np.concatenate([part.on for part in parts])
+        observed = None
+        if any(part.observed is not None for part in parts):
+            observed = np.concatenate([part.known for part in parts])
+        return cls._collapse(
+            on, observed, np.concatenate([part.weights for part in parts])
+        )
+
+    @classmethod
+    def _collapse(cls, on, observed, weights):
+        codes = np.packbits(on, axis=1)
+        if observed is not None:
+            codes = np.hstack([codes, np.packbits(observed, axis=1)])
+        # One opaque item per row sorts an order of magnitude faster than axis=0. The
+        # extra byte keeps the item non-empty if there are no features.
+        codes = np.hstack([codes, np.zeros((len(codes), 1), dtype=np.uint8)])
+        items = np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel()
+        _, first, group = np.unique(items, return_index=True, return_inverse=True)
+        totals = np.bincount(group, weights=weights, minlength=len(first))
+        first, totals = first[totals > 0], totals[totals > 0].astype(np.float64)
+        known = None if observed is None else observed[first]
+        return cls(on[first], known, totals)
+
+    @property
+    def known(self) -> np.ndarray:
+        """The mask of known features as an array, whether all are known or not."""
+        return np.ones_like(self.on) if self.observed is None else self.observed
+
+    def select(self, features) -> Patterns:
+        """Patterns of some of the features."""
+        observed = None if self.observed is None else self.observed[:, features]
+        if observed is not None and observed.all():
+            observed = None
+        return self._collapse(self.on[:, features], observed, self.weights)
+
+
+class Component(NamedTuple):
+    """A connected component of a structure: indices of its latents and features."""
+
+    latents: np.ndarray
+    features: np.ndarray
+
+
+def components(structure) -> list[Component]:
+    """Split a structure into parts that share no edge.
+
+    Parameters
+    ----------
+    structure : array-like or sparse matrix of shape (n_latents, n_features)
+        Edges.
+
+    Returns
+    -------
+    parts : list of Component
+        In the order of their first latent; the last one, with no latents, holds the
+        features without parents, if there are any.
+    """
+    edges = sparse.coo_array(structure)
+    n_latents, n_features = edges.shape
+    n_nodes = n_latents + n_features
+    graph = sparse.coo_array(
+        (np.ones(edges.nnz), (edges.coords[0], edges.coords[1] + n_latents)),
+        shape=(n_nodes, n_nodes),
+    )
+    n_parts, labels = connected_components(graph, directed=False)
+    has_latent = np.zeros(n_parts, dtype=bool)
+    has_latent[labels[:n_latents]] = True
+    # Features without parents are independent of everything: one part for them all.
+    labels = np.where(has_latent[labels], labels, n_parts)
+    order = np.argsort(labels, kind="stable")
+    breaks = np.flatnonzero(np.diff(labels[order])) + 1
+    parts = [
+        Component(nodes[nodes < n_latents], nodes[nodes >= n_latents] - n_latents)
+        for nodes in np.split(order, breaks)
+    ]
+    return [part for part in parts if len(part.latents) or len(part.features)]

@@ -1,0 +1,282 @@
+"""Enumeration kernels, exact EM, maximum likelihood and standard errors."""
+
+import numpy as np
+import pytest
+from brute_force import (
+    FIGURE_1,
+    answer,
+    figure_1_network,
+    joint,
+    networks,
+    random_network,
+    random_rows,
+    states,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent.noisy_or._exact import (
+    StateTable,
+    clip_parameters,
+    configurations,
+    em_step,
+    expected_statistics,
+    joint_log_probability,
+    normalize,
+)
+from sklearn_latent.noisy_or._likelihood import (
+    likelihood_gradient,
+    maximize_likelihood,
+    score_covariance,
+    standard_errors,
+)
+from sklearn_latent.noisy_or._numerics import EPSILON
+from sklearn_latent.noisy_or._patterns import Patterns, components
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def parameters(network):
+    return network.prior, network.failure, network.leak
+
+
+def all_rows(network):
+    """Every possible row with its probability as weight: infinite data."""
+    X = states(network.n_features)
+    return Patterns.of(X, np.exp(answer(network, X)[0]))
+
+
+def some_patterns(seed, n_features, missing=0.2):
+    weights = np.random.default_rng(seed).integers(1, 5, 30)
+    return Patterns.of(random_rows(seed, 30, n_features, missing=missing), weights)
+
+
+def test_configurations_count_in_binary():
+    table = configurations(3)
+    assert table.dtype == bool
+    np.testing.assert_array_equal(table @ [1, 2, 4], np.arange(8))
+    assert configurations(0).shape == (1, 0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(network=networks, seed=seeds)
+def test_joint_probability_is_that_of_enumeration(network, seed):
+    X = random_rows(seed, 10, network.n_features, missing=0.2)
+    expected, Z = joint(network, X)
+    table = StateTable.of(*parameters(network))
+    result = joint_log_probability(table, X == 1, ~np.isnan(X))
+    order = Z[:, ::-1] @ (1 << np.arange(network.n_latents)[::-1])
+    np.testing.assert_allclose(np.exp(result)[:, order], expected, atol=1e-12)
+    log_likelihood = normalize(result)
+    np.testing.assert_allclose(log_likelihood, answer(network, X)[0], atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, n_latents=st.integers(0, 4), missing=st.sampled_from([0.0, 0.3]))
+def test_gradient_is_the_slope_of_the_likelihood(seed, n_latents, missing):
+    network = random_network(seed, n_latents, 5)
+    patterns = some_patterns(seed, 5, missing)
+    point = clip_parameters(*parameters(network))
+    gradient = likelihood_gradient(*point, expected_statistics(*point, *patterns))
+    for which, slopes in enumerate(gradient):
+        for index in zip(*np.nonzero(point[which] < 1.0), strict=True):
+            values = []
+            for step in (-1e-6, 1e-6):
+                moved = [array.copy() for array in point]
+                moved[which][index] += step
+                values.append(expected_statistics(*moved, *patterns).log_likelihood)
+            slope = (values[1] - values[0]) / 2e-6
+            assert slopes[index] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, n_latents=st.integers(0, 4), missing=st.sampled_from([0.0, 0.3]))
+def test_em_never_goes_down(seed, n_latents, missing):
+    network = random_network(seed, n_latents, 5)
+    patterns = some_patterns(seed, 5, missing)
+    point, values = parameters(network), []
+    for _ in range(15):
+        *point, value = em_step(*point, *patterns)
+        values.append(value)
+        np.testing.assert_array_equal(point[1] == 1.0, ~network.structure)
+        for array in (point[0], point[1][network.structure], point[2]):
+            assert ((array >= EPSILON) & (array <= 1 - EPSILON)).all()
+    assert (np.diff(values) >= -1e-9).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds, n_latents=st.integers(0, 3))
+def test_truth_is_a_fixed_point_of_em(seed, n_latents):
+    network = random_network(seed, n_latents, 4)
+    patterns = all_rows(network)
+    *point, _ = em_step(*parameters(network), *patterns)
+    for new, old in zip(point, parameters(network), strict=True):
+        np.testing.assert_allclose(new, old, atol=1e-9)
+
+
+def test_chunks_add_up(monkeypatch):
+    network = random_network(0, 3, 5)
+    patterns = some_patterns(0, 5)
+    whole = expected_statistics(*parameters(network), *patterns)
+    monkeypatch.setattr("sklearn_latent.noisy_or._exact.CHUNK_ELEMENTS", 20)
+    parts = expected_statistics(*parameters(network), *patterns)
+    for one, two in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_feature_that_is_never_known_keeps_its_parameters():
+    network = random_network(1, 2, 3, density=1.0)
+    X = random_rows(0, 20, 3)
+    X[:, 1] = np.nan
+    patterns = Patterns.of(X)
+    *point, _ = em_step(*parameters(network), *patterns)
+    np.testing.assert_allclose(point[1][:, 1], network.failure[:, 1])
+    assert point[2][1] == pytest.approx(network.leak[1])
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds, n_features=st.integers(0, 20), missing=st.sampled_from([0.0, 0.3]))
+def test_patterns_keep_every_row(seed, n_features, missing):
+    rng = np.random.default_rng(seed)
+    X = random_rows(seed, 40, n_features, missing=missing)[rng.integers(0, 40, 60)]
+    weights = rng.integers(0, 3, 60).astype(float)
+    patterns = Patterns.of(X, weights)
+    assert patterns.weights.sum() == weights.sum()
+    assert (patterns.weights > 0).all()
+    rows = np.where(patterns.known, patterns.on, np.nan)
+    assert len({row.tobytes() for row in rows}) == len(rows)
+    order = rng.permutation(60)
+    halves = [Patterns.of(X[i], weights[i]) for i in np.array_split(order, 2)]
+    merged = Patterns.merge(halves)
+    np.testing.assert_array_equal(merged.on, patterns.on)
+    np.testing.assert_array_equal(merged.known, patterns.known)
+    np.testing.assert_array_equal(merged.weights, patterns.weights)
+    twice = Patterns.of(np.repeat(X, weights.astype(int), axis=0))
+    np.testing.assert_array_equal(twice.weights, patterns.weights)
+
+
+def test_components_share_nothing():
+    structure = np.zeros((4, 6), dtype=bool)
+    structure[0, [0, 1]] = structure[2, [1, 4]] = structure[1, 3] = True
+    parts = [
+        (list(part.latents), list(part.features)) for part in components(structure)
+    ]
+    assert parts == [([0, 2], [0, 1, 4]), ([1], [3]), ([3], []), ([], [2, 5])]
+
+
+def projected_gradient(fit, patterns):
+    """Largest slope that leads uphill inside the bounds, per row."""
+    point = fit.prior, fit.failure, fit.leak
+    statistics = expected_statistics(*point, *patterns)
+    slopes = likelihood_gradient(*point, statistics)
+    worst = 0.0
+    for values, slope in zip(point, slopes, strict=True):
+        uphill = np.where(values <= 2 * EPSILON, np.maximum(slope, 0), slope)
+        uphill = np.where(values >= 1 - 2 * EPSILON, np.minimum(uphill, 0), uphill)
+        worst = max(worst, np.abs(np.where(values < 1, uphill, 0)).max(initial=0))
+    return worst / statistics.total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_maximum_is_stationary_and_beats_em(seed):
+    network = figure_1_network(seed)
+    X, _ = network.sample(2000, random_state=seed)
+    patterns = Patterns.of(X)
+    start = np.full(2, 0.4), np.where(FIGURE_1, 0.5, 1.0), np.full(5, 0.05)
+    fit = maximize_likelihood(*start, FIGURE_1, *patterns)
+    assert fit.converged
+    assert projected_gradient(fit, patterns) < 1e-5
+    assert fit.log_likelihood == pytest.approx(
+        patterns.weights @ answer_of(fit, patterns.on), abs=1e-6
+    )
+    point = start
+    for _ in range(200):
+        *point, value = em_step(*point, *patterns)
+    assert fit.log_likelihood >= value - 1e-6
+
+
+def answer_of(fit, on):
+    from sklearn_latent import NoisyOrNetwork
+
+    return answer(NoisyOrNetwork(fit.prior, fit.failure, fit.leak), on)[0]
+
+
+def test_maximum_with_infinite_data_is_the_truth():
+    network = figure_1_network(11)
+    patterns = all_rows(network)
+    weights = patterns.weights * 1e6
+    start = np.full(2, 0.4), np.where(FIGURE_1, 0.5, 1.0), np.full(5, 0.05)
+    fit = maximize_likelihood(
+        *start, FIGURE_1, patterns.on, None, weights, tol=1e-6, max_iter=2000
+    )
+    np.testing.assert_allclose(fit.prior, network.prior, atol=1e-4)
+    np.testing.assert_allclose(fit.failure, network.failure, atol=1e-4)
+    np.testing.assert_allclose(fit.leak, network.leak, atol=1e-4)
+
+
+def test_components_are_maximised_apart():
+    """Two networks side by side give the parameters of each alone."""
+    both = np.zeros((4, 10), dtype=bool)
+    both[:2, :5] = both[2:, 5:] = FIGURE_1
+    X = np.hstack([figure_1_network(s).sample(1000, s)[0] for s in (0, 1)])
+    start = np.full(4, 0.4), np.where(both, 0.5, 1.0), np.full(10, 0.05)
+    fit = maximize_likelihood(*start, both, *Patterns.of(X))
+    alone = maximize_likelihood(
+        start[0][:2], start[1][:2, :5], start[2][:5], FIGURE_1, *Patterns.of(X[:, :5])
+    )
+    np.testing.assert_allclose(fit.failure[:2, :5], alone.failure, atol=1e-8)
+    errors = standard_errors(*fit[:3], both, *Patterns.of(X))
+    of_first = standard_errors(*alone[:3], FIGURE_1, *Patterns.of(X[:, :5]))
+    np.testing.assert_allclose(errors.prior[:2], of_first.prior, rtol=1e-6)
+    np.testing.assert_array_equal(np.isnan(errors.failure), ~both)
+
+
+def test_information_is_the_curvature_with_infinite_data():
+    """Outer product of the scores = minus the second derivative, at the truth."""
+    network = figure_1_network(3)
+    patterns = all_rows(network)
+    point = parameters(network)
+    information = score_covariance(*point, FIGURE_1, *patterns)
+
+    def gradient(values):
+        prior, edges, leak = np.split(values, [2, 9])
+        failure = np.ones(FIGURE_1.shape)
+        failure[FIGURE_1] = edges
+        statistics = expected_statistics(prior, failure, leak, *patterns)
+        slopes = likelihood_gradient(prior, failure, leak, statistics)
+        return np.concatenate([slopes[0], slopes[1][FIGURE_1], slopes[2]])
+
+    centre = np.concatenate([point[0], point[1][FIGURE_1], point[2]])
+    steps = np.eye(len(centre)) * 1e-5
+    hessian = [
+        (gradient(centre + step) - gradient(centre - step)) / 2e-5 for step in steps
+    ]
+    np.testing.assert_allclose(information, -np.array(hessian), atol=1e-4, rtol=1e-4)
+
+
+def test_intervals_cover_the_truth():
+    """95% intervals over 40 networks, 10,000 rows each, nine parameters."""
+    covered = []
+    for seed in range(40):
+        network = figure_1_network(seed)
+        X, _ = network.sample(10_000, random_state=seed)
+        patterns = Patterns.of(X)
+        fit = maximize_likelihood(*parameters(network), FIGURE_1, *patterns)
+        errors = standard_errors(*fit[:3], FIGURE_1, *patterns)
+        distance = np.abs(fit.failure - network.failure) / errors.failure
+        covered += [*(np.abs(fit.prior - network.prior) / errors.prior < 1.96)]
+        covered += [*(distance[FIGURE_1] < 1.96)]
+    # Correlated within a network: three standard errors if only 40 were independent.
+    assert 0.90 < np.mean(covered) < 0.99
+
+
+def test_standard_errors_of_nothing_are_those_of_a_guess():
+    """Constant features: bounds, singular information, and still finite numbers."""
+    X = np.zeros((50, 5))
+    start = np.full(2, 0.4), np.where(FIGURE_1, 0.5, 1.0), np.full(5, 0.05)
+    fit = maximize_likelihood(*start, FIGURE_1, *Patterns.of(X))
+    errors = standard_errors(*fit[:3], FIGURE_1, *Patterns.of(X))
+    for array in (errors.prior, errors.failure[FIGURE_1], errors.leak):
+        assert ((array > 0) & (array <= np.sqrt(1 / 12) + 1e-9)).all()
+    # Fifty rows without the feature leave about one in fifty to the leak.
+    assert (errors.leak < 0.05).all()
