@@ -1,0 +1,245 @@
+"""Counts of features that are off together: all that moment learning needs of the data.
+
+The off indicator of each feature is packed into 64-bit words, so that a moment is a
+population count of an AND. Statistics of two batches of rows add up with ``+``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["NegativeMoments", "canonical_sets", "pack_columns"]
+
+# Sets counted at a time: 256 rows of 128 words stay in the second-level cache, where
+# 36,000 triplets cost 1.7 microseconds a row instead of 2.3 with four times as many.
+SETS_AT_A_TIME = 256
+# Words at a time; the same reason.
+WORDS_AT_A_TIME = 128
+
+
+def canonical_sets(sets, n_features: int) -> np.ndarray:
+    """Sort sets of features, within and among themselves, and drop repetitions.
+
+    Parameters
+    ----------
+    sets : ndarray of int of shape (n_sets, k)
+        Sets of features; -1 is no feature.
+
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    sets : ndarray of int of shape (n_distinct, k)
+        Small sets first, -1 in front.
+    """
+    sets = np.sort(np.asarray(sets, dtype=np.int64), axis=1)
+    _, first = np.unique(_keys(sets, n_features), return_index=True)
+    return sets[first]
+
+
+def _keys(sets, n_features):
+    """One integer per sorted set."""
+    base, order = n_features + 1, sets.shape[1]
+    if base**order >= 2**63:
+        raise ValueError(
+            f"X must have fewer columns for moments of order {order}: their index "
+            f"does not fit 64 bits with {n_features} features."
+        )
+    keys = np.zeros(len(sets), dtype=np.int64)
+    for column in sets.T:
+        keys = keys * base + (column + 1)
+    return keys
+
+
+def pack_columns(rows) -> np.ndarray:
+    """Pack a boolean matrix column by column into 64-bit words.
+
+    Parameters
+    ----------
+    rows : ndarray of bool of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    words : ndarray of uint64 of shape (n_columns, ceil(n_rows / 64))
+        Bits beyond the last row are zero.
+    """
+    n_rows, n_columns = rows.shape
+    n_words = -(-n_rows // 64)
+    packed = np.zeros((n_words * 8, n_columns), dtype=np.uint8)
+    full = n_rows // 8
+    octets = rows[: full * 8].view(np.uint8).reshape(full, 8, n_columns)
+    # Shifts and ORs of whole rows: 8 times as fast as np.packbits along this axis.
+    for start in range(0, full, 64):
+        part = octets[start : start + 64]
+        target = packed[start : start + 64][: len(part)]
+        for bit in range(8):
+            target |= part[:, bit] << bit
+    for bit, row in enumerate(rows[full * 8 :].view(np.uint8)):
+        packed[full] |= row << bit
+    return np.ascontiguousarray(packed.T).view(np.uint64)
+
+
+def _weight_planes(weights):
+    """Write weights as a sum of scaled bit planes, so that they too can be counted.
+
+    Weights that are multiples of the smallest one (rows repeated) are exact; others
+    are exact to 53 bits of the largest.
+    """
+    unit = weights[weights > 0].min()
+    multiples = weights / unit
+    if not (multiples == np.rint(multiples)).all() or multiples.max() >= 2**32:
+        unit = 2.0 ** (np.floor(np.log2(weights.max())) - 52)
+        multiples = np.rint(weights / unit)
+    multiples = multiples.astype(np.int64)
+    for bit in range(int(multiples.max()).bit_length()):
+        plane = (multiples >> bit) & 1 == 1
+        if plane.any():
+            yield unit * 2.0**bit, pack_columns(plane[:, None])[0]
+
+
+def _count(words, sets, plane=None):
+    """Number of rows in which all of a set hold; sets of one size without -1."""
+    counts = np.zeros(len(sets), dtype=np.int64)
+    for start in range(0, len(sets), SETS_AT_A_TIME):
+        part = sets[start : start + SETS_AT_A_TIME]
+        both = words[part[:, 0]]
+        for column in part.T[1:]:
+            both &= words[column]
+        if plane is not None:
+            both &= plane
+        counts[start : start + len(part)] = np.bitwise_count(both).sum(
+            axis=1, dtype=np.uint32
+        )
+    return counts
+
+
+@dataclass(frozen=True)
+class NegativeMoments:
+    """Weighted counts of rows in which all features of a set are off.
+
+    Attributes
+    ----------
+    sets : ndarray of int of shape (n_sets, order)
+        Canonical sets of features, see `canonical_sets`.
+
+    off : ndarray of shape (n_sets,)
+        Weight of the rows in which the whole set is off.
+
+    total : ndarray of shape (n_sets,)
+        Weight of the rows in which the whole set is observed.
+
+    n_features : int
+        Number of features.
+    """
+
+    sets: np.ndarray
+    off: np.ndarray
+    total: np.ndarray
+    n_features: int
+
+    @classmethod
+    def of(cls, rows, sets, *, weights=None) -> NegativeMoments:
+        """Count in binary rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, n_features)
+            Boolean, or float with NaN for missing.
+
+        sets : ndarray of int of shape (n_sets, order)
+            Canonical sets.
+
+        weights : ndarray of shape (n_rows,) or None
+            Weight of each row, not all zero.
+
+        Returns
+        -------
+        moments : NegativeMoments
+            The counts.
+        """
+        n_rows, n_features = rows.shape
+        off = np.zeros(len(sets))
+        if rows.dtype == bool:
+            total = np.full(len(sets), n_rows if weights is None else weights.sum())
+            cls._accumulate(pack_columns(~rows), sets, weights, off)
+        else:
+            total = np.zeros(len(sets))
+            cls._accumulate(pack_columns(~np.isnan(rows)), sets, weights, total)
+            cls._accumulate(pack_columns(rows == 0), sets, weights, off)
+        return cls(sets, off, total.astype(float), n_features)
+
+    @staticmethod
+    def _accumulate(words, sets, weights, counts):
+        """Add weighted counts of sets, size by size, block of words by block."""
+        sizes = (sets >= 0).sum(axis=1)
+        planes = [(1.0, None)] if weights is None else list(_weight_planes(weights))
+        for start in range(0, words.shape[1], WORDS_AT_A_TIME):
+            block = slice(start, start + WORDS_AT_A_TIME)
+            part = np.ascontiguousarray(words[:, block])
+            for size in range(1, sets.shape[1] + 1):
+                lo, hi = np.searchsorted(sizes, [size, size + 1])
+                members = sets[lo:hi, sets.shape[1] - size :]
+                for scale, plane in planes:
+                    piece = None if plane is None else plane[block]
+                    counts[lo:hi] += scale * _count(part, members, piece)
+
+    @classmethod
+    def exact(cls, network, sets) -> NegativeMoments:
+        """Moments that (almost) infinitely many rows of a network would have."""
+        n_rows = 1e16
+        probability = np.ones(len(sets))
+        sizes = (sets >= 0).sum(axis=1)
+        for size in np.unique(sizes):
+            chosen = sizes == size
+            members = sets[chosen][:, sets.shape[1] - size :]
+            probability[chosen] = network.negative_moment(members)
+        total = np.full(len(sets), n_rows)
+        return cls(sets, probability * n_rows, total, network.n_features)
+
+    def restrict(self, features) -> NegativeMoments:
+        """Moments of sets within some features, which are renumbered in order."""
+        position = np.full(self.n_features + 1, -2)
+        position[features] = np.arange(len(features))
+        position[-1] = -1
+        sets = position[self.sets]
+        inside = (sets > -2).all(axis=1)
+        return NegativeMoments(
+            sets[inside], self.off[inside], self.total[inside], len(features)
+        )
+
+    def __add__(self, other: NegativeMoments) -> NegativeMoments:
+        if not np.array_equal(self.sets, other.sets):
+            raise ValueError("Only moments of the same sets of features can be added.")
+        return NegativeMoments(
+            self.sets, self.off + other.off, self.total + other.total, self.n_features
+        )
+
+    @cached_property
+    def _sorted_keys(self):
+        return _keys(self.sets, self.n_features)
+
+    def index(self, sets) -> np.ndarray:
+        """Positions of sets, in any order of their members, with -1 for no member."""
+        sets = np.sort(np.asarray(sets), axis=-1)
+        keys = _keys(sets.reshape(-1, sets.shape[-1]), self.n_features)
+        found = np.searchsorted(self._sorted_keys, keys)
+        found = np.minimum(found, len(self._sorted_keys) - 1)
+        if not np.array_equal(self._sorted_keys[found], keys):
+            raise ValueError("Some of these sets of features were not counted.")
+        return found.reshape(sets.shape[:-1])
+
+    @cached_property
+    def probability(self) -> np.ndarray:
+        """P(all of the set off), kept off zero so that ratios stay finite.
+
+        A set that was never seen all off counts as half a row; one that was never
+        observed has P = 1/2.
+        """
+        off = np.where(self.off > 0, self.off, 0.5 * np.minimum(self.total, 1.0))
+        return np.divide(
+            off, self.total, out=np.full(len(off), 0.5), where=self.total > 0
+        )
