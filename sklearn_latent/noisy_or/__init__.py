@@ -1,0 +1,17 @@
+"""Bipartite noisy-or networks: hidden causes of binary features."""
+
+from ._em import NoisyOrEM
+from ._identifiability import identifiability_order
+from ._mom import NoisyOrMoMLearner
+from ._network import NoisyOrNetwork
+from ._schedule import Schedule, Step, find_schedule
+
+__all__ = [
+    "NoisyOrEM",
+    "NoisyOrMoMLearner",
+    "NoisyOrNetwork",
+    "Schedule",
+    "Step",
+    "find_schedule",
+    "identifiability_order",
+]

@@ -1,0 +1,401 @@
+"""Noisy-or networks by expectation-maximisation."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._base import check_sample_weight
+from .._progress import Progress, with_callbacks
+from ._exact import MAX_ENUMERATED, clip_parameters, em_step
+from ._likelihood import maximize_likelihood
+from ._model import NoisyOrModel, binarize_rows
+from ._network import NoisyOrNetwork
+from ._patterns import Patterns, components
+from ._schedule import check_structure
+from ._variational import VariationalEM
+
+__all__ = ["NoisyOrEM"]
+
+# EM steps between two reports of progress.
+ROUND = 25
+
+
+class NoisyOrEM(NoisyOrModel):
+    """Noisy-or network of binary features, by expectation-maximisation.
+
+    Hidden causes switch binary features on: a cause that is present activates each of
+    its features unless it fails to, independently of the others, and a feature is also
+    on by itself with its leak probability. Priors, failures and leaks are learned by
+    maximum likelihood from random starts, on distinct rows with their weights. Latents
+    that share no feature, directly or through others, are learned apart.
+
+    Parameters
+    ----------
+    n_latents : int or None, default=None
+        Number of latents. None: as many as `structure` has rows, else 1.
+
+    structure : array-like or sparse matrix of shape (n_latents, n_features) or None, \
+default=None
+        True where a latent is a parent of a feature. None: every latent is a parent of
+        every feature.
+
+    inference : {"exact", "variational"}, default="exact"
+        "exact" sums over all states of the latents, of which at most 16 may be coupled
+        by the structure; EM is followed by quasi-Newton steps [1]_ that reach the
+        maximum EM only approaches. "variational" maximises a mean-field lower bound
+        of the likelihood [2]_; its cost is linear in the number of edges, but it is
+        biased: it tends to give a feature to one of its parents alone.
+
+    n_init : int, default=1
+        Number of random starts, of which the best is kept.
+
+    max_iter : int, default=1000
+        Limit of the number of iterations of a start.
+
+    tol : float, default=1e-6
+        EM stops when the bound of the mean log-likelihood per row gains less than this
+        in an iteration.
+
+    binarize : float or None, default=0.0
+        Values above it are on. None: X holds 0 and 1 already.
+
+    n_jobs : int or None, default=None
+        Number of starts that run at the same time, through joblib.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of the random starts.
+
+    verbose : int, default=0
+        Whether to report progress.
+
+    Attributes
+    ----------
+    prior_ : ndarray of shape (n_latents,)
+        P(latent on).
+
+    failure_ : ndarray of shape (n_latents, n_features)
+        Failure probabilities, 1.0 where there is no edge.
+
+    leak_ : ndarray of shape (n_features,)
+        P(feature on | all latents off).
+
+    network_ : NoisyOrNetwork
+        The three as a model.
+
+    lower_bound_ : float
+        Mean log-likelihood per row of the training data, or the variational bound of
+        it.
+
+    n_iter_ : int
+        Iterations of the best start, of the component that took longest.
+
+    converged_ : bool
+        Whether the best start converged.
+
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has string names.
+
+    See Also
+    --------
+    NoisyOrMoMLearner : Needs no random starts and no inference.
+
+    References
+    ----------
+    .. [1] Jamshidian, M., Jennrich, R. I. (1997). Acceleration of the EM algorithm by
+       using quasi-Newton methods. Journal of the Royal Statistical Society B, 59.
+    .. [2] Singliar, T., Hauskrecht, M. (2006). Noisy-or component analysis and its
+       application to link analysis. Journal of Machine Learning Research, 7.
+
+    Examples
+    --------
+    >>> from sklearn_latent import NoisyOrEM, NoisyOrNetwork
+    >>> network = NoisyOrNetwork([0.3], [[0.1, 0.2, 0.3, 0.4]], [0.05] * 4)
+    >>> X, Z = network.sample(20_000, random_state=0)
+    >>> model = NoisyOrEM(random_state=0).fit(X)
+    >>> model.prior_.round(1)
+    array([0.3])
+    >>> model.failure_.round(1)
+    array([[0.1, 0.2, 0.3, 0.4]])
+    """
+
+    def __init__(
+        self,
+        n_latents=None,
+        *,
+        structure=None,
+        inference="exact",
+        n_init=1,
+        max_iter=1000,
+        tol=1e-6,
+        binarize=0.0,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_latents = n_latents
+        self.structure = structure
+        self.inference = inference
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.binarize = binarize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn the parameters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        Returns
+        -------
+        self : NoisyOrEM
+            The fitted estimator.
+        """
+        self._check_parameters()
+        n_rounds = -(-self.max_iter // ROUND)
+        with Progress(self, max_steps=n_rounds + 1, X=X) as progress:
+            X = self._check_X(X, reset=True)
+            weights = check_sample_weight(sample_weight, X.shape[0])
+            patterns = self._patterns(X, weights)
+            structure = self._check_structure()
+            parts = components(structure)
+            self._check_reach(parts)
+            runs = self._starts(structure, parts, patterns)
+            fitted = partial(_fitted, structure, parts)
+            best, stopped = self._climb(runs, progress, fitted)
+            if self.inference == "exact" and not stopped:
+                best = [_polish(run, self.max_iter) for run in best]
+            for name, value in fitted(best).items():
+                setattr(self, name, value)
+            progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
+        if not (self.converged_ or stopped):
+            warnings.warn(
+                f"EM did not converge within max_iter={self.max_iter} iterations; "
+                "raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _patterns(self, X, weights):
+        """Collapse the rows, batch by batch."""
+        parts = []
+        for where in self._row_slices(X):
+            rows = binarize_rows(X[where], self.binarize)
+            parts.append(Patterns.of(rows, None if weights is None else weights[where]))
+        return Patterns.merge(parts)
+
+    def _check_parameters(self):
+        """Validate the parameters that do not concern the data."""
+        if self.inference not in ("exact", "variational"):
+            raise ValueError(
+                f"inference must be 'exact' or 'variational', got {self.inference!r}."
+            )
+        for name, lowest in (("n_init", 1), ("max_iter", 1), ("n_latents", 0)):
+            value = getattr(self, name)
+            if name == "n_latents" and value is None:
+                continue
+            if not isinstance(value, Integral) or value < lowest:
+                raise ValueError(
+                    f"{name} must be an integer of at least {lowest}, got {value!r}."
+                )
+        if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+
+    def _check_structure(self):
+        """Validate the structure, or make one with all edges."""
+        if self.structure is None:
+            n_latents = 1 if self.n_latents is None else self.n_latents
+            return np.ones((n_latents, self.n_features_in_), dtype=bool)
+        structure = check_structure(self.structure)
+        n_latents = len(structure) if self.n_latents is None else self.n_latents
+        if structure.shape != (n_latents, self.n_features_in_):
+            raise ValueError(
+                "structure must have one row per latent and one column per feature, "
+                f"shape {(n_latents, self.n_features_in_)}, got {structure.shape}."
+            )
+        return structure
+
+    def _check_reach(self, parts):
+        """Refuse to enumerate the states of too many latents."""
+        largest = max((len(part.latents) for part in parts), default=0)
+        if self.inference == "exact" and largest > MAX_ENUMERATED:
+            raise ValueError(
+                f"inference='exact' must have at most {MAX_ENUMERATED} latents coupled "
+                f"by the structure, got {largest}; use inference='variational'."
+            )
+
+    def _starts(self, structure, parts, patterns):
+        """Draw random starts; they depend on the set of patterns and weights only."""
+        rng = check_random_state(self.random_state)
+        known = patterns.weights @ patterns.known
+        rate = (patterns.weights @ patterns.on) / np.maximum(known, 1e-300)
+        draws = []
+        for _ in range(self.n_init):
+            prior = rng.uniform(0.1, 0.6, len(structure))
+            failure = np.where(structure, rng.uniform(0.2, 0.8, structure.shape), 1.0)
+            leak = rate * rng.uniform(0.02, 0.2, len(rate))
+            draws.append(clip_parameters(prior, failure, leak))
+        runs = []
+        for number, part in enumerate(parts):
+            table = patterns if len(parts) == 1 else patterns.select(part.features)
+            edges = np.ix_(part.latents, part.features)
+            for prior, failure, leak in draws:
+                start = prior[part.latents], failure[edges], leak[part.features]
+                runs.append(_Run(number, table, *start))
+        return runs
+
+    def _climb(self, runs, progress, fitted):
+        """Advance all starts in rounds, until they converge or a callback says stop.
+
+        Returns the best start of each component, and whether a callback said stop.
+        """
+        step = _advance if self.inference == "exact" else _advance_variational
+        with Parallel(n_jobs=self.n_jobs) as parallel:
+            for done in range(0, self.max_iter, ROUND):
+                n_steps = min(ROUND, self.max_iter - done)
+                moving = [i for i, run in enumerate(runs) if not run.converged]
+                results = parallel(
+                    delayed(step)(runs[i], n_steps, self.tol) for i in moving
+                )
+                for i, run in zip(moving, results, strict=True):
+                    runs[i] = run
+                left = sum(not run.converged for run in runs)
+                if not left:
+                    break
+                if progress(
+                    f"iteration {done + n_steps}, {left} of {len(runs)} starts go on",
+                    **fitted(_best_runs(runs)),
+                ):
+                    return _best_runs(runs), True
+        return _best_runs(runs), False
+
+
+@dataclass
+class _Run:
+    """A start of EM on the component number `part`, and how far it has come.
+
+    The bound is that of the parameters, unless a limit of iterations came first: then
+    it is that of the step before.
+    """
+
+    part: int
+    patterns: Patterns
+    prior: np.ndarray
+    failure: np.ndarray
+    leak: np.ndarray
+    shares: np.ndarray | None = None
+    bound: float = -np.inf
+    n_iter: int = 0
+    converged: bool = False
+
+    @property
+    def parameters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.prior, self.failure, self.leak
+
+
+def _advance(run: _Run, n_steps, tol) -> _Run:
+    """Take some steps of exact EM."""
+    total = run.patterns.weights.sum()
+    for _ in range(n_steps):
+        prior, failure, leak, bound = em_step(*run.parameters, *run.patterns)
+        converged = bound - run.bound < tol * total
+        run = replace(run, bound=bound, n_iter=run.n_iter + 1, converged=converged)
+        if converged:
+            break
+        run = replace(run, prior=prior, failure=failure, leak=leak)
+    return run
+
+
+def _advance_variational(run: _Run, n_steps, tol) -> _Run:
+    """Take some steps of variational EM."""
+    total = run.patterns.weights.sum()
+    em = VariationalEM(run.failure < 1.0, run.patterns)
+    if run.shares is None:
+        run = replace(run, shares=em.start())
+    for _ in range(n_steps):
+        prior, failure, leak, shares, bound = em.step(*run.parameters, run.shares)
+        converged = bound - run.bound < tol * total
+        run = replace(
+            run, shares=shares, bound=bound, n_iter=run.n_iter + 1, converged=converged
+        )
+        if converged:
+            break
+        run = replace(run, prior=prior, failure=failure, leak=leak)
+    return run
+
+
+def _best_runs(runs):
+    """Pick the best start of each component."""
+    best: dict[int, _Run] = {}
+    for run in runs:
+        if run.part not in best or run.bound > best[run.part].bound:
+            best[run.part] = run
+    return list(best.values())
+
+
+def _polish(run: _Run, max_iter) -> _Run:
+    """Go from where EM stopped to the maximum, within the limit of iterations."""
+    if run.n_iter >= max_iter:
+        return run
+    fit = maximize_likelihood(
+        *run.parameters,
+        run.failure < 1.0,
+        *run.patterns,
+        max_iter=max_iter - run.n_iter,
+    )
+    return replace(
+        run,
+        prior=fit.prior,
+        failure=fit.failure,
+        leak=fit.leak,
+        bound=fit.log_likelihood,
+        n_iter=run.n_iter + fit.n_iter,
+        converged=fit.converged,
+    )
+
+
+def _fitted(structure, parts, runs):
+    """Fitted attributes from one run per component."""
+    prior = np.empty(len(structure))
+    failure = np.ones(structure.shape)
+    leak = np.empty(structure.shape[1])
+    for run in runs:
+        latents, features = parts[run.part]
+        prior[latents] = run.prior
+        failure[np.ix_(latents, features)] = run.failure
+        leak[features] = run.leak
+    total = runs[0].patterns.weights.sum() if runs else 1.0
+    network = NoisyOrNetwork(prior, failure, leak)
+    return {
+        "network_": network,
+        "prior_": network.prior,
+        "failure_": network.failure,
+        "leak_": network.leak,
+        "lower_bound_": float(sum(run.bound for run in runs) / total),
+        "n_iter_": max((run.n_iter for run in runs), default=0),
+        "converged_": all(run.converged for run in runs),
+    }

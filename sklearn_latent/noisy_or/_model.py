@@ -1,0 +1,185 @@
+"""What the noisy-or estimators share: binary input, inference and export."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._base import BaseLatentModel
+
+__all__ = ["NoisyOrModel", "binarize_rows"]
+
+# Rows that are turned into binary arrays at a time. 8,192 rows of 4,075 features are
+# 33 MB as bool; a multiple of 64 keeps the bit-packed words full.
+BATCH_ROWS = 8192
+
+
+def binarize_rows(X, threshold: float | None) -> np.ndarray:
+    """Turn validated rows into binary ones.
+
+    Parameters
+    ----------
+    X : ndarray or csr matrix of shape (n_samples, n_features)
+        Rows; NaN is missing.
+
+    threshold : float or None
+        Values above it are on; None: values must be 0 or 1 already.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_samples, n_features)
+        Boolean if nothing is missing, else float with values 0, 1 and NaN.
+    """
+    if sparse.issparse(X):
+        if threshold is not None and threshold < 0:
+            raise ValueError(
+                "binarize must be at least 0 for sparse X, because the values that "
+                f"are not stored count as off; got {threshold!r}."
+            )
+        X = X.astype(np.float64, copy=False) if X.dtype == bool else X
+        stored = binarize_rows(X.data, threshold)
+        return sparse.csr_array((stored, X.indices, X.indptr), X.shape).toarray()
+    missing = np.isnan(X) if X.dtype.kind == "f" else np.zeros((), dtype=bool)
+    if threshold is None:
+        valid = (X == 0) | (X == 1) | missing
+        if not valid.all():
+            raise ValueError(
+                "X must hold only 0 and 1 (and NaN for missing) when binarize=None, "
+                f"got the value {X[~valid][0]!r}."
+            )
+        threshold = 0.5
+    on = threshold < X
+    return np.where(missing, np.nan, on) if missing.any() else on
+
+
+class NoisyOrModel(BaseLatentModel):
+    """Base class of the estimators whose fitted model is a `NoisyOrNetwork`.
+
+    A subclass has a parameter ``binarize`` and ends its ``fit`` with
+    ``_store(network)``.
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_X(self, X, *, reset=False):
+        """Validate `X`; sparse input becomes CSR, NaN is allowed."""
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+        )
+
+    def _row_slices(self, X):
+        """Slices of `X` that keep memory bounded."""
+        return gen_batches(X.shape[0], BATCH_ROWS)
+
+    def _by_rows(self, X, function):
+        """Apply a function of binary rows to `X`, batch by batch."""
+        check_is_fitted(self, "network_")
+        X = self._check_X(X)
+        return np.concatenate(
+            [
+                function(binarize_rows(X[rows], self.binarize))
+                for rows in self._row_slices(X)
+            ]
+        )
+
+    def _store(self, network):
+        """Set the fitted attributes that describe the network."""
+        self.network_ = network
+        self.prior_ = network.prior
+        self.failure_ = network.failure
+        self.leak_ = network.leak
+
+    @property
+    def _n_features_out(self):
+        return self.network_.n_latents
+
+    def _n_parameters(self):
+        """Priors, one failure per edge, leaks."""
+        network = self.network_
+        return network.n_latents + int(network.structure.sum()) + network.n_features
+
+    def transform(self, X):
+        """Infer the latents of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        posterior : ndarray of shape (n_samples, n_latents)
+            P(latent on | row).
+        """
+        return self._by_rows(X, lambda rows: self.network_.posterior(rows))
+
+    def score_samples(self, X):
+        """Log-likelihood of each row, in nats.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing and is summed out.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            Log-probability of each binary row.
+        """
+        return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw rows from the fitted network.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Binary features.
+
+        Z : ndarray of shape (n_samples, n_latents)
+            The latents behind them.
+        """
+        check_is_fitted(self)
+        return self.network_.sample(n_samples, random_state=random_state)
+
+    def to_networkx(self):
+        """Export the fitted network as a graph.
+
+        Returns
+        -------
+        graph : networkx.DiGraph
+            Latent and feature nodes, with priors, leaks and failures as attributes.
+        """
+        names = self._feature_names()
+        return self.network_.to_networkx(self.get_feature_names_out(), names)
+
+    def to_pgmpy(self):
+        """Export the fitted network to pgmpy.
+
+        Returns
+        -------
+        model : pgmpy.models.DiscreteBayesianNetwork
+            Features with at most 16 parents only, because its tables hold 2^parents
+            columns.
+        """
+        names = self._feature_names()
+        return self.network_.to_pgmpy(self.get_feature_names_out(), names)

@@ -1,0 +1,360 @@
+"""Noisy-or networks of known structure by the method of moments."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import check_sample_weight
+from .._progress import Progress, with_callbacks
+from ..exceptions import PoorDataWarning, UnidentifiableWarning
+from ._cleanup import clean_up
+from ._model import NoisyOrModel, binarize_rows
+from ._network import NoisyOrNetwork
+from ._numerics import clip_probability
+from ._refine import likelihood_errors, refine, schedule_errors, siblings_errors
+from ._schedule import check_structure
+from ._solve import solve_leak, solve_schedule
+from ._statistics import Plan, Statistics
+
+__all__ = ["NoisyOrMoMLearner"]
+
+
+def _count_batch(X, threshold, plan, weights):
+    """Statistics of one batch of validated rows, or None if none has any weight."""
+    if weights is not None:
+        # Rows without weight are rows that are not there.
+        X, weights = X[weights > 0], weights[weights > 0]
+        if not len(weights):
+            return None
+    return Statistics.of(binarize_rows(X, threshold), plan, weights)
+
+
+class NoisyOrMoMLearner(NoisyOrModel):
+    """Parameters of a noisy-or network of known structure, by the method of moments.
+
+    Hidden causes switch binary features on: a cause that is present activates each of
+    its features unless it fails to, independently of the others, and a feature is also
+    on by itself with its leak probability. Which cause is connected with which feature
+    is known; priors, failures and leaks are learned from the features alone, without
+    inference: triplets of features that a single cause couples are solved in closed
+    form, and what is known is subtracted so that further triplets become solvable
+    [1]_. The cost is one pass over the rows.
+
+    Parameters
+    ----------
+    structure : array-like or sparse matrix of shape (n_latents, n_features) or None, \
+default=None
+        True where a latent is a parent of a feature. None: one latent over all
+        features.
+
+    use_pairs : bool, default=True
+        Whether to use pairs of features too, once a latent is partly known.
+
+    clean_up : bool, default=True
+        Whether to learn edges that no schedule reaches, by a grid search and least
+        squares. Without it they are left without effect.
+
+    refine : bool, default=True
+        Whether to improve on the published estimator: combine several triplets per
+        edge by their estimated variance, then maximise the likelihood of those
+        connected components of the network that are small enough for it. False is the
+        estimator of [1]_: one triplet per edge.
+
+    binarize : float or None, default=0.0
+        Values above it are on. None: X holds 0 and 1 already.
+
+    n_jobs : int or None, default=None
+        Number of threads that count; None is 1 unless in a
+        :obj:`joblib.parallel_config` context.
+
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    prior_ : ndarray of shape (n_latents,)
+        P(latent on).
+
+    failure_ : ndarray of shape (n_latents, n_features)
+        P(a latent that is on fails to switch on the feature); 1 without an edge.
+
+    leak_ : ndarray of shape (n_features,)
+        P(feature on | all latents off).
+
+    prior_stderr_ : ndarray of shape (n_latents,)
+        Standard errors of the priors; NaN where only the clean-up reached.
+
+    failure_stderr_ : ndarray of shape (n_latents, n_features)
+        Standard errors of the failures; NaN without an edge or where only the clean-up
+        reached. Computed at first use, as are the errors of the priors.
+
+    network_ : NoisyOrNetwork
+        The fitted model.
+
+    depth_ : ndarray of shape (n_latents, n_features)
+        Round in which the schedule learned the edge; NaN: no edge; inf: not reached.
+
+    schedule_ : Schedule
+        The schedule.
+
+    n_samples_seen_ : float
+        Number of rows, or sum of their weights.
+
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen in `fit`, if all are strings.
+
+    See Also
+    --------
+    NoisyOrEM : The same model by expectation maximisation.
+    find_schedule : What can be learned, from the structure alone.
+
+    Notes
+    -----
+    Missing values (NaN) are left out moment by moment: each is estimated from the rows
+    that have its features, which is right if values are missing at random.
+
+    References
+    ----------
+    .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
+       Bayesian networks. UAI.
+
+    Examples
+    --------
+    >>> from sklearn_latent import NoisyOrMoMLearner
+    >>> from sklearn_latent.datasets import make_noisy_or
+    >>> structure = [[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]]
+    >>> data = make_noisy_or(structure, n_samples=20_000, random_state=0)
+    >>> learner = NoisyOrMoMLearner(structure).fit(data.X)
+    >>> bool(abs(learner.prior_ - data.network.prior).max() < 0.1)
+    True
+    >>> learner.transform(data.X).shape
+    (20000, 2)
+    """
+
+    def __init__(
+        self,
+        structure=None,
+        *,
+        use_pairs=True,
+        clean_up=True,
+        refine=True,
+        binarize=0.0,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.structure = structure
+        self.use_pairs = use_pairs
+        self.clean_up = clean_up
+        self.refine = refine
+        self.binarize = binarize
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn the parameters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing. With Dask installed, also a Dask array or data frame,
+            which is read block by block on its own workers.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        Returns
+        -------
+        self : NoisyOrMoMLearner
+            The fitted estimator.
+        """
+        with Progress(self, max_steps=4, X=X) as progress:
+            statistics, plan = self._read(X, sample_weight, reset=True)
+            progress(f"counted {len(plan.sets):,} moments")
+            self._solve(plan, statistics, progress)
+        return self
+
+    @with_callbacks
+    def partial_fit(self, X, y=None, *, sample_weight=None, update=True):
+        """Learn from further rows; the same as one `fit` on all rows together.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        update : bool, default=True
+            Whether to solve for the parameters now. Pass False for all but the last
+            of many batches to save time.
+
+        Returns
+        -------
+        self : NoisyOrMoMLearner
+            The estimator, fitted to all rows so far if `update`.
+        """
+        with Progress(self, max_steps=4, X=X) as progress:
+            before = getattr(self, "_statistics", None)
+            statistics, plan = self._read(X, sample_weight, reset=before is None)
+            if before is not None:
+                statistics = before + statistics
+            progress(f"counted {len(plan.sets):,} moments")
+            if update:
+                self._solve(plan, statistics, progress)
+            else:
+                self._plan, self._statistics = plan, statistics
+        return self
+
+    def _read(self, X, sample_weight, *, reset):
+        """Validate, plan and count."""
+        if hasattr(X, "__dask_graph__"):
+            from ._dask import read_blocks
+
+            return read_blocks(self, X, sample_weight, reset=reset)
+        X = self._check_X(X, reset=reset)
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        plan = self._make_plan() if reset else self._plan
+        return self._count_rows(X, plan, weights), plan
+
+    def _count_rows(self, X, plan, weights):
+        """Statistics of validated rows, batch by batch in parallel."""
+        parts = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
+            delayed(_count_batch)(
+                X[rows], self.binarize, plan, None if weights is None else weights[rows]
+            )
+            for rows in self._row_slices(X)
+        )
+        present = [part for part in parts if part is not None]
+        return sum(present[1:], present[0])
+
+    def _make_plan(self):
+        structure = self.structure
+        if structure is None:
+            structure = np.ones((1, self.n_features_in_), dtype=bool)
+        structure = check_structure(structure)
+        if structure.shape[1] != self.n_features_in_:
+            raise ValueError(
+                "structure must have one column per feature of X, expected "
+                f"{self.n_features_in_}, got shape {structure.shape}."
+            )
+        return Plan.of(
+            structure,
+            use_pairs=self.use_pairs,
+            clean_up=self.clean_up,
+            refine=self.refine,
+        )
+
+    def _solve(self, plan, statistics, progress):
+        """From statistics to fitted attributes."""
+        moments, schedule = statistics.moments, plan.schedule
+        structure = schedule.structure
+        estimates = solve_schedule(moments, schedule, combine=self.refine)
+        progress(f"solved {schedule!r}")
+        if plan.rest is not None:
+            clean_up(moments, estimates, plan.rest)
+            progress(f"cleaned up {len(schedule.unreached):,} edges")
+        self._warn(schedule, estimates)
+
+        # What is still unknown has no effect, so that the leaks account for it.
+        prior = np.where(np.isnan(estimates.prior), 0.5, estimates.prior)
+        failure = np.where(np.isnan(estimates.failure), 1.0, estimates.failure)
+        failure[structure] = clip_probability(failure[structure])
+        leak = solve_leak(moments, prior, failure)
+        if self.refine:
+            learned = structure & ~np.isnan(estimates.failure)
+            prior, failure, leak = refine(
+                plan, statistics, prior, failure, leak, learned
+            )
+            progress("refined")
+
+        self._plan, self._statistics = plan, statistics
+        self.__dict__.pop("_stderr", None)
+        self.schedule_ = schedule
+        self.depth_ = schedule.depth
+        self.n_samples_seen_ = float(moments.total.max())
+        self._store(NoisyOrNetwork(prior, failure, leak))
+
+    def _warn(self, schedule, estimates):
+        """Say which parameters the structure or the data leave open."""
+        if not schedule.is_complete:
+            edges = [(int(i), int(j)) for i, j in schedule.unreached]
+            shown = ", ".join(map(str, edges[:20])) + (
+                ", ..." if len(edges) > 20 else ""
+            )
+            how = "learned by clean-up" if self.clean_up else "left without effect"
+            warnings.warn(
+                f"No schedule reaches {len(edges)} of {int(schedule.structure.sum())} "
+                f"edges; {how}. As (latent, feature): {shown}.",
+                UnidentifiableWarning,
+                stacklevel=4,
+            )
+        n_latents = len(schedule.structure)
+        reached = np.isfinite(schedule.depth[schedule.structure])
+        poor = int((reached & ~estimates.supported[n_latents:]).sum())
+        if poor:
+            warnings.warn(
+                f"The data show no dependence that would determine {poor} of "
+                f"{int(reached.sum())} edges within reach (constant or independent "
+                "features, or too few rows); they start out without effect.",
+                PoorDataWarning,
+                stacklevel=4,
+            )
+
+    @property
+    def prior_stderr_(self):
+        """Standard errors of the priors."""
+        return self._standard_errors()[0]
+
+    @property
+    def failure_stderr_(self):
+        """Standard errors of the failures."""
+        return self._standard_errors()[1]
+
+    def _standard_errors(self):
+        check_is_fitted(self, "network_")
+        if not hasattr(self, "_stderr"):
+            self._stderr = self._compute_standard_errors()
+        return self._stderr
+
+    def _compute_standard_errors(self):
+        """Errors by likelihood, of least squares, or of the published estimator."""
+        plan, statistics, network = self._plan, self._statistics, self.network_
+        schedule = plan.schedule
+        if self.refine:
+            errors = likelihood_errors(plan, statistics, network)
+            if not np.isnan(errors[0]).any():
+                return errors
+            learned = np.isfinite(schedule.depth) | (
+                schedule.structure & (plan.rest is not None)
+            )
+            others = siblings_errors(plan, statistics, network, learned)
+            if others is not None:
+                return tuple(
+                    np.where(np.isnan(error), other, error)
+                    for error, other in zip(errors, others, strict=True)
+                )
+        estimates = solve_schedule(
+            statistics.moments, schedule, combine=False, track=True
+        )
+        others = schedule_errors(schedule, estimates, statistics.moments, network)
+        if not self.refine:
+            return others
+        return tuple(
+            np.where(np.isnan(error), other, error)
+            for error, other in zip(errors, others, strict=True)
+        )

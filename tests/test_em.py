@@ -1,0 +1,184 @@
+"""NoisyOrEM: the laws of maximum likelihood, and of an estimator."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from brute_force import FIGURE_1, figure_1_network, random_network, random_rows
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_latent import NoisyOrNetwork
+from sklearn_latent.noisy_or._em import NoisyOrEM
+from sklearn_latent.noisy_or._exact import expected_statistics
+from sklearn_latent.noisy_or._likelihood import likelihood_gradient
+from sklearn_latent.noisy_or._patterns import Patterns
+
+
+@parametrize_with_checks([NoisyOrEM(), NoisyOrEM(inference="variational", tol=1e-4)])
+def test_scikit_learn_checks(estimator, check):
+    # Real-valued toy data has slow plateaus; what is checked is the interface.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+def latent_class_log_likelihood(X, n_starts=5, n_iter=2000):
+    """Best mean log-likelihood of a mixture of two products of Bernoullis, by EM."""
+    best = -np.inf
+    for seed in range(n_starts):
+        rng = np.random.default_rng(seed)
+        share, rate = 0.5, rng.uniform(0.2, 0.8, (2, X.shape[1]))
+        for _ in range(n_iter):
+            log_joint = np.log([1 - share, share]) + (
+                X @ np.log(rate).T + (1 - X) @ np.log(1 - rate).T
+            )
+            log_row = np.logaddexp(*log_joint.T)
+            posterior = np.exp(log_joint - log_row[:, np.newaxis])
+            share = posterior[:, 1].mean()
+            rate = (posterior.T @ X + 1e-9) / (posterior.sum(axis=0)[:, None] + 2e-9)
+        best = max(best, log_row.mean())
+    return best
+
+
+def test_one_latent_is_a_mixture_of_two_classes():
+    """The two-class optimum has all rates ordered, as noisy-or demands."""
+    X, _ = random_network(3, 1, 5, density=1.0).sample(1500, random_state=0)
+    model = NoisyOrEM(n_init=3, random_state=0).fit(X)
+    assert model.lower_bound_ == pytest.approx(
+        latent_class_log_likelihood(X.astype(float)), abs=1e-5
+    )
+    assert model.converged_
+
+
+def test_recovers_the_network_and_is_stationary():
+    network = figure_1_network(0)
+    X, _ = network.sample(50_000, random_state=0)
+    model = NoisyOrEM(structure=FIGURE_1, random_state=0).fit(X)
+    assert model.n_latents is None
+    np.testing.assert_allclose(model.prior_, network.prior, atol=0.05)
+    np.testing.assert_allclose(model.failure_, network.failure, atol=0.08)
+    np.testing.assert_array_equal(model.failure_ == 1.0, ~FIGURE_1)
+    assert model.lower_bound_ == pytest.approx(model.score(X), abs=1e-9)
+    assert model.lower_bound_ >= network.log_likelihood(X).mean()
+    point, patterns = (model.prior_, model.failure_, model.leak_), Patterns.of(X)
+    statistics = expected_statistics(*point, *patterns)
+    slopes = likelihood_gradient(*point, statistics)
+    assert np.abs(slopes[0]).max() / len(X) < 1e-4
+
+
+def test_exact_beats_variational():
+    network = figure_1_network(1)
+    X, _ = network.sample(5000, random_state=1)
+    error = {}
+    for inference in ("exact", "variational"):
+        model = NoisyOrEM(
+            structure=FIGURE_1, inference=inference, random_state=0, tol=1e-5
+        ).fit(X)
+        # A bound of the likelihood, or the likelihood itself.
+        assert model.lower_bound_ <= model.score(X) + 1e-9
+        error[inference] = np.abs(model.failure_ - network.failure).sum()
+    assert error["exact"] < error["variational"]
+
+
+@pytest.mark.parametrize("inference", ["exact", "variational"])
+def test_weights_are_copies(inference):
+    rng = np.random.default_rng(0)
+    X = random_rows(0, 80, 5, missing=0.1)
+    weights = rng.integers(0, 4, 80)
+    model = NoisyOrEM(2, inference=inference, tol=1e-4, random_state=0)
+    one = clone(model).fit(X, sample_weight=weights)
+    order = rng.permutation(weights.sum())
+    two = clone(model).fit(np.repeat(X, weights, axis=0)[order])
+    np.testing.assert_array_equal(one.prior_, two.prior_)
+    np.testing.assert_array_equal(one.failure_, two.failure_)
+    assert one.lower_bound_ == two.lower_bound_
+    heavy = clone(model).fit(X, sample_weight=10.0 * weights)
+    np.testing.assert_allclose(heavy.lower_bound_, one.lower_bound_, rtol=1e-4)
+
+
+def test_permuted_features_permute_the_model():
+    """With one strong latent there is one optimum, whatever the start."""
+    network = NoisyOrNetwork([0.4], [[0.1, 0.2, 0.3, 0.2, 0.4]], np.full(5, 0.05))
+    X, _ = network.sample(2000, random_state=1)
+    order = np.array([3, 0, 4, 1, 2])
+    one = NoisyOrEM(random_state=0).fit(X)
+    two = NoisyOrEM(random_state=1).fit(X[:, order])
+    np.testing.assert_allclose(two.failure_, one.failure_[:, order], atol=1e-3)
+    np.testing.assert_allclose(two.leak_, one.leak_[order], atol=1e-3)
+
+
+def test_components_and_orphans():
+    """Blocks are learned apart; features without parents get their rate as leak."""
+    structure = np.zeros((2, 9), dtype=bool)
+    structure[0, :3] = structure[1, 3:6] = True
+    X = random_rows(0, 300, 9, missing=0.1)
+    model = NoisyOrEM(structure=structure, n_init=2, tol=1e-5, random_state=0).fit(X)
+    rate = np.nanmean(X[:, 6:], axis=0)
+    np.testing.assert_allclose(model.leak_[6:], rate, atol=1e-6)
+    assert model.lower_bound_ == pytest.approx(model.score(X), abs=1e-8)
+    assert model.transform(X).shape == (300, 2)
+
+
+def test_more_starts_are_never_worse_and_jobs_change_nothing():
+    X, _ = random_network(5, 3, 8).sample(300, random_state=0)
+    few = NoisyOrEM(3, n_init=1, random_state=0, tol=1e-5).fit(X)
+    many = NoisyOrEM(3, n_init=4, random_state=0, tol=1e-5).fit(X)
+    assert many.lower_bound_ >= few.lower_bound_ - 1e-4
+    parallel = clone(many).set_params(n_jobs=2).fit(X)
+    np.testing.assert_allclose(parallel.failure_, many.failure_, atol=1e-10)
+
+
+def test_sparse_and_pickled():
+    X, _ = random_network(6, 2, 6).sample(200, random_state=0)
+    dense = NoisyOrEM(random_state=0).fit(X)
+    thin = NoisyOrEM(random_state=0).fit(sparse.csr_array(X))
+    np.testing.assert_array_equal(thin.failure_, dense.failure_)
+    same = pickle.loads(pickle.dumps(dense))
+    np.testing.assert_array_equal(same.transform(X), dense.transform(X))
+
+
+@pytest.mark.parametrize("n_latents", [0, 1, 2])
+@pytest.mark.parametrize("value", [0, 1, np.nan])
+@pytest.mark.parametrize("inference", ["exact", "variational"])
+def test_constant_data_gives_a_poor_model_and_no_crash(n_latents, value, inference):
+    X = np.full((10, 3), float(value))
+    model = NoisyOrEM(n_latents, inference=inference, tol=1e-4, random_state=0).fit(X)
+    for array in (model.prior_, model.failure_, model.leak_):
+        assert ((array >= 1e-6) & (array <= 1 - 1e-6)).all()
+    assert model.transform(X).shape == (10, n_latents)
+    assert np.isfinite(model.score(X))
+
+
+def test_progress_is_printed(capsys):
+    X, _ = random_network(7, 2, 6).sample(200, random_state=0)
+    NoisyOrEM(2, verbose=1, random_state=0).fit(X)
+    assert "[NoisyOrEM]" in capsys.readouterr().out
+
+
+def test_limit_of_iterations_warns():
+    X, _ = random_network(7, 2, 6).sample(200, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        model = NoisyOrEM(2, max_iter=2, random_state=0).fit(X)
+    assert not model.converged_
+    assert model.n_iter_ == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"inference": "gibbs"}, "inference must be 'exact' or 'variational', got"),
+        ({"n_init": 0}, "n_init must be an integer of at least 1, got 0"),
+        ({"max_iter": 1.5}, "max_iter must be an integer of at least 1, got 1.5"),
+        ({"n_latents": -1}, "n_latents must be an integer of at least 0, got -1"),
+        ({"tol": -1}, "tol must be a number of at least 0, got -1"),
+        ({"structure": np.ones((2, 3))}, r"structure must .*\(2, 4\), got \(2, 3\)"),
+        ({"n_latents": 17}, "inference='exact' must .* at most 16 .* got 17"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NoisyOrEM(**parameters).fit(np.eye(4))
