@@ -1,0 +1,370 @@
+"""Generators of data whose hidden variables are known."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, logit
+from sklearn.utils import Bunch, check_array, check_random_state
+
+from .noisy_or._network import NoisyOrNetwork
+
+__all__ = [
+    "figure_1_structure",
+    "image_sources",
+    "make_noisy_or",
+    "make_noisy_or_images",
+    "make_qmr_like",
+]
+
+_SOURCES = """
+...##... ...#.... ######## #....... .......# ........ ........ ........
+..#..#.. ...#.... #......# .#...... ......#. .######. ........ ........
+.#....#. ...#.... #......# ..#..... .....#.. .#....#. ..####.. ........
+#......# ...##### #......# ...#.... ....#... .#....#. ..#..#.. ........
+#......# #####... #......# ....#... ...#.... .#....#. ..#..#.. .###....
+.#....#. ....#... #......# .....#.. ..#..... .#....#. ..####.. .###....
+..#..#.. ....#... #......# ......#. .#...... .######. ........ .###....
+...##... ....#... ######## .......# #....... ........ ........ ........
+"""
+
+# How often a disease shows a finding, in five steps from "rarely" to "nearly always",
+# and how common each step is.
+_ACTIVATION_LEVELS = (0.025, 0.2, 0.5, 0.8, 0.985)
+_LEVEL_SHARES = (0.1, 0.3, 0.3, 0.2, 0.1)
+
+# Chosen such that, at full size, findings have from 1 to several hundred parents with
+# a median of 3, and the schedule learns about 91% of the edges at depth 0 and nearly
+# all of the rest at depths 1 to 3.
+_FINDING_SPREAD = 2.0  # standard deviation of the log popularity of findings
+_DISEASE_SPREAD = 0.6  # the same of diseases
+_N_SYSTEMS = 10  # organ systems; a disease prefers the findings of its own
+_SYSTEM_BONUS = 4.0
+_VARIANT_SHARE = 0.05  # diseases that are variants of another one
+_VARIANT_LIKENESS = 0.9  # share of findings that a variant has the taste of its kin for
+
+
+def image_sources():
+    """Eight binary images that overlap, the classical test of noisy-or learners.
+
+    Returns
+    -------
+    sources : ndarray of bool of shape (8, 64)
+        One image of 8 x 8 pixels per row.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import image_sources
+    >>> image_sources().sum(axis=1)
+    array([16, 16, 28,  8,  8, 20, 12,  9])
+    """
+    # Axes: line of the picture, source, pixel of the line.
+    lines = [list(map(list, line.split())) for line in _SOURCES.split("\n") if line]
+    return (np.array(lines) == "#").transpose(1, 0, 2).reshape(8, 64)
+
+
+def figure_1_structure():
+    """Two latents that share two of five features.
+
+    The smallest network that can only be learned by subtracting the influence of a
+    latent that was learned before: Figure 1 of Halpern and Sontag (2013).
+
+    Returns
+    -------
+    structure : ndarray of bool of shape (2, 5)
+        A is the parent of a, b and c; B of b, c, d and e.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import figure_1_structure
+    >>> figure_1_structure().astype(int)
+    array([[1, 1, 1, 0, 0],
+           [0, 1, 1, 1, 1]])
+    """
+    return np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], dtype=bool)
+
+
+def make_noisy_or_images(n_samples=1000, random_state=None):
+    """Mix eight overlapping images of 8 x 8 pixels.
+
+    Each image is present with probability 0.25; each of its pixels fails to show
+    with probability 0.1; any pixel lights up by itself with probability 0.001.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of rows.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of randomness.
+
+    Returns
+    -------
+    data : Bunch
+        ``X (n_samples, 64)``, ``Z (n_samples, 8)``, ``network``, ``feature_names``
+        and ``DESCR``.
+
+    References
+    ----------
+    .. [1] T. Singliar and M. Hauskrecht. Noisy-OR Component Analysis and its
+       Application to Link Analysis. Journal of Machine Learning Research 7, 2006.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_noisy_or_images
+    >>> data = make_noisy_or_images(100, random_state=0)
+    >>> data.X.shape, data.Z.shape
+    ((100, 64), (100, 8))
+    """
+    names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
+    data = make_noisy_or(
+        image_sources(),
+        n_samples,
+        prior=0.25,
+        failure=0.1,
+        leak=0.001,
+        random_state=random_state,
+    )
+    description = "Eight overlapping 8 x 8 images, combined by a noisy or."
+    return Bunch(**{**data, "feature_names": names, "DESCR": description})
+
+
+def make_noisy_or(
+    structure=None,
+    n_samples=1000,
+    *,
+    prior=(0.2, 0.8),
+    failure=(0.2, 0.8),
+    leak=0.01,
+    random_state=None,
+):
+    """Rows of a noisy-or network with given structure and random parameters.
+
+    Each parameter may be a number for all, a tuple ``(low, high)`` to draw from
+    uniformly, or an array with every value.
+
+    Parameters
+    ----------
+    structure : {array-like, sparse matrix} of shape (n_latents, n_features) or None
+        Nonzero where a latent is a parent of a feature; every latent needs a child.
+        None stands for `figure_1_structure`.
+
+    n_samples : int, default=1000
+        Number of rows.
+
+    prior : float, tuple or array-like of shape (n_latents,), default=(0.2, 0.8)
+        P(latent on).
+
+    failure : float, tuple or array-like of shape (n_latents, n_features), \
+default=(0.2, 0.8)
+        P(latent fails to turn on its child); values without an edge are ignored.
+
+    leak : float, tuple or array-like of shape (n_features,), default=0.01
+        P(feature on | all latents off).
+
+    random_state : int, RandomState instance or None, default=None
+        Source of randomness.
+
+    Returns
+    -------
+    data : Bunch
+        ``X (n_samples, n_features)`` and ``Z (n_samples, n_latents)``, both int8,
+        ``network``, ``feature_names`` and ``DESCR``.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_noisy_or
+    >>> data = make_noisy_or([[1, 1, 1]], 100, failure=(0.1, 0.3), random_state=0)
+    >>> data.X.shape
+    (100, 3)
+    >>> bool(data.network.failure.max() <= 0.3)
+    True
+    """
+    structure = figure_1_structure() if structure is None else structure
+    edges = _check_structure(structure)
+    rng = check_random_state(random_state)
+    failures = _draw(failure, "failure", edges.shape, rng)
+    return _sample_bunch(
+        prior=_draw(prior, "prior", edges.shape[:1], rng),
+        failure=np.where(edges, failures, 1.0),
+        leak=_draw(leak, "leak", edges.shape[1:], rng),
+        n_samples=n_samples,
+        rng=rng,
+        feature_names=[f"x{j}" for j in range(edges.shape[1])],
+        description=(
+            f"Noisy-or network of {edges.shape[0]} latents, {edges.shape[1]} features "
+            f"and {edges.sum()} edges."
+        ),
+    )
+
+
+def make_qmr_like(
+    n_latents=570, n_features=4075, n_edges=45470, n_samples=1000, random_state=None
+):
+    """Diseases and findings: a random network of the size and shape of QMR-DT.
+
+    QMR-DT [1]_ is a network for medical diagnosis that is not free to use. This one
+    imitates what matters to a learner: a few findings (such as fever) belong to
+    hundreds of diseases while most belong to a few; diseases of the same organ system
+    share findings, and some are variants of another; the priors of diseases follow a
+    Zipf law from 0.1 down to 0.004; a finding shows in 2.5, 20, 50, 80 or 98.5 per
+    cent of cases or so; leaks are between 0.0001 and 0.005.
+
+    Parameters
+    ----------
+    n_latents : int, default=570
+        Number of diseases.
+
+    n_features : int, default=4075
+        Number of findings.
+
+    n_edges : int, default=45470
+        Number of edges, from `n_latents` (each disease has a finding) to
+        ``n_latents * n_features``.
+
+    n_samples : int, default=1000
+        Number of patients. For millions of them draw batches of ``network.sample``,
+        so that they need not be in memory at once.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of randomness.
+
+    Returns
+    -------
+    data : Bunch
+        ``X (n_samples, n_features)`` and ``Z (n_samples, n_latents)``, both int8,
+        ``network``, ``feature_names``, ``latent_names`` and ``DESCR``.
+
+    References
+    ----------
+    .. [1] M. Shwe et al. Probabilistic diagnosis using a reformulation of the
+       INTERNIST-1/QMR knowledge base. Methods of Information in Medicine 30, 1991.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_qmr_like
+    >>> data = make_qmr_like(20, 100, 300, n_samples=10, random_state=0)
+    >>> data.X.shape, int(data.network.structure.sum())
+    ((10, 100), 300)
+    """
+    for name, value in [("n_latents", n_latents), ("n_features", n_features)]:
+        _check_count(value, name, 1, np.inf)
+    _check_count(n_edges, "n_edges", n_latents, n_latents * n_features)
+    rng = check_random_state(random_state)
+    edges = _qmr_structure(n_latents, n_features, n_edges, rng)
+    data = _sample_bunch(
+        prior=rng.permutation(_zipf(n_latents, low=0.004, high=0.1)),
+        failure=np.where(edges, 1.0 - _qmr_activations(edges.shape, rng), 1.0),
+        leak=np.exp(rng.uniform(np.log(1e-4), np.log(5e-3), size=n_features)),
+        n_samples=n_samples,
+        rng=rng,
+        feature_names=_numbered("finding", n_features),
+        description=(
+            f"Random network in the manner of QMR-DT: {n_latents} diseases, "
+            f"{n_features} findings, {n_edges} edges."
+        ),
+    )
+    data["latent_names"] = _numbered("disease", n_latents)
+    return data
+
+
+def _qmr_structure(n_latents, n_features, n_edges, rng) -> np.ndarray:
+    """Exactly `n_edges` edges drawn without replacement, by log weight plus Gumbel."""
+    score = rng.gumbel(size=(n_latents, n_features))
+    size = _DISEASE_SPREAD * rng.normal(size=(n_latents, 1))
+    system = rng.randint(_N_SYSTEMS, size=(n_latents, 1))
+    n_variants = int(_VARIANT_SHARE * n_latents)
+    if n_variants:
+        variants = slice(n_latents - n_variants, None)
+        kin = rng.randint(n_latents - n_variants, size=n_variants)
+        alike = rng.uniform(size=(n_variants, n_features)) < _VARIANT_LIKENESS
+        score[variants] = np.where(alike, score[kin], score[variants])
+        size[variants], system[variants] = size[kin], system[kin]
+    score += size + _FINDING_SPREAD * rng.normal(size=n_features)
+    score += _SYSTEM_BONUS * (system == rng.randint(_N_SYSTEMS, size=n_features))
+
+    # Every disease first gets its favourite finding, then every finding its favourite
+    # disease as far as the edges go, then come the other pairs in order of score.
+    favourite_child, favourite_parent = score.argmax(axis=1), score.argmax(axis=0)
+    above_all = np.ptp(score) + 1.0
+    score[favourite_parent, np.arange(n_features)] += above_all
+    score[np.arange(n_latents), favourite_child] += 2.0 * above_all
+    edges = np.zeros(score.size, dtype=bool)
+    edges[np.argpartition(score, -n_edges, axis=None)[-n_edges:]] = True
+    return edges.reshape(score.shape)
+
+
+def _qmr_activations(shape, rng) -> np.ndarray:
+    """Strengths of edges: five levels, blurred."""
+    levels = rng.choice(_ACTIVATION_LEVELS, p=_LEVEL_SHARES, size=shape)
+    return expit(logit(levels) + 0.25 * rng.normal(size=shape))
+
+
+def _zipf(n: int, low: float, high: float) -> np.ndarray:
+    """Power law of the rank that falls from `high` to `low`."""
+    exponent = np.log(high / low) / np.log(max(n, 2))
+    return high * np.arange(1.0, n + 1.0) ** -exponent
+
+
+def _numbered(prefix: str, n: int) -> list[str]:
+    """Names that sort in order."""
+    width = len(str(n - 1))
+    return [f"{prefix}{i:0{width}d}" for i in range(n)]
+
+
+def _sample_bunch(*, prior, failure, leak, n_samples, rng, feature_names, description):
+    """Draw rows and pack what belongs to them."""
+    _check_count(n_samples, "n_samples", 1, np.inf)
+    network = NoisyOrNetwork(prior, failure, leak)
+    X, Z = network.sample(n_samples, random_state=rng)
+    return Bunch(
+        X=X,
+        Z=Z,
+        network=network,
+        feature_names=feature_names,
+        DESCR=description,
+    )
+
+
+def _check_structure(structure) -> np.ndarray:
+    """Validate a structure; bool of shape (n_latents, n_features)."""
+    if sparse.issparse(structure):
+        structure = structure.toarray()
+    edges = check_array(structure, ensure_min_samples=0, input_name="structure") != 0
+    empty = np.flatnonzero(~edges.any(axis=1))
+    if empty.size:
+        raise ValueError(
+            "structure must give every latent at least one feature, got no edge in "
+            f"row {empty[0]}."
+        )
+    return edges
+
+
+def _draw(value, name: str, shape, rng) -> np.ndarray:
+    """Probabilities: a number for all, a range to draw from, or every value."""
+    if isinstance(value, Real):
+        drawn = np.full(shape, float(value))
+    elif isinstance(value, tuple):
+        if len(value) != 2 or not value[0] <= value[1]:
+            raise ValueError(f"{name} as a tuple must be (low, high), got {value!r}.")
+        drawn = rng.uniform(*value, size=shape)
+    else:
+        drawn = np.asarray(value, dtype=np.float64)
+    if drawn.shape != tuple(shape):
+        raise ValueError(f"{name} must have shape {shape}, got shape {drawn.shape}.")
+    if drawn.size and not (drawn.min() >= 0 and drawn.max() <= 1):
+        raise ValueError(
+            f"{name} must hold probabilities in [0, 1], got values from "
+            f"{drawn.min():g} to {drawn.max():g}."
+        )
+    return drawn
+
+
+def _check_count(value, name: str, low, high) -> None:
+    """Validate an integer."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, got {value}.")

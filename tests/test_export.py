@@ -1,0 +1,136 @@
+"""Exports say the same as the network they come from."""
+
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent import NoisyOrNetwork
+from sklearn_latent.export import (
+    edges_to_frame,
+    noisy_or_to_networkx,
+    noisy_or_to_pgmpy,
+)
+
+
+def random_network(seed, n_latents, n_features, density=0.6):
+    rng = np.random.RandomState(seed)
+    edges = rng.uniform(size=(n_latents, n_features)) < density
+    return NoisyOrNetwork(
+        rng.uniform(size=n_latents),
+        np.where(edges, rng.uniform(0, 0.99, size=edges.shape), 1.0),
+        rng.uniform(0, 0.3, size=n_features),
+    )
+
+
+def brute_force_joint(network):
+    """P(latents, features) as a table with one axis per variable."""
+    n_latents, n_features = network.n_latents, network.n_features
+    joint = np.empty((2,) * (n_latents + n_features))
+    for state in product((0, 1), repeat=n_latents + n_features):
+        z, x = np.array(state[:n_latents]), np.array(state[n_latents:])
+        off = (1 - network.leak) * np.prod(network.failure ** z[:, None], axis=0)
+        p_latents = np.prod(np.where(z, network.prior, 1 - network.prior))
+        joint[state] = p_latents * np.prod(np.where(x, 1 - off, off))
+    return joint
+
+
+networks = st.builds(
+    random_network,
+    seed=st.integers(0, 2**32 - 1),
+    n_latents=st.integers(0, 3),
+    n_features=st.integers(1, 4),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(network=networks)
+def test_pgmpy_joint_is_the_joint_of_the_network(network):
+    model = noisy_or_to_pgmpy(network)
+    assert model.check_model()
+    names = [f"latent{i}" for i in range(network.n_latents)]
+    names += [f"x{j}" for j in range(network.n_features)]
+    factors = [cpd.to_factor() for cpd in model.get_cpds()]
+    joint = factors[0]
+    for factor in factors[1:]:
+        joint = joint * factor
+    table = np.transpose(joint.values, [joint.variables.index(name) for name in names])
+    np.testing.assert_allclose(table, brute_force_joint(network), atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(network=networks)
+def test_graph_and_frame_round_trip(network):
+    graph = noisy_or_to_networkx(network)
+    frame = edges_to_frame(graph)
+    latents = [n for n, kind in graph.nodes(data="kind") if kind == "latent"]
+    features = [n for n, kind in graph.nodes(data="kind") if kind == "feature"]
+    failure = np.ones((len(latents), len(features)))
+    for row in frame.itertuples():
+        failure[latents.index(row.parent), features.index(row.child)] = row.failure
+        assert row.strength == 1 - row.failure
+        assert row.prior == network.prior[latents.index(row.parent)]
+    again = NoisyOrNetwork(
+        [graph.nodes[n]["prior"] for n in latents],
+        failure.reshape(network.failure.shape),
+        [graph.nodes[n]["leak"] for n in features],
+    )
+    assert again == network
+    assert len(frame) == network.structure.sum()
+
+
+def test_frame_has_the_same_columns_without_edges():
+    columns = ["parent", "child", "prior", "failure", "strength"]
+    for density in (0.0, 1.0):
+        network = random_network(0, 2, 3, density)
+        frame = edges_to_frame(noisy_or_to_networkx(network))
+        assert list(frame.columns) == columns
+
+
+def test_graph_can_be_saved_as_graphml(tmp_path):
+    graph = noisy_or_to_networkx(random_network(0, 2, 3))
+    nx.write_graphml(graph, tmp_path / "graph.graphml")
+    again = nx.read_graphml(tmp_path / "graph.graphml")
+    assert dict(again.nodes(data=True)) == dict(graph.nodes(data=True))
+    assert sorted(again.edges(data="failure")) == sorted(graph.edges(data="failure"))
+
+
+def test_given_names_are_kept():
+    network = random_network(0, 2, 3, density=1.0)
+    names = np.array(["cough", "fever", "rash"], dtype=object)
+    graph = noisy_or_to_networkx(network, ["flu", "measles"], names)
+    assert list(graph) == ["flu", "measles", "cough", "fever", "rash"]
+    assert list(graph.successors("flu")) == ["cough", "fever", "rash"]
+    assert sorted(noisy_or_to_pgmpy(network, None, names).nodes) == sorted(
+        ["latent0", "latent1", *names]
+    )
+
+
+def test_latents_give_way_to_features_of_the_same_name():
+    network = random_network(0, 2, 3, density=1.0)
+    names = ["latent1", "latent1_", "x"]
+    graph = noisy_or_to_networkx(network, feature_names=names)
+    assert list(graph) == ["latent0", "latent1__", *names]
+    assert noisy_or_to_pgmpy(network, feature_names=names).check_model()
+
+
+@pytest.mark.parametrize("to", [noisy_or_to_networkx, noisy_or_to_pgmpy])
+@pytest.mark.parametrize("argument", ["latent_names", "feature_names"])
+def test_wrong_names_are_refused(to, argument):
+    network = random_network(0, 3, 3)
+    with pytest.raises(ValueError, match=f"{argument} must hold 3 names, got 2"):
+        to(network, **{argument: ["a", "b"]})
+    with pytest.raises(ValueError, match=f"{argument} must hold no name twice.*'a'"):
+        to(network, **{argument: ["a", "b", "a"]})
+
+
+def test_sixteen_parents_are_the_most_for_pgmpy():
+    assert noisy_or_to_pgmpy(random_network(0, 16, 1, density=1.0)).check_model()
+    failure = np.full((17, 2), 0.5)
+    failure[0, 0] = 1.0
+    network = NoisyOrNetwork(np.full(17, 0.1), failure, [0.1, 0.1])
+    with pytest.raises(ValueError, match=r"at most 16 parents.*'fever' has 17 parents"):
+        noisy_or_to_pgmpy(network, feature_names=["cough", "fever"])

@@ -1,0 +1,223 @@
+"""Pictures show every node and edge, and leave the rest of matplotlib alone."""
+
+import sys
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
+
+from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
+from sklearn_latent._layout import (
+    _n_crossings,
+    order_layers,
+    place_above,
+    spread_evenly,
+)
+from sklearn_latent.datasets import image_sources, make_noisy_or
+from sklearn_latent.export import noisy_or_to_networkx
+from sklearn_latent.plotting import LatentGraphDisplay
+
+matplotlib.use("Agg")
+
+structures = st.builds(
+    lambda seed, n, m: np.random.RandomState(seed).uniform(size=(n, m)) < 0.4,
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(0, 6),
+    m=st.integers(1, 9),
+)
+
+
+def network_of(structure):
+    structure = np.asarray(structure, dtype=bool)
+    rng = np.random.RandomState(0)
+    failure = np.where(structure, rng.uniform(0.1, 0.9, size=structure.shape), 1.0)
+    return NoisyOrNetwork(
+        rng.uniform(size=len(failure)), failure, np.full(failure.shape[1], 0.01)
+    )
+
+
+def draw(network, size=(8, 5), **kwargs):
+    figure = Figure(figsize=size)
+    ax = figure.add_subplot()
+    display = LatentGraphDisplay.from_network(network, ax=ax, **kwargs)
+    FigureCanvasAgg(figure).draw()
+    return display
+
+
+def texts(display):
+    return [text.get_text() for text in display.ax_.texts]
+
+
+@settings(max_examples=40, deadline=None)
+@given(structure=structures)
+def test_crossings_are_counted_right_and_not_increased(structure):
+    edges = np.argwhere(structure)
+    by_hand = sum(
+        (a[0] - b[0]) * (a[1] - b[1]) < 0
+        for k, a in enumerate(edges)
+        for b in edges[:k]
+    )
+    assert _n_crossings(structure.astype(float)) == by_hand
+    upper, lower = order_layers(structure)
+    assert sorted(upper) == list(range(structure.shape[0]))
+    assert sorted(lower) == list(range(structure.shape[1]))
+    assert _n_crossings(structure[np.ix_(upper, lower)].astype(float)) <= by_hand
+
+
+def test_a_shuffled_chain_is_untangled():
+    chain = np.zeros((5, 11), dtype=bool)
+    for i in range(5):
+        chain[i, 2 * i : 2 * i + 3] = True
+    rng = np.random.RandomState(0)
+    shuffled = chain[np.ix_(rng.permutation(5), rng.permutation(11))]
+    assert _n_crossings(shuffled.astype(float)) > 0
+    upper, lower = order_layers(shuffled)
+    assert _n_crossings(shuffled[np.ix_(upper, lower)].astype(float)) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(structure=structures)
+def test_latents_keep_their_distance(structure):
+    upper, gap = place_above(structure, spread_evenly(structure.shape[1])[0])
+    assert len(upper) == len(structure)
+    assert np.all(np.diff(upper) >= gap - 1e-9)
+    assert np.all((upper >= 0) & (upper <= 1))
+
+
+@settings(max_examples=15, deadline=None)
+@given(structure=structures)
+def test_every_node_and_edge_is_drawn(structure):
+    network = network_of(structure)
+    display = draw(network)
+    graph = noisy_or_to_networkx(network)
+    assert set(display.positions_) == set(graph)
+    assert len(display.edges_.get_segments()) == structure.sum()
+    assert set(graph) <= set(texts(display))
+
+
+def test_stronger_edges_are_wider_and_darker():
+    display = draw(NoisyOrNetwork([0.3], [[0.1, 0.5, 0.9]], [0, 0, 0]))
+    widths = np.asarray(display.edges_.get_linewidths())
+    assert len(set(np.argsort(widths))) == 3
+    np.testing.assert_array_equal(
+        np.argsort(widths), np.argsort(display.edges_.get_colors()[:, 3])
+    )
+    ends = [segment[-1, 0] for segment in display.edges_.get_segments()]
+    strongest = display.positions_["x0"][0]
+    assert ends[int(np.argmax(widths))] == pytest.approx(strongest)
+
+
+def test_weak_edges_can_be_left_out():
+    network = NoisyOrNetwork([0.3], [[0.1, 0.5, 0.9]], [0, 0, 0])
+    assert len(draw(network, min_strength=0.3).edges_.get_segments()) == 2
+    assert len(draw(network, min_strength=1.0).edges_.get_segments()) == 0
+
+
+def test_priors_are_shown():
+    assert "0.25" in texts(draw(NoisyOrNetwork([0.25], [[0.1]], [0])))
+    many = NoisyOrNetwork(np.full(80, 0.25), np.full((80, 3), 0.1), np.zeros(3))
+    assert "latent7  0.25" in texts(draw(many, size=(16, 5)))
+
+
+@pytest.mark.parametrize("n_features", [8, 80, 800])
+def test_labels_do_not_overlap(n_features):
+    network = network_of(np.ones((2, n_features)))
+    display = draw(network, size=(10, 5))
+    renderer = display.figure_.canvas.get_renderer()
+    labels = [t for t in display.ax_.texts if t.get_text().startswith("x")]
+    boxes = sorted(
+        (t.get_window_extent(renderer).x0, t.get_window_extent(renderer).x1)
+        for t in labels
+    )
+    for (_, right), (left, _) in pairwise(boxes):
+        assert right <= left + 1
+    if n_features == 800:
+        assert not labels
+        assert "800 features" in texts(display)
+    elif n_features == 80:
+        assert len(labels) >= 40
+
+
+def test_hundreds_of_latents_are_only_counted():
+    network = NoisyOrNetwork(np.full(600, 0.1), np.full((600, 2), 0.5), np.zeros(2))
+    assert sorted(texts(draw(network))) == ["600 latents", "x0", "x1"]
+
+
+def test_feature_labels_can_be_forced_and_left_out():
+    network = NoisyOrNetwork([0.55], np.full((1, 300), 0.5), np.zeros(300))
+    forced = draw(network, feature_labels=True)
+    assert sum(t.startswith("x") for t in texts(forced)) == 300
+    assert texts(draw(network, feature_labels=False)) == ["0.55", "latent0"]
+    with pytest.raises(ValueError, match=r"feature_labels must be.*'some'"):
+        draw(network, feature_labels="some")
+
+
+def test_long_names_are_cut():
+    name = "a finding with a name that nobody would want to read in full"
+    display = draw(network_of([[1]]), feature_names=[name])
+    assert name in display.positions_
+    assert any(t.endswith("…") and len(t) < len(name) for t in texts(display))
+
+
+def test_no_pyplot_state_with_own_axes():
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    draw(network_of(image_sources()))
+    assert plt.get_fignums() == before
+
+
+def test_new_figure_without_axes(tmp_path):
+    import matplotlib.pyplot as plt
+
+    network = make_noisy_or(n_samples=1, random_state=0).network
+    display = LatentGraphDisplay.from_network(network)
+    assert display.figure_.number in plt.get_fignums()
+    assert display.ax_.figure is display.figure_
+    display.figure_.savefig(tmp_path / "network.png")
+    plt.close(display.figure_)
+
+
+def test_no_latents_draw():
+    assert "no latents" in texts(draw(network_of(np.zeros((0, 4)))))
+
+
+def test_edges_between_features_are_refused():
+    graph = noisy_or_to_networkx(network_of([[1, 1]]))
+    graph.add_edge("x0", "x1")
+    with pytest.raises(ValueError, match=r"graph must have edges.*'x0' -> 'x1'"):
+        LatentGraphDisplay(graph).plot(ax=Figure().add_subplot())
+
+
+def test_estimators_draw_themselves():
+    data = make_noisy_or(n_samples=2000, random_state=0)
+    names = list("abcde")
+    X = pd.DataFrame(data.X, columns=names)
+    learner = NoisyOrMoMLearner(data.network.structure)
+    with pytest.raises(NotFittedError):
+        LatentGraphDisplay.from_estimator(learner)
+    learner.fit(X)
+    ax = Figure().add_subplot()
+    display = learner.plot(ax=ax, legend=False)
+    assert display.ax_ is ax
+    assert set(display.positions_) == {"latent0", "latent1", *names}
+    again = LatentGraphDisplay.from_estimator(learner, ax=Figure().add_subplot())
+    assert again.positions_ == display.positions_
+
+
+def test_from_estimator_needs_a_graph():
+    with pytest.raises(TypeError, match=r"estimator must have.*got an instance of int"):
+        LatentGraphDisplay.from_estimator(3)
+
+
+def test_missing_matplotlib_is_explained(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"sklearn-latent\[plot\]"):
+        LatentGraphDisplay.from_network(network_of([[1, 1]]))
