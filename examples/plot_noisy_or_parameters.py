@@ -1,0 +1,82 @@
+"""
+Learning a noisy-or network from its features alone
+====================================================
+
+Two hidden causes, A and B, share two of five binary features. Only the features are
+observed. B has three features that A does not touch, so B is learned from a triplet at
+once; A has a single feature to itself, so A must wait until the influence of B has been
+subtracted. This is Figure 1 of Halpern and Sontag (2013).
+"""
+
+# %%
+# The data
+# --------
+# Priors and failures are drawn between 0.2 and 0.8.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sklearn_latent import NoisyOrMoMLearner
+from sklearn_latent.datasets import figure_1_structure, make_noisy_or
+
+structure = figure_1_structure()
+data = make_noisy_or(structure, n_samples=100_000, random_state=0)
+truth = data.network
+
+# %%
+# One fit
+# -------
+# ``depth_`` tells the round in which each edge was learned: 0 for B, 1 for A.
+learner = NoisyOrMoMLearner(structure).fit(data.X[:10_000])
+print(learner.depth_)
+
+# %%
+# Widths and shades of the edges are their strengths; the numbers are the priors.
+learner.plot()
+
+# %%
+# More rows, smaller errors
+# -------------------------
+# The error falls with the square root of the number of rows. The published estimator
+# takes one triplet per edge; the refined one combines several, then climbs the
+# likelihood.
+sizes = np.array([1000, 3000, 10_000, 30_000, 100_000])
+
+
+def mean_error(learner):
+    """Mean absolute error of priors and failures."""
+    errors = np.concatenate(
+        [
+            np.abs(learner.prior_ - truth.prior),
+            np.abs(learner.failure_ - truth.failure)[structure],
+        ]
+    )
+    return errors.mean()
+
+
+figure, ax = plt.subplots(layout="constrained")
+for refine, label in [(False, "one triplet per edge"), (True, "refined")]:
+    errors = [
+        mean_error(NoisyOrMoMLearner(structure, refine=refine).fit(data.X[:n]))
+        for n in sizes
+    ]
+    ax.loglog(sizes, errors, "o-", label=label)
+ax.loglog(sizes, 2 / np.sqrt(sizes), ":", color="0.6", label="slope of one half")
+ax.set_xlabel("rows")
+ax.set_ylabel("mean absolute error")
+ax.legend(frameon=False)
+
+# %%
+# Are the standard errors right?
+# ------------------------------
+# Intervals of two standard errors should hold about 95 per cent of the true values.
+learner = NoisyOrMoMLearner(structure).fit(data.X[:10_000])
+estimates = np.concatenate([learner.prior_, learner.failure_[structure]])
+stderr = np.concatenate([learner.prior_stderr_, learner.failure_stderr_[structure]])
+true = np.concatenate([truth.prior, truth.failure[structure]])
+
+figure, ax = plt.subplots(layout="constrained")
+ax.errorbar(true, estimates, yerr=2 * stderr, fmt="o", capsize=3)
+ax.plot([0, 1], [0, 1], ":", color="0.6")
+ax.set_xlabel("true value")
+ax.set_ylabel("estimate, with two standard errors")
+plt.show()

@@ -1,0 +1,82 @@
+"""What the README and the packaging files promise is so."""
+
+import configparser
+import re
+import runpy
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# Tools whose version cannot change the outcome of a test.
+NOT_PINNED = {"mypy", "ruff"}
+
+
+def code_blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.S | re.M)
+
+
+@pytest.mark.parametrize("code", code_blocks("python"))
+def test_python_blocks_run(code, capsys):
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out
+
+
+def test_there_is_python_to_run():
+    assert code_blocks("python")
+
+
+def test_demo_learns_and_draws(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
+    plt.close("all")
+    out = capsys.readouterr().out
+    # Every learned prior is within four standard errors of the true one.
+    rows = re.findall(r"(0\.\d+) +(0\.\d+) ± (0\.\d+)", out)
+    assert len(rows) == 6
+    for true, learned, error in (map(float, row) for row in rows):
+        assert abs(learned - true) < 4 * error + 0.001
+    assert (tmp_path / "demo_noisy_or.png").stat().st_size > 10_000
+
+
+def test_first_shell_commands():
+    commands = "".join(code_blocks("sh")).splitlines()
+    assert commands[:2] == ["make demo", "make test"]
+
+
+def test_make_targets_that_are_mentioned_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"\bmake ([a-z]+)\b", README)):
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+def test_files_that_are_mentioned_exist():
+    for path in re.findall(r"\]\(([A-Za-z./_]+)\)", README):
+        assert (ROOT / path).exists(), path
+
+
+def test_oldest_versions_are_the_declared_bounds():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    extras = config["options.extras_require"]
+    lines = [config["options"]["install_requires"], extras["plot"], extras["dask"]]
+    lines.append(extras["test"])
+    declared = [
+        Requirement(line)
+        for line in "\n".join(lines).splitlines()
+        if line.strip() and not line.startswith("%")
+    ]
+    bounds = {r.name: next(iter(r.specifier)).version for r in declared}
+    pins = {}
+    for line in (ROOT / ".ci" / "oldest.txt").read_text().splitlines():
+        if "==" in line and not line.startswith("#"):
+            name, version = line.split("==")
+            pins[name] = version
+    for name, bound in bounds.items():
+        if name not in NOT_PINNED:
+            assert Version(pins[name]) == Version(bound), name
