@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
@@ -14,6 +16,16 @@ __all__ = ["NoisyOrModel", "binarize_rows"]
 # Rows that are turned into binary arrays at a time. 8,192 rows of 4,075 features are
 # 33 MB as bool; a multiple of 64 keeps the bit-packed words full.
 BATCH_ROWS = 8192
+
+
+def check_binarize(threshold) -> None:
+    """Refuse thresholds that are neither None nor a finite number."""
+    if threshold is not None and not (
+        isinstance(threshold, Real) and np.isfinite(threshold)
+    ):
+        raise ValueError(
+            f"binarize must be a finite number or None, got {threshold!r}."
+        )
 
 
 def binarize_rows(X, threshold: float | None) -> np.ndarray:
@@ -47,7 +59,7 @@ def binarize_rows(X, threshold: float | None) -> np.ndarray:
         if not valid.all():
             raise ValueError(
                 "X must hold only 0 and 1 (and NaN for missing) when binarize=None, "
-                f"got the value {X[~valid][0]!r}."
+                f"got the value {X[~valid][0]:g}."
             )
         threshold = 0.5
     on = threshold < X
@@ -69,6 +81,7 @@ class NoisyOrModel(BaseLatentModel):
 
     def _check_X(self, X, *, reset=False):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
+        check_binarize(self.binarize)
         return validate_data(
             self,
             X,

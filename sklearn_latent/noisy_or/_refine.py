@@ -18,7 +18,7 @@ __all__ = ["likelihood_errors", "refine", "schedule_errors", "siblings_errors"]
 # helps where few rows make poor moments.
 SECOND_START = 2**16
 # Standard errors of a least-squares fit need the covariance of all its moments.
-MAX_MOMENTS = 3000
+MAX_MOMENTS = 6000
 
 
 def _tables(plan, statistics):

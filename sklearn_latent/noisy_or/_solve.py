@@ -169,7 +169,9 @@ class _Round:
         full[:, :, self.columns] = gradient / self.M[:, None, :]
         M = np.ones((len(self.M), 7))
         M[:, self.columns] = self.M
-        return subset_variance(M, full) / self.n[:, None]
+        # Features that were never observed together tell nothing.
+        n = np.where(self.n > 0, self.n, np.nan)
+        return subset_variance(M, full) / n[:, None]
 
 
 def _solve_triplet_round(part: _Round):
