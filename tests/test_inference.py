@@ -189,7 +189,7 @@ def test_out_of_reach_is_labelled(monkeypatch):
     network = wide_network(2)
     X, _ = network.sample(30, random_state=0)
     exact = network.log_likelihood(X, method="exact")
-    monkeypatch.setattr(_inference, "MAX_COST", 2)
+    monkeypatch.setattr(_inference, "MAX_COST", {"auto": 2, "exact": 2})
     with pytest.raises(ValueError, match=r"method='exact' .* got \d+ of 30 rows"):
         network.posterior(X, method="exact")
     with pytest.warns(ApproximateInferenceWarning, match="lower bound"):
@@ -206,7 +206,7 @@ def test_sum_over_likeliest_states_is_a_close_bound(monkeypatch):
     X[np.cumsum(X, axis=1) > 12] = 0
     exact = network.log_likelihood(X, method="exact"), network.posterior(X, "exact")
     loose = network.log_likelihood(X, method="variational")
-    monkeypatch.setattr(_inference, "MAX_COST", 2)
+    monkeypatch.setattr(_inference, "MAX_COST", {"auto": 2, "exact": 2})
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = network.log_likelihood(X), network.posterior(X)
     assert (bound <= exact[0] + 1e-9).all()
@@ -215,7 +215,7 @@ def test_sum_over_likeliest_states_is_a_close_bound(monkeypatch):
     few = random_network(8, 6, 8, density=0.8)
     X = random_rows(0, 30, 8, missing=0.2)
     monkeypatch.setattr(_inference, "MAX_TABLE", -1)
-    monkeypatch.setattr(_inference, "MAX_COST", 0)
+    monkeypatch.setattr(_inference, "MAX_COST", {"auto": 0, "exact": 0})
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = few.log_likelihood(X), few.posterior(X)
     expected = answer(few, X)

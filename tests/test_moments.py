@@ -1,0 +1,176 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import networks, seeds
+
+from sklearn_latent.noisy_or._moments import (
+    NegativeMoments,
+    canonical_sets,
+    pack_columns,
+)
+from sklearn_latent.noisy_or._subsets import MEMBERS, all_subsets, subset_variance
+
+
+def every_set(n_features, order):
+    """All sets of one to `order` features, padded with -1."""
+    sets = [
+        [*members] + [-1] * (order - size)
+        for size in range(1, order + 1)
+        for members in combinations(range(n_features), size)
+    ]
+    return canonical_sets(sets, n_features)
+
+
+def slow_count(rows, sets, weights=None):
+    weights = np.ones(len(rows)) if weights is None else weights
+    off = [((rows[:, s[s >= 0]] == 0).all(axis=1) * weights).sum() for s in sets]
+    total = [
+        ((~np.isnan(rows[:, s[s >= 0]].astype(float))).all(axis=1) * weights).sum()
+        for s in sets
+    ]
+    return np.array(off), np.array(total)
+
+
+def random_rows(seed, n_rows, n_features, missing=0.0):
+    rng = np.random.default_rng(seed)
+    rows = rng.random((n_rows, n_features)) < 0.3
+    if missing:
+        rows = np.where(rng.random(rows.shape) < missing, np.nan, rows)
+    return rows
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(1, 300), st.integers(1, 6), st.sampled_from([0.0, 0.3]))
+def test_counts_of_sets_up_to_four(seed, n_rows, n_features, missing):
+    rows = random_rows(seed, n_rows, n_features, missing)
+    sets = every_set(n_features, 4)
+    moments = NegativeMoments.of(rows, sets)
+    off, total = slow_count(rows, sets)
+    np.testing.assert_array_equal(moments.off, off)
+    np.testing.assert_array_equal(moments.total, total)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.sampled_from(["integers", "halves", "reals", "thirds"]))
+def test_weights(seed, kind):
+    rng = np.random.default_rng(seed)
+    rows = random_rows(seed, 100, 4, missing=0.2)
+    weights = {
+        "integers": rng.integers(0, 5, 100) + 0.0,
+        "halves": rng.integers(0, 5, 100) / 2,
+        "reals": rng.exponential(size=100),
+        "thirds": np.full(100, 1 / 3),
+    }[kind]
+    weights[0] = 1.0
+    sets = every_set(4, 3)
+    moments = NegativeMoments.of(rows, sets, weights=weights)
+    off, total = slow_count(rows, sets, weights)
+    np.testing.assert_allclose(moments.off, off, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(moments.total, total, rtol=1e-12)
+
+
+def test_a_weight_of_two_is_a_row_twice_exactly():
+    rows = random_rows(0, 50, 5)
+    weights = np.random.default_rng(0).integers(1, 4, 50)
+    sets = every_set(5, 4)
+    weighted = NegativeMoments.of(rows, sets, weights=weights.astype(float))
+    repeated = NegativeMoments.of(np.repeat(rows, weights, axis=0), sets)
+    np.testing.assert_array_equal(weighted.off, repeated.off)
+    np.testing.assert_array_equal(weighted.total, repeated.total)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.integers(1, 99))
+def test_batches_add_up_exactly(seed, cut):
+    rows = random_rows(seed, 100, 5, missing=0.1)
+    sets = every_set(5, 3)
+    parts = NegativeMoments.of(rows[:cut], sets) + NegativeMoments.of(rows[cut:], sets)
+    whole = NegativeMoments.of(rows, sets)
+    np.testing.assert_array_equal(parts.off, whole.off)
+    np.testing.assert_array_equal(parts.total, whole.total)
+
+
+def test_many_words_and_many_sets():
+    rows = random_rows(1, 20_000, 12)
+    sets = every_set(12, 3)
+    off, _ = slow_count(rows, sets)
+    np.testing.assert_array_equal(NegativeMoments.of(rows, sets).off, off)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 200), st.integers(0, 5))
+def test_packing_keeps_every_bit(n_rows, n_columns):
+    rows = np.random.default_rng(n_rows).random((n_rows, n_columns)) < 0.5
+    words = pack_columns(rows)
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    np.testing.assert_array_equal(bits[:, :n_rows], rows.T)
+    assert not bits[:, n_rows:].any()
+
+
+def test_lookup_ignores_order_and_knows_what_is_missing():
+    moments = NegativeMoments.of(random_rows(0, 30, 4), every_set(4, 2))
+    np.testing.assert_array_equal(
+        moments.index([[3, 1], [0, -1]]), moments.index([[1, 3], [-1, 0]])
+    )
+    np.testing.assert_array_equal(moments.sets[moments.index([[3, 1]])], [[1, 3]])
+    few = NegativeMoments.of(random_rows(0, 30, 4), canonical_sets([[0, 1]], 4))
+    with pytest.raises(ValueError, match="not counted"):
+        few.index([[0, 2]])
+    with pytest.raises(ValueError, match="same sets"):
+        moments + few
+
+
+def test_restriction_keeps_the_moments():
+    moments = NegativeMoments.of(random_rows(0, 200, 6), every_set(6, 3))
+    part = moments.restrict(np.array([1, 4, 5]))
+    np.testing.assert_array_equal(part.sets, every_set(3, 3))
+    assert part.off[part.index([[0, 1, 2]])] == moments.off[moments.index([[1, 4, 5]])]
+
+
+def test_ratios_stay_finite():
+    rows = np.array([[True, False], [True, False]])
+    probability = NegativeMoments.of(rows, every_set(2, 2)).probability
+    assert (probability > 0).all()
+    assert (probability <= 1).all()
+    unseen = NegativeMoments.of(np.full((2, 2), np.nan), every_set(2, 2))
+    np.testing.assert_array_equal(unseen.probability, 0.5)
+
+
+def test_too_many_features_for_the_order_are_refused():
+    with pytest.raises(ValueError, match="fewer columns"):
+        canonical_sets(np.zeros((1, 4), dtype=int), 10**5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(networks(max_latents=3, max_features=5), seeds)
+def test_subset_variance_is_the_variance_of_the_linear_combination(network, seed):
+    """By definition, over the eight states of three features."""
+    rng = np.random.default_rng(seed)
+    sets = all_subsets(np.array([[0, 1, 2]]))[0]
+    M = np.array([network.negative_moment(list(s[s >= 0])) for s in sets])
+    gradient = rng.normal(size=(1, 2, 7))
+    # P(exactly these off) by inclusion and exclusion over the rest.
+    value = dict(zip([frozenset(np.flatnonzero(m)) for m in MEMBERS], M, strict=True))
+    value[frozenset()] = 1.0
+    expected = []
+    for g in gradient[0]:
+        mean = square = 0.0
+        for off in value:
+            rest = [f for f in range(3) if f not in off]
+            chance = sum(
+                (-1) ** size * value[off | frozenset(more)]
+                for size in range(len(rest) + 1)
+                for more in combinations(rest, size)
+            )
+            h = sum(
+                g[k] for k, m in enumerate(MEMBERS) if set(np.flatnonzero(m)) <= off
+            )
+            mean += chance * h
+            square += chance * h**2
+        expected.append(square - mean**2)
+    np.testing.assert_allclose(
+        subset_variance(M[None], gradient)[0], expected, rtol=1e-9, atol=1e-12
+    )
