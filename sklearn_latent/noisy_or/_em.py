@@ -27,6 +27,10 @@ __all__ = ["NoisyOrEM"]
 # EM steps between two reports of progress.
 ROUND = 25
 
+# EM finds the hill in few steps and would climb it in thousands, so exact inference
+# hands over to quasi-Newton steps here.
+HANDOVER = 100
+
 
 class NoisyOrEM(NoisyOrModel):
     """Noisy-or network of binary features, by expectation-maximisation.
@@ -49,10 +53,11 @@ default=None
 
     inference : {"exact", "variational"}, default="exact"
         "exact" sums over all states of the latents, of which at most 16 may be coupled
-        by the structure; EM is followed by quasi-Newton steps [1]_ that reach the
-        maximum EM only approaches. "variational" maximises a mean-field lower bound
-        of the likelihood [2]_; its cost is linear in the number of edges, but it is
-        biased: it tends to give a feature to one of its parents alone.
+        by the structure; after 100 iterations EM hands over to quasi-Newton steps [1]_,
+        which reach the maximum that EM only approaches. "variational" maximises a
+        mean-field lower bound of the likelihood [2]_; its cost is linear in the number
+        of edges, but it is biased: it tends to give a feature to one of its parents
+        alone.
 
     n_init : int, default=1
         Number of random starts, of which the best is kept.
@@ -62,7 +67,7 @@ default=None
 
     tol : float, default=1e-6
         EM stops when the bound of the mean log-likelihood per row gains less than this
-        in an iteration.
+        in an iteration; quasi-Newton steps stop when the gradient vanishes.
 
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
@@ -185,9 +190,13 @@ default=None
             self._check_reach(parts)
             runs = self._starts(structure, parts, patterns)
             fitted = partial(_fitted, structure, parts)
-            best, stopped = self._climb(runs, progress, fitted)
-            if self.inference == "exact" and not stopped:
-                best = [_polish(run, self.max_iter) for run in best]
+            with Parallel(n_jobs=self.n_jobs) as parallel:
+                stopped = self._climb(runs, parallel, progress, fitted)
+                if self.inference == "exact" and not stopped:
+                    runs = parallel(
+                        delayed(_polish)(run, self.max_iter) for run in runs
+                    )
+            best = _best_runs(runs)
             for name, value in fitted(best).items():
                 setattr(self, name, value)
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
@@ -268,30 +277,31 @@ default=None
                 runs.append(_Run(number, table, *start))
         return runs
 
-    def _climb(self, runs, progress, fitted):
-        """Advance all starts in rounds, until they converge or a callback says stop.
+    def _climb(self, runs, parallel, progress, fitted):
+        """Advance all starts in rounds, in place, until they converge.
 
-        Returns the best start of each component, and whether a callback said stop.
+        Returns whether a callback said stop.
         """
-        step = _advance if self.inference == "exact" else _advance_variational
-        with Parallel(n_jobs=self.n_jobs) as parallel:
-            for done in range(0, self.max_iter, ROUND):
-                n_steps = min(ROUND, self.max_iter - done)
-                moving = [i for i, run in enumerate(runs) if not run.converged]
-                results = parallel(
-                    delayed(step)(runs[i], n_steps, self.tol) for i in moving
-                )
-                for i, run in zip(moving, results, strict=True):
-                    runs[i] = run
-                left = sum(not run.converged for run in runs)
-                if not left:
-                    break
-                if progress(
-                    f"iteration {done + n_steps}, {left} of {len(runs)} starts go on",
-                    **fitted(_best_runs(runs)),
-                ):
-                    return _best_runs(runs), True
-        return _best_runs(runs), False
+        step, limit = _advance_variational, self.max_iter
+        if self.inference == "exact":
+            step, limit = _advance, min(limit, HANDOVER)
+        for done in range(0, limit, ROUND):
+            n_steps = min(ROUND, limit - done)
+            moving = [i for i, run in enumerate(runs) if not run.converged]
+            results = parallel(
+                delayed(step)(runs[i], n_steps, self.tol) for i in moving
+            )
+            for i, run in zip(moving, results, strict=True):
+                runs[i] = run
+            left = sum(not run.converged for run in runs)
+            if not left:
+                break
+            if progress(
+                f"iteration {done + n_steps}, {left} of {len(runs)} starts go on",
+                **fitted(_best_runs(runs)),
+            ):
+                return True
+        return False
 
 
 @dataclass

@@ -29,8 +29,9 @@ METHODS = ("auto", "exact", "variational")
 # Components with at most this many latents are summed for all rows by matrix products.
 MAX_TABLE = 10
 
-# Exact sums of a part may hold this many numbers: 128 MB, and about 0.3 s.
-MAX_COST = 1 << 24
+# Numbers that the exact sum of a part may hold. With method="auto" a part takes some
+# tenths of a second at most; with method="exact", a second or two and 400 MB.
+MAX_COST = {"auto": 1 << 22, "exact": 1 << 24}
 
 # Numbers in the arrays of parts that are summed together: 8 MB.
 BATCH_ELEMENTS = 1 << 20
@@ -160,9 +161,10 @@ def _sum_parts(positive: PositiveEvidence, method):
     n_latents, n_findings = positive.n_part_latents, positive.n_part_findings
     by_latents = n_findings * np.exp2(n_latents)
     by_findings = n_latents * np.exp2(n_findings)
-    beyond = np.minimum(by_latents, by_findings) > MAX_COST
     if method == "variational":
         beyond = n_latents > 0
+    else:
+        beyond = np.minimum(by_latents, by_findings) > MAX_COST[method]
     log_likelihood = np.zeros(positive.n_parts)
     posterior = positive.settled_posterior()
     surprise = np.ones(len(positive.finding_part))

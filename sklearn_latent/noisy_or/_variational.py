@@ -323,16 +323,10 @@ class VariationalEM:
 
     def _best_leak(self, leak, couplings, point):
         """M-step for the leaks, by the same argument as for the failures."""
-        theta0 = couplings.theta0[self.finding]
+        reach = couplings.theta0[self.finding] + couplings.reach(point.shares)
+        slope = log_fired_slope(couplings.theta0)[self.finding] - log_fired_slope(reach)
         weight = self.weights[self.row[self.finding]] * point.posterior[self.latent]
-        pulled = (
-            weight
-            * point.shares
-            * (
-                log_fired_slope(theta0)
-                - log_fired_slope(theta0 + couplings.reach(point.shares))
-            )
-        )
+        pulled = weight * point.shares * slope
         n_features = len(leak)
         fired = np.bincount(self.feature, self.weights[self.row], minlength=n_features)
         stay = self.weights @ self.off + np.bincount(
