@@ -5,11 +5,11 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit, logit
-from sklearn.utils import Bunch, check_array, check_random_state
+from sklearn.utils import Bunch, check_random_state
 
 from .noisy_or._network import NoisyOrNetwork
+from .noisy_or._schedule import check_structure
 
 __all__ = [
     "figure_1_structure",
@@ -148,7 +148,7 @@ def make_noisy_or(
     Parameters
     ----------
     structure : {array-like, sparse matrix} of shape (n_latents, n_features) or None
-        Nonzero where a latent is a parent of a feature; every latent needs a child.
+        True where a latent is a parent of a feature; every latent needs a child.
         None stands for `figure_1_structure`.
 
     n_samples : int, default=1000
@@ -183,7 +183,7 @@ default=(0.2, 0.8)
     True
     """
     structure = figure_1_structure() if structure is None else structure
-    edges = _check_structure(structure)
+    edges = check_structure(structure)
     rng = check_random_state(random_state)
     failures = _draw(failure, "failure", edges.shape, rng)
     return _sample_bunch(
@@ -326,20 +326,6 @@ def _sample_bunch(*, prior, failure, leak, n_samples, rng, feature_names, descri
         feature_names=feature_names,
         DESCR=description,
     )
-
-
-def _check_structure(structure) -> np.ndarray:
-    """Validate a structure; bool of shape (n_latents, n_features)."""
-    if sparse.issparse(structure):
-        structure = structure.toarray()
-    edges = check_array(structure, ensure_min_samples=0, input_name="structure") != 0
-    empty = np.flatnonzero(~edges.any(axis=1))
-    if empty.size:
-        raise ValueError(
-            "structure must give every latent at least one feature, got no edge in "
-            f"row {empty[0]}."
-        )
-    return edges
 
 
 def _draw(value, name: str, shape, rng) -> np.ndarray:

@@ -142,7 +142,7 @@ def test_no_latents_are_data_too():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: make_noisy_or([[1, 1], [0, 0]]), ValueError, "structure.*row 1"),
+        (lambda: make_noisy_or([[1, 1], [0, 0]]), ValueError, "structure.*latent 1"),
         (lambda: make_noisy_or(prior=(0.8, 0.2)), ValueError, r"prior.*\(low, high\)"),
         (lambda: make_noisy_or(prior=[0.1]), ValueError, r"prior.*\(2,\).*\(1,\)"),
         (lambda: make_noisy_or(leak=-0.1), ValueError, r"leak.*\[0, 1\].*-0.1"),
