@@ -60,9 +60,10 @@ default=None
 
     refine : bool, default=True
         Whether to improve on the published estimator: combine several triplets per
-        edge by their estimated variance, then maximise the likelihood of those
-        connected components of the network that are small enough for it. False is the
-        estimator of [1]_: one triplet per edge.
+        edge by their estimated variance, then maximise the likelihood of connected
+        components of the network that are small enough for it, and fit the others by
+        least squares to pairs and triplets of siblings. False is the estimator of
+        [1]_: one triplet per edge.
 
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
@@ -86,11 +87,13 @@ default=None
         P(feature on | all latents off).
 
     prior_stderr_ : ndarray of shape (n_latents,)
-        Standard errors of the priors; NaN where only the clean-up reached.
+        Standard errors of the priors, likewise.
 
     failure_stderr_ : ndarray of shape (n_latents, n_features)
-        Standard errors of the failures; NaN without an edge or where only the clean-up
-        reached. Computed at first use, as are the errors of the priors.
+        Standard errors of the failures; NaN without an edge, or where only the
+        clean-up reached and nothing was refined. Computed at first use, as are the
+        errors of the priors. For refined components of very many moments they are the
+        errors of the published estimator, which are larger.
 
     network_ : NoisyOrNetwork
         The fitted model.
