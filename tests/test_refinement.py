@@ -159,7 +159,9 @@ def test_variance_of_influences_in_runs(monkeypatch):
     network = with_parameters(np.ones((2, 6), dtype=bool), 0)
     sets = every_set(6, 3)
     moments = NegativeMoments.exact(network, sets)
-    influence = sparse.random_array((30, len(sets)), density=0.2, rng=0, format="csr")
+    influence = sparse.csr_array(
+        sparse.random(30, len(sets), density=0.2, random_state=0)
+    )
     covariance = moment_covariance(np.arange(len(sets)), moments, network)
     expected = np.diag(influence @ covariance @ influence.T.toarray())
     for entries in (5, 50, 10_000):

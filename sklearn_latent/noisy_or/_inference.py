@@ -203,7 +203,8 @@ def _batches(mask, exponent, other):
         np.stack([exponent[chosen], width]), axis=1, return_inverse=True
     )
     for number, (size, padded) in enumerate(groups.T):
-        parts = chosen[member == number]
+        # NumPy 2.0 gives the inverse one dimension more than later versions.
+        parts = chosen[member.ravel() == number]
         step = max(1, BATCH_ELEMENTS // int(padded << size))
         for start in range(0, len(parts), step):
             yield parts[start : start + step], int(padded)

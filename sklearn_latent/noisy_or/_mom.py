@@ -338,6 +338,7 @@ default=None
         """Errors by likelihood, of least squares, or of the published estimator."""
         plan, statistics, network = self._plan, self._statistics, self.network_
         schedule = plan.schedule
+        others = None
         if self.refine:
             errors = likelihood_errors(plan, statistics, network)
             if not np.isnan(errors[0]).any():
@@ -346,15 +347,8 @@ default=None
                 schedule.structure & (plan.rest is not None)
             )
             others = siblings_errors(plan, statistics, network, learned)
-            if others is not None:
-                return tuple(
-                    np.where(np.isnan(error), other, error)
-                    for error, other in zip(errors, others, strict=True)
-                )
-        estimates = solve_schedule(
-            statistics.moments, schedule, combine=False, track=True
-        )
-        others = schedule_errors(schedule, estimates, statistics.moments, network)
+        if others is None:
+            others = schedule_errors(schedule, statistics.moments, network)
         if not self.refine:
             return others
         return tuple(

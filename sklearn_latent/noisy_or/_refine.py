@@ -10,6 +10,7 @@ import numpy as np
 
 from ._interactions import FreeParameters, Interactions, fit_interactions
 from ._likelihood import maximize_likelihood, standard_errors
+from ._solve import solve_schedule
 from ._uncertainty import influence_variance, moment_covariance
 
 __all__ = ["likelihood_errors", "refine", "schedule_errors", "siblings_errors"]
@@ -154,13 +155,14 @@ def siblings_errors(plan, statistics, network, learned):
     return prior, failure
 
 
-def schedule_errors(schedule, estimates, moments, network):
+def schedule_errors(schedule, moments, network):
     """Standard errors of the published estimator; NaN where it does not reach.
 
     Returns
     -------
     prior, failure : ndarrays
     """
+    estimates = solve_schedule(moments, schedule, combine=False, track=True)
     structure = schedule.structure
     variance = np.full(len(estimates.supported), np.nan)
     chosen = np.flatnonzero(estimates.supported)
