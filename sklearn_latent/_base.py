@@ -31,6 +31,10 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
     """
     if sample_weight is None:
         return None
+    if np.asarray(sample_weight).dtype.kind in "USO":
+        raise ValueError(
+            f"sample_weight must hold numbers, got {np.ravel(sample_weight)[0]!r}."
+        )
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_samples, sample_weight)
     weights = check_array(

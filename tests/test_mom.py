@@ -365,6 +365,7 @@ class TestBadInput:
             (np.zeros(50), "sample_weight must not be all zero"),
             (np.ones(49), r"sample_weight must have one value per row.*\(49,\)"),
             (np.full(50, np.nan), "sample_weight contains NaN"),
+            ("balanced", "sample_weight must hold numbers, got .*balanced"),
         ],
     )
     def test_weights(self, weights, message):

@@ -135,7 +135,7 @@ def test_sparse_structure_is_the_same():
         ([[0, 0], [1, 1]], "structure must give every latent .* latent 0"),
         ([[0, 2], [1, 1]], "structure must hold booleans .* got values such as"),
         ([[np.nan, 1]], "structure contains NaN"),
-        ([1, 0, 1], "Expected 2D array"),
+        ([1, 0, 1], r"structure must have two dimensions.*\(3,\)"),
         ([["a", "b"]], "structure must hold booleans|could not convert"),
     ],
 )

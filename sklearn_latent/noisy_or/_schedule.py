@@ -137,6 +137,13 @@ def check_structure(structure) -> np.ndarray:
     structure : ndarray of bool of shape (n_latents, n_features)
         The same, dense.
     """
+    if not sparse.issparse(structure):
+        structure = np.asarray(structure)
+        if structure.ndim != 2:
+            raise ValueError(
+                "structure must have two dimensions, one row per latent and one column "
+                f"per feature, got shape {structure.shape}."
+            )
     structure = check_array(
         structure,
         accept_sparse=True,
