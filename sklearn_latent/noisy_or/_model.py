@@ -13,9 +13,10 @@ from .._base import BaseLatentModel
 
 __all__ = ["NoisyOrModel", "binarize_rows"]
 
-# Rows that are turned into binary arrays at a time. 8,192 rows of 4,075 features are
-# 33 MB as bool; a multiple of 64 keeps the bit-packed words full.
-BATCH_ROWS = 8192
+# Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
+# number of rows; multiples of 64 keep the bit-packed words full.
+BATCH_VALUES = 2**25
+BATCH_ROWS = 2**13, 2**17
 
 
 def check_binarize(threshold) -> None:
@@ -93,7 +94,9 @@ class NoisyOrModel(BaseLatentModel):
 
     def _row_slices(self, X):
         """Slices of `X` that keep memory bounded."""
-        return gen_batches(X.shape[0], BATCH_ROWS)
+        low, high = BATCH_ROWS
+        wanted = BATCH_VALUES // X.shape[1] // 64 * 64
+        return gen_batches(X.shape[0], int(np.clip(wanted, low, high)))
 
     def _by_rows(self, X, function):
         """Apply a function of binary rows to `X`, batch by batch."""

@@ -11,13 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["NegativeMoments", "canonical_sets", "pack_columns"]
+__all__ = ["NegativeMoments", "canonical_sets", "pack_columns", "weight_bits"]
 
 # Sets counted at a time: 256 rows of 128 words stay in the second-level cache, where
 # 36,000 triplets cost 1.7 microseconds a row instead of 2.3 with four times as many.
 SETS_AT_A_TIME = 256
 # Words at a time; the same reason.
 WORDS_AT_A_TIME = 128
+# Up to this many columns, transposing comes before packing.
+NARROW = 64
 
 
 def canonical_sets(sets, n_features: int) -> np.ndarray:
@@ -69,10 +71,16 @@ def pack_columns(rows) -> np.ndarray:
     """
     n_rows, n_columns = rows.shape
     n_words = -(-n_rows // 64)
+    if n_columns <= NARROW:
+        words = np.zeros((n_columns, n_words * 8), dtype=np.uint8)
+        bits = np.packbits(np.ascontiguousarray(rows.T), axis=1, bitorder="little")
+        words[:, : bits.shape[1]] = bits
+        return words.view(np.uint64)
     packed = np.zeros((n_words * 8, n_columns), dtype=np.uint8)
     full = n_rows // 8
     octets = rows[: full * 8].view(np.uint8).reshape(full, 8, n_columns)
-    # Shifts and ORs of whole rows: 8 times as fast as np.packbits along this axis.
+    # Shifts and ORs of whole rows: 8 times as fast as np.packbits along this axis at
+    # 4,075 columns, and 20 times slower than np.packbits of the transpose at 5.
     for start in range(0, full, 64):
         part = octets[start : start + 64]
         target = packed[start : start + 64][: len(part)]
@@ -83,11 +91,24 @@ def pack_columns(rows) -> np.ndarray:
     return np.ascontiguousarray(packed.T).view(np.uint64)
 
 
-def _weight_planes(weights):
-    """Write weights as a sum of scaled bit planes, so that they too can be counted.
+def weight_bits(weights):
+    """Write weights as a sum of scaled bits, so that they too can be counted.
 
     Weights that are multiples of the smallest one (rows repeated) are exact; others
     are exact to 53 bits of the largest.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        Non-negative, not all zero.
+
+    Yields
+    ------
+    scale : float
+        Weight of the bit.
+
+    rows : ndarray of bool of shape (n_rows,)
+        The rows that have it.
     """
     unit = weights[weights > 0].min()
     multiples = weights / unit
@@ -96,9 +117,16 @@ def _weight_planes(weights):
         multiples = np.rint(weights / unit)
     multiples = multiples.astype(np.int64)
     for bit in range(int(multiples.max()).bit_length()):
-        plane = (multiples >> bit) & 1 == 1
-        if plane.any():
-            yield unit * 2.0**bit, pack_columns(plane[:, None])[0]
+        rows = (multiples >> bit) & 1 == 1
+        if rows.any():
+            yield unit * 2.0**bit, rows
+
+
+def _weight_planes(weights):
+    """Scales and packed rows of the bits of weights."""
+    return [
+        (scale, pack_columns(rows[:, None])[0]) for scale, rows in weight_bits(weights)
+    ]
 
 
 def _count(words, sets, plane=None):
@@ -176,7 +204,7 @@ class NegativeMoments:
     def _accumulate(words, sets, weights, counts):
         """Add weighted counts of sets, size by size, block of words by block."""
         sizes = (sets >= 0).sum(axis=1)
-        planes = [(1.0, None)] if weights is None else list(_weight_planes(weights))
+        planes = [(1.0, None)] if weights is None else _weight_planes(weights)
         for start in range(0, words.shape[1], WORDS_AT_A_TIME):
             block = slice(start, start + WORDS_AT_A_TIME)
             part = np.ascontiguousarray(words[:, block])
