@@ -59,7 +59,13 @@ class Interactions:
         self.n = moments.total[self.index].min(axis=1)
         self.observed = np.einsum("ns,ns->n", self.signs, np.log(self.M))
         self.owner, self.parent = coupling_parents(structure, sets)
-        self._features = np.ascontiguousarray(sets[self.owner].T)
+        # Edges of the terms, numbered row by row; one more number is no edge. Values
+        # of the edges alone stay in the cache, where those of the matrix would not.
+        n_edges = int(structure.sum())
+        edge_of = np.full(structure.shape, n_edges)
+        edge_of[structure] = np.arange(n_edges)
+        features = sets[self.owner].T
+        self._edge = np.where(features >= 0, edge_of[self.parent, features], n_edges)
         self._term_signs = np.ascontiguousarray(self.signs[self.owner].T)
         self.weight = self._weights(self.M)
 
@@ -89,7 +95,7 @@ class Interactions:
 
         A term is one parent in one set, see ``owner`` and ``parent``.
         """
-        f = np.where(self._features >= 0, failure[self.parent, self._features], 1.0)
+        f = np.append(failure[self.structure], 1.0)[self._edge]
         p = prior[self.parent]
         product = subset_products(f)
         return p, f, product, 1.0 - p + p * product
@@ -114,9 +120,7 @@ class Interactions:
         pull = self._term_signs / influence * self.weight[self.owner]
         d_prior = (pull * (product - 1.0)).sum(axis=0)
         d_failure = MEMBERS.T @ (pull * p * product) / f
-        edge = np.where(
-            self._features >= 0, column_of_edge[self.parent, self._features], -1
-        )
+        edge = np.append(column_of_edge[self.structure], -1)[self._edge]
         prior_column = column_of_prior[self.parent]
         rows = np.broadcast_to(self.owner, edge.shape)
         free, free_prior = edge >= 0, prior_column >= 0
@@ -197,7 +201,7 @@ def _damped_step(J, gradient, diagonal, damping, free):
         hessian[:, ~free] = 0.0
         hessian[~free, ~free] = 1.0
         return np.linalg.solve(hessian, rhs)
-    # Conjugate gradients; one part in a thousand is enough for a step that is damped
+    # Conjugate gradients; one part in a hundred is enough for a step that is damped
     # and repeated anyway.
     transpose = sparse.csr_array(J.T)
     operator = LinearOperator(
@@ -209,7 +213,7 @@ def _damped_step(J, gradient, diagonal, damping, free):
     preconditioner = LinearOperator(
         operator.shape, matvec=lambda v: v / ((1.0 + damping) * diagonal)
     )
-    step, _ = cg(operator, rhs, rtol=1e-3, maxiter=200, M=preconditioner)
+    step, _ = cg(operator, rhs, rtol=1e-2, maxiter=200, M=preconditioner)
     return step
 
 

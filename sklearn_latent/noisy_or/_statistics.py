@@ -68,6 +68,9 @@ class Plan:
         if refine:
             unknown = np.isinf(schedule.depth) & (not clean_up)
             fit_sets = cls._fit_sets(structure, schedule, unknown)
+            if rest is not None:
+                # They are counted anyway.
+                fit_sets = pairs_of(np.concatenate([fit_sets, rest.sets]))
             parts = [
                 part
                 for part in components(structure)
