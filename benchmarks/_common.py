@@ -1,0 +1,170 @@
+"""What the benchmark scripts share: arguments, tables, timing, errors, pictures."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import time
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")  # pictures go to files, also on machines without a screen
+
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy
+import sklearn
+
+import sklearn_latent
+
+RESULTS = Path(__file__).parent / "results"
+# One colour per method, in all pictures; they stay apart for colour-blind readers.
+COLORS = {
+    "plain moments": "#0072b2",
+    "refined": "#d55e00",
+    "maximum likelihood": "#009e73",
+    "variational EM": "#cc79a7",
+    "uniform guess": "#777777",
+    "counting alone": "#56b4e9",
+}
+
+
+def parse_arguments(description, **options):
+    """Read the command line; further options are given as name=default."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a short version, to see that it runs"
+    )
+    for name, default in options.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=type(default),
+            default=default,
+            help=f"default {default}",
+        )
+    return parser.parse_args()
+
+
+class Report:
+    """Prints Markdown and saves it, with the pictures, under one name.
+
+    A quick run gets a name of its own, so that it never replaces the full tables.
+    """
+
+    def __init__(self, name, title, *, quick=False):
+        self.name = f"{name}_quick" if quick else name
+        self.lines: list[str] = []
+        self.start = time.perf_counter()
+        self.text(f"# {title}", versions())
+
+    def text(self, *paragraphs):
+        """Print paragraphs."""
+        for paragraph in paragraphs:
+            self._add(f"{paragraph}\n")
+
+    def table(self, header, rows):
+        """Print a table; the first column is left-aligned, the others right."""
+        cells = [[str(cell) for cell in row] for row in [header, *rows]]
+        widths = [max(4, *map(len, column)) for column in zip(*cells, strict=True)]
+        head, *body = [
+            [
+                cell.rjust(width) if place else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            for row in cells
+        ]
+        rule = ["-" * widths[0], *["-" * (width - 1) + ":" for width in widths[1:]]]
+        lines = ["| " + " | ".join(row) + " |" for row in [head, rule, *body]]
+        self._add("\n".join(lines) + "\n")
+
+    def figure(self, figure):
+        """Save a picture."""
+        RESULTS.mkdir(exist_ok=True)
+        figure.savefig(RESULTS / f"{self.name}.png", dpi=150)
+        plt.close(figure)
+
+    def close(self):
+        """Save the tables."""
+        self.text(f"Whole run: {time.perf_counter() - self.start:.0f} s.")
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{self.name}.md").write_text("\n".join(self.lines))
+
+    def _add(self, lines):
+        print(lines, flush=True)
+        self.lines.append(lines)
+
+
+def versions():
+    """Versions that a figure depends on, as one line."""
+    return (
+        f"sklearn_latent {sklearn_latent.__version__}, Python "
+        f"{platform.python_version()}, NumPy {np.__version__}, SciPy "
+        f"{scipy.__version__}, scikit-learn {sklearn.__version__}."
+    )
+
+
+def timed(function, *arguments, **options):
+    """Call once; seconds and what it returned."""
+    start = time.perf_counter()
+    value = function(*arguments, **options)
+    return time.perf_counter() - start, value
+
+
+def clocked(function, *arguments, **options):
+    """Call once; array (wall seconds, processor seconds) and what it returned.
+
+    On a machine that others use too, the processor time of a single thread is closer
+    to what it takes on an idle one.
+    """
+    before = np.array([time.perf_counter(), time.process_time()])
+    value = function(*arguments, **options)
+    return np.array([time.perf_counter(), time.process_time()]) - before, value
+
+
+def median_seconds(function, repeats=5):
+    """Median time of several calls: other work on the machine comes in bursts."""
+    return statistics.median(timed(function)[0] for _ in range(repeats))
+
+
+@contextmanager
+def expected(*categories):
+    """Silence warnings that the experiment provokes on purpose."""
+    with warnings.catch_warnings():
+        for category in categories:
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def absolute_errors(model, truth):
+    """Absolute errors of priors, failures of edges, and leaks."""
+    edges = truth.structure
+    return {
+        "prior": np.abs(model.prior_ - truth.prior),
+        "failure": np.abs(model.failure_ - truth.failure)[edges],
+        "leak": np.abs(model.leak_ - truth.leak),
+    }
+
+
+def summed_error(model, truth):
+    """L1 error over all parameters, the measure of the paper's Figure 3."""
+    return sum(errors.sum() for errors in absolute_errors(model, truth).values())
+
+
+def random_structure(n_latents, n_features, n_children, random_state):
+    """Give each latent the same number of children, drawn at random."""
+    rng = np.random.RandomState(random_state)
+    structure = np.zeros((n_latents, n_features), dtype=bool)
+    for row in structure:
+        row[rng.choice(n_features, n_children, replace=False)] = True
+    return structure
+
+
+def per_cent(share):
+    """Format a share."""
+    return f"{100 * share:.1f}%"
