@@ -3,9 +3,9 @@ Learning a noisy-or network from its features alone
 ====================================================
 
 Two hidden causes, A and B, share two of five binary features. Only the features are
-observed. B has triplets of features of which A touches no more than one, so B is learned
-at once; the only triplet of A has two features of B in it, so A must wait until the
-influence of B has been subtracted. This is Figure 1 of Halpern and Sontag (2013).
+observed. B has triplets of features of which A touches no more than one, so B is
+learned at once; the only triplet of A has two features of B in it, so A must wait until
+the influence of B has been subtracted. This is Figure 1 of Halpern and Sontag (2013).
 """
 
 # %%
