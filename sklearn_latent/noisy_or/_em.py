@@ -16,7 +16,7 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from ._exact import MAX_ENUMERATED, clip_parameters, em_step
 from ._likelihood import maximize_likelihood
-from ._model import NoisyOrModel, binarize_rows
+from ._model import NoisyOrModel
 from ._network import NoisyOrNetwork
 from ._patterns import Patterns, components
 from ._schedule import check_structure
@@ -208,14 +208,6 @@ default=None
                 stacklevel=2,
             )
         return self
-
-    def _patterns(self, X, weights):
-        """Collapse the rows, batch by batch."""
-        parts = []
-        for where in self._row_slices(X):
-            rows = binarize_rows(X[where], self.binarize)
-            parts.append(Patterns.of(rows, None if weights is None else weights[where]))
-        return Patterns.merge(parts)
 
     def _check_parameters(self):
         """Validate the parameters that do not concern the data."""

@@ -10,6 +10,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from ._patterns import Patterns
 
 __all__ = ["NoisyOrModel", "binarize_rows"]
 
@@ -22,7 +23,7 @@ BATCH_ROWS = 2**13, 2**17
 def check_binarize(threshold) -> None:
     """Refuse thresholds that are neither None nor a finite number."""
     if threshold is not None and not (
-        isinstance(threshold, Real) and np.isfinite(threshold)
+        isinstance(threshold, Real) and np.isfinite(float(threshold))
     ):
         raise ValueError(
             f"binarize must be a finite number or None, got {threshold!r}."
@@ -108,6 +109,14 @@ class NoisyOrModel(BaseLatentModel):
                 for rows in self._row_slices(X)
             ]
         )
+
+    def _patterns(self, X, weights):
+        """Collapse the rows, batch by batch."""
+        parts = []
+        for where in self._row_slices(X):
+            rows = binarize_rows(X[where], self.binarize)
+            parts.append(Patterns.of(rows, None if weights is None else weights[where]))
+        return Patterns.merge(parts)
 
     def _store(self, network):
         """Set the fitted attributes that describe the network."""
