@@ -4,13 +4,15 @@ import pytest
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
+from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 
 ESTIMATORS = [
     NoisyOrMoMLearner(),
     NoisyOrMoMLearner(refine=False, clean_up=False),
     NoisyOrEM(),
     NoisyOrEM(n_latents=2, inference="variational"),
+    QuartetStructureLearner(),
+    QuartetStructureLearner(refine=False),
 ]
 # The checks feed one to three columns of noise, which no structure can explain.
 pytestmark = pytest.mark.filterwarnings(

@@ -1,0 +1,328 @@
+"""Noisy-or networks of unknown structure: how many latents, and what each drives."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import check_sample_weight
+from .._progress import Progress, with_callbacks
+from ..exceptions import PoorDataWarning
+from ._counts import CountedMoments
+from ._extend import Discovery, Thresholds, discover
+from ._model import NoisyOrModel
+from ._network import NoisyOrNetwork
+from ._refine_structure import assign_quartets, refine_structure
+from ._structure_errors import discovery_errors, search_errors
+
+__all__ = ["QuartetStructureLearner"]
+
+
+def _report(progress, found) -> bool:
+    """Say how many latents there are; whether to stop."""
+    return progress(f"{len(found.prior)} latents so far")
+
+
+class QuartetStructureLearner(NoisyOrModel):
+    """Hidden causes of binary features: their number, their features, their strengths.
+
+    Hidden causes switch binary features on: a cause that is present activates each of
+    its features unless it fails to, independently of the others, and a feature is also
+    on by itself with its leak probability. Nothing of this is known beforehand. Four
+    features that one cause alone couples reveal it, because their joint distribution
+    has rank two; its other features follow from conditional mutual information; and
+    what is known is subtracted, so that further causes come to light [1]_.
+
+    By default this is the first step of three. Pairs of features, which vote for sets
+    that may have a common cause, make further proposals; likelihood refines them, with
+    failures that learn from each other; and latents or edges that the data do not
+    support are dropped.
+
+    Parameters
+    ----------
+    test : {"rank", "coherence"}, default="rank"
+        How quartets are tested: by the third singular value of their unfolded joint
+        distribution, or by the agreement of the parameters that their triplets give
+        and the error of the distribution that these imply.
+
+    quartet_threshold : float or "auto", default="auto"
+        Largest third singular value, or reconstruction error with
+        ``test="coherence"``, of a quartet that passes; 0.01 in [1]_. "auto" compares
+        with the sampling noise of each quartet: singly coupled ones are rejected with
+        probability 0.01.
+
+    coherence_threshold : float or "auto", default="auto"
+        Largest variance of a parameter over the triplets of a quartet; only with
+        ``test="coherence"``. "auto" falls with the number of rows.
+
+    extend_threshold : float or "auto", default="auto"
+        How much the pointwise mutual information of two features must exceed the
+        conditional one, given a third, for the three to share a cause; 0.1 in [1]_.
+        "auto" compares with the sampling noise: of the triplets that pass, a share of
+        5 / rows, and at most 0.05, is expected to be wrong; if all features are
+        independent, that is the probability that any passes.
+
+    max_depth : int or None, default=None
+        Number of rounds of subtraction, 0 for none. None: until nothing new is found.
+
+    refine : bool, default=True
+        Whether to go on by likelihood. False is the algorithm of [1]_.
+
+    binarize : float or None, default=0.0
+        Values above it are on. None: X holds 0 and 1 already.
+
+    n_jobs : int or None, default=None
+        Number of threads that count; None is 1 unless in a
+        :obj:`joblib.parallel_config` context.
+
+    random_state : int, RandomState instance or None, default=None
+        Chooses the rows that the search looks at if there are too many; the final
+        parameters always come from all that fit in memory. None is the same choice
+        every time.
+
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    n_latents_ : int
+        Number of latents found, maybe 0.
+
+    structure_ : ndarray of bool of shape (n_latents, n_features)
+        Which latent drives which feature.
+
+    prior_ : ndarray of shape (n_latents,)
+        P(latent on).
+
+    failure_ : ndarray of shape (n_latents, n_features)
+        P(a latent that is on fails to switch on the feature); 1 without an edge.
+
+    leak_ : ndarray of shape (n_features,)
+        P(feature on | all latents off).
+
+    network_ : NoisyOrNetwork
+        The fitted model.
+
+    depth_ : ndarray of shape (n_latents,)
+        Round in which a quartet revealed the latent; inf: only the refinement did.
+
+    quartets_ : ndarray of int of shape (n_latents, 4)
+        That quartet of features; -1: none.
+
+    prior_stderr_ : ndarray of shape (n_latents,)
+        Standard errors of the priors.
+
+    failure_stderr_ : ndarray of shape (n_latents, n_features)
+        Standard errors of the failures; NaN without an edge, and for edges that
+        ``refine=False`` did not learn from the quartet itself.
+
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen in `fit`, if all are strings.
+
+    See Also
+    --------
+    quartet_depth : What could be discovered with infinite data.
+    NoisyOrMoMLearner : The parameters, if the structure is known.
+    NoisyOrEM : Random starts, if only the number of latents is known.
+
+    Notes
+    -----
+    Missing values (NaN) are left out moment by moment, and summed out of the
+    likelihood, which is right if values are missing at random.
+
+    References
+    ----------
+    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
+       in noisy-or networks using quartet tests. NIPS.
+
+    Examples
+    --------
+    >>> from sklearn_latent import QuartetStructureLearner
+    >>> from sklearn_latent.datasets import make_noisy_or_images
+    >>> data = make_noisy_or_images(1000, random_state=0)
+    >>> learner = QuartetStructureLearner().fit(data.X)
+    >>> learner.n_latents_
+    8
+    >>> sorted(int(n) for n in learner.structure_.sum(axis=1))
+    [8, 8, 9, 12, 16, 16, 20, 28]
+    >>> learner.transform(data.X).shape
+    (1000, 8)
+    """
+
+    def __init__(
+        self,
+        *,
+        test="rank",
+        quartet_threshold="auto",
+        coherence_threshold="auto",
+        extend_threshold="auto",
+        max_depth=None,
+        refine=True,
+        binarize=0.0,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.test = test
+        self.quartet_threshold = quartet_threshold
+        self.coherence_threshold = coherence_threshold
+        self.extend_threshold = extend_threshold
+        self.max_depth = max_depth
+        self.refine = refine
+        self.binarize = binarize
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Find the latents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        Returns
+        -------
+        self : QuartetStructureLearner
+            The fitted estimator.
+        """
+        thresholds = self._check_parameters()
+        with Progress(self, X=X) as progress:
+            X = self._check_X(X, reset=True)
+            weights = check_sample_weight(sample_weight, X.shape[0])
+            patterns = self._patterns(X, weights)
+            source = CountedMoments(patterns, self.n_jobs)
+            progress(f"packed {len(patterns.weights):,} distinct rows")
+
+            report = partial(_report, progress)
+            found = discover(source, thresholds, self.max_depth, report)
+            if self.refine:
+                # None means the same rows every time: fits are reproducible.
+                rng = check_random_state(
+                    0 if self.random_state is None else self.random_state
+                )
+                model = refine_structure(
+                    source, patterns, found, thresholds.extend, rng, report
+                )
+                found = assign_quartets(model, found)
+                leak, errors = model.leak, search_errors(model, found, patterns, rng)
+            else:
+                leak = found.leaks(source)
+                errors = discovery_errors(source, found)
+            self._finish(found, leak, errors)
+            progress(f"{self.n_latents_} latents")
+        self._warn()
+        return self
+
+    def _finish(self, found: Discovery, leak, errors):
+        """Set the fitted attributes."""
+        self._store(NoisyOrNetwork(found.prior, found.failure, leak))
+        self.n_latents_ = len(found.prior)
+        self.structure_ = self.network_.structure
+        self.depth_, self.quartets_ = found.depth, found.quartets
+        self.prior_stderr_, self.failure_stderr_ = errors
+
+    def _warn(self):
+        if not self.n_latents_:
+            warnings.warn(
+                "No latent found: the features show no dependence that a common cause "
+                "of at least three of them would explain, or the rows are too few to "
+                "tell. The model treats the features as independent.",
+                PoorDataWarning,
+                stacklevel=3,
+            )
+
+    def _check_parameters(self) -> Thresholds:
+        """Validate the parameters that do not concern the data."""
+        if self.test not in ("rank", "coherence"):
+            raise ValueError(f"test must be 'rank' or 'coherence', got {self.test!r}.")
+        values = {}
+        for name in ("quartet", "coherence", "extend"):
+            value = getattr(self, f"{name}_threshold")
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not (
+                (isinstance(value, str) and value == "auto")
+                or (is_number and 0 < float(value) < np.inf)
+            ):
+                raise ValueError(
+                    f"{name}_threshold must be 'auto' or a positive number, "
+                    f"got {value!r}."
+                )
+            values[name] = value
+        depth = self.max_depth
+        if depth is not None and (
+            not isinstance(depth, Integral) or isinstance(depth, bool) or depth < 0
+        ):
+            raise ValueError(
+                f"max_depth must be None or an integer of at least 0, got {depth!r}."
+            )
+        return Thresholds(self.test, **values)
+
+    def latents_frame(self):
+        """Table of the latents.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row per latent: ``prior`` and ``prior_stderr``, ``n_children``,
+            ``children`` (names), ``mean_failure``, ``depth`` and ``quartet`` (names;
+            empty if only the refinement found it).
+        """
+        import pandas as pd
+
+        check_is_fitted(self, "network_")
+        names = self._feature_names()
+        return pd.DataFrame(
+            {
+                "prior": self.prior_,
+                "prior_stderr": self.prior_stderr_,
+                "n_children": self.structure_.sum(axis=1),
+                "mean_failure": [
+                    float(row[edges].mean())
+                    for row, edges in zip(self.failure_, self.structure_, strict=True)
+                ],
+                "depth": self.depth_,
+                "quartet": [
+                    tuple(names[j] for j in quartet if j >= 0)
+                    for quartet in self.quartets_
+                ],
+                "children": [tuple(names[edges]) for edges in self.structure_],
+            },
+            index=pd.Index(self.get_feature_names_out(), name="latent"),
+        )
+
+    def plot_images(self, shape, **kwargs):
+        """Draw the features of each latent as an image.
+
+        Parameters
+        ----------
+        shape : tuple of two int
+            Height and width of the images that the rows of X are.
+
+        **kwargs : dict
+            Passed on to `LatentImagesDisplay.plot`.
+
+        Returns
+        -------
+        display : LatentImagesDisplay
+            With the drawing in ``axes_`` and ``figure_``.
+        """
+        from ..plotting import LatentImagesDisplay
+
+        return LatentImagesDisplay.from_estimator(self, shape, **kwargs)

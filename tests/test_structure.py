@@ -1,0 +1,458 @@
+"""The structure learner: what it finds, and how it behaves."""
+
+import pickle
+import warnings
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_latent import (
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    NoisyOrNetwork,
+    QuartetStructureLearner,
+)
+from sklearn_latent.datasets import (
+    image_sources,
+    make_noisy_or,
+    make_noisy_or_images,
+)
+from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.metrics import edge_f1, match_latents
+from sklearn_latent.noisy_or import _search
+from sklearn_latent.noisy_or._counts import CountedMoments
+from sklearn_latent.noisy_or._evidence import Likelihood
+from sklearn_latent.noisy_or._patterns import Patterns
+from sklearn_latent.noisy_or._smoothed import (
+    Model,
+    deletion_losses,
+    edge_evidence,
+    fit_smoothed,
+)
+from sklearn_latent.plotting import LatentImagesDisplay
+
+matplotlib.use("Agg")
+
+PAPER = {"quartet_threshold": 0.01, "extend_threshold": 0.1, "refine": False}
+
+
+def random_children(n_latents, n_features, n_children, seed):
+    rng = np.random.RandomState(seed)
+    structure = np.zeros((n_latents, n_features), dtype=bool)
+    for row in structure:
+        row[rng.choice(n_features, n_children, replace=False)] = True
+    return structure
+
+
+def n_recovered(truth, learner):
+    return match_latents(truth.failure, learner.failure_, learner.prior_)[1].sum()
+
+
+@pytest.fixture(scope="module")
+def images():
+    return make_noisy_or_images(1000, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(images):
+    return QuartetStructureLearner().fit(images.X)
+
+
+@pytest.mark.parametrize("n_samples", [200, 500, 2000])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_finds_the_images_and_nothing_else(n_samples, seed):
+    data = make_noisy_or_images(n_samples, random_state=seed)
+    learner = QuartetStructureLearner().fit(data.X)
+    assert learner.n_latents_ == 8
+    assert n_recovered(data.network, learner) == 8
+    assert edge_f1(data.network.structure, learner.structure_) == 1.0
+
+
+def test_beats_likelihood_from_the_truth_on_few_rows():
+    found = limit = 0
+    for seed in range(3):
+        data = make_noisy_or_images(100, random_state=seed)
+        learner = QuartetStructureLearner().fit(data.X)
+        assert learner.n_latents_ <= 9
+        found += n_recovered(data.network, learner)
+        start = Model(data.network.prior, data.network.failure, data.network.leak)
+        patterns = Patterns.of(data.X == 1)
+        with pytest.MonkeyPatch.context() as patch:
+            # No pseudo-rows: plain maximum likelihood.
+            target = "sklearn_latent.noisy_or._smoothed._pseudo_rows"
+            patch.setattr(target, lambda *_: (0.0, 0.0))
+            best = fit_smoothed(start, patterns)
+        limit += match_latents(data.network.failure, best.failure, best.prior)[1].sum()
+    assert found > limit + 6
+
+
+@pytest.mark.parametrize("n_children", [8, 24])
+def test_random_children(n_children):
+    structure = random_children(8, 64, n_children, seed=0)
+    data = make_noisy_or(
+        structure, 5000, prior=0.125, failure=0.1, leak=0.001, random_state=0
+    )
+    learner = QuartetStructureLearner().fit(data.X)
+    assert edge_f1(structure, learner.structure_) == 1.0
+    assert learner.n_latents_ == 8
+
+
+def test_uneven_parameters_and_three_children():
+    structure = random_children(5, 40, 9, seed=1)
+    small = random_children(2, 40, 3, seed=2)
+    data = make_noisy_or(
+        np.vstack([structure, small]),
+        10_000,
+        prior=(0.1, 0.2),
+        failure=(0.05, 0.5),
+        leak=0.001,
+        random_state=0,
+    )
+    learner = QuartetStructureLearner().fit(data.X)
+    assert learner.n_latents_ == 7
+    assert n_recovered(data.network, learner) == 7
+    # No quartet can show a latent with three children.
+    few = learner.structure_.sum(axis=1) == 3
+    assert np.isinf(learner.depth_[few]).all()
+    assert (learner.quartets_[few] == -1).all()
+
+
+def test_priors_above_one_half():
+    structure = random_children(4, 32, 7, seed=0)
+    data = make_noisy_or(
+        structure, 10_000, prior=(0.5, 0.7), failure=(0.2, 0.5), random_state=0
+    )
+    learner = QuartetStructureLearner().fit(data.X)
+    assert n_recovered(data.network, learner) == learner.n_latents_ == 4
+
+
+def test_more_latents_than_can_be_enumerated():
+    structure = random_children(18, 120, 9, seed=0)
+    data = make_noisy_or(
+        structure, 5000, prior=0.1, failure=(0.1, 0.3), leak=0.001, random_state=0
+    )
+    learner = QuartetStructureLearner().fit(data.X)
+    assert learner.n_latents_ == 18
+    assert edge_f1(structure, learner.structure_) > 0.99
+    assert np.isfinite(learner.prior_stderr_).all()
+
+
+@pytest.mark.parametrize("n_samples", [100, 2000])
+def test_independent_features_have_no_latent(n_samples):
+    for seed in range(20):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(size=(n_samples, 64)) < rng.uniform(0.02, 0.5, 64)
+        for refine in (True, False):
+            learner = QuartetStructureLearner(refine=refine)
+            with pytest.warns(PoorDataWarning, match="No latent found"):
+                learner.fit(X)
+            assert learner.n_latents_ == 0
+            assert learner.transform(X).shape == (n_samples, 0)
+            np.testing.assert_allclose(learner.leak_, X.mean(axis=0), atol=0.01)
+
+
+def test_paper_algorithm_on_many_rows():
+    data = make_noisy_or_images(10_000, random_state=0)
+    learner = QuartetStructureLearner(**PAPER).fit(data.X)
+    assert n_recovered(data.network, learner) >= 6
+    assert learner.n_latents_ <= 9
+    assert (learner.quartets_ >= 0).all()
+    inside = [row[q].all() for row, q in zip(
+        learner.structure_, learner.quartets_, strict=True
+    )]  # fmt: skip
+    assert all(inside)
+    assert {0.0, 1.0} <= set(learner.depth_)
+    # Errors of priors are those of a few standard errors.
+    pairs, recovered = match_latents(
+        data.network.failure, learner.failure_, learner.prior_
+    )
+    chosen = pairs[recovered[pairs[:, 0]], 1]
+    z = (learner.prior_[chosen] - 0.25) / learner.prior_stderr_[chosen]
+    assert np.abs(z).max() < 5
+
+
+def test_coherence_test_on_many_rows():
+    data = make_noisy_or_images(10_000, random_state=0)
+    learner = QuartetStructureLearner(test="coherence", refine=False).fit(data.X)
+    assert n_recovered(data.network, learner) >= 6
+
+
+def test_max_depth_limits_the_rounds():
+    data = make_noisy_or_images(10_000, random_state=0)
+    learner = QuartetStructureLearner(max_depth=0, refine=False).fit(data.X)
+    assert (learner.depth_ == 0).all()
+    assert 0 < learner.n_latents_ < 8
+
+
+def test_standard_errors_are_calibrated():
+    """Coverage of 95% intervals for all priors of five draws."""
+    inside = []
+    for seed in range(5):
+        data = make_noisy_or_images(2000, random_state=seed)
+        learner = QuartetStructureLearner().fit(data.X)
+        z = (learner.prior_ - 0.25) / learner.prior_stderr_
+        inside.append(np.abs(z) < 1.96)
+    assert 0.85 <= np.mean(inside) <= 1.0
+
+
+def test_weight_two_is_a_row_twice(images):
+    X = images.X[:300]
+    weights = np.random.RandomState(0).randint(0, 4, len(X))
+    for options in ({}, PAPER):
+        weighted = QuartetStructureLearner(**options).fit(X, sample_weight=weights)
+        repeated = QuartetStructureLearner(**options).fit(np.repeat(X, weights, axis=0))
+        np.testing.assert_array_equal(weighted.failure_, repeated.failure_)
+        np.testing.assert_array_equal(weighted.prior_, repeated.prior_)
+
+
+def test_order_of_rows_does_not_matter(images, fitted):
+    order = np.random.RandomState(0).permutation(len(images.X))
+    again = QuartetStructureLearner().fit(images.X[order])
+    np.testing.assert_allclose(again.failure_, fitted.failure_, atol=1e-10)
+    np.testing.assert_allclose(again.leak_, fitted.leak_, atol=1e-10)
+
+
+def test_order_of_features_does_not_matter(images, fitted):
+    order = np.random.RandomState(0).permutation(64)
+    again = QuartetStructureLearner().fit(images.X[:, order])
+    assert edge_f1(fitted.structure_[:, order], again.structure_) == 1.0
+
+
+def test_same_random_state_same_result(monkeypatch):
+    # Small tables, so that rows must be chosen.
+    monkeypatch.setattr("sklearn_latent.noisy_or._evidence.LEAST_ROWS", 200)
+    data = make_noisy_or_images(1500, random_state=0)
+    results = []
+    for random_state in (3, 3, 4):
+        learner = QuartetStructureLearner(random_state=random_state)
+        results.append(learner.fit(data.X).failure_)
+    np.testing.assert_array_equal(results[0], results[1])
+    assert edge_f1(results[0] < 1, results[2] < 1) == 1.0
+
+
+def test_sparse_and_frames(images, fitted):
+    again = QuartetStructureLearner().fit(sparse.csr_array(images.X))
+    np.testing.assert_array_equal(again.failure_, fitted.failure_)
+    frame = pd.DataFrame(images.X, columns=images.feature_names)
+    named = QuartetStructureLearner(n_jobs=2).fit(frame)
+    np.testing.assert_array_equal(named.failure_, fitted.failure_)
+    edges = named.to_frame()
+    assert set(edges["child"]) <= set(images.feature_names)
+    assert len(edges) == fitted.structure_.sum()
+
+
+def test_missing_values():
+    data = make_noisy_or_images(2000, random_state=0)
+    X = data.X.astype(float)
+    X[np.random.RandomState(0).uniform(size=X.shape) < 0.2] = np.nan
+    learner = QuartetStructureLearner().fit(X)
+    assert learner.n_latents_ == 8
+    assert n_recovered(data.network, learner) == 8
+    assert np.isfinite(learner.score(X))
+
+
+@pytest.mark.parametrize("options", [{}, {"refine": False}, PAPER])
+@pytest.mark.parametrize(
+    "case",
+    ["three features", "off", "on", "one row", "empty", "half missing", "one feature"],
+)
+def test_poor_data_makes_a_poor_model(case, options):
+    rng = np.random.RandomState(0)
+    X = (rng.uniform(size=(60, 8)) < 0.4).astype(float)
+    if case == "three features":
+        X = X[:, :3]
+    elif case == "one feature":
+        X = X[:, :1]
+    elif case in ("off", "on"):
+        X[:] = case == "on"
+    elif case == "one row":
+        X = X[:1]
+    elif case == "empty":
+        X[:] = np.nan
+    else:
+        X[rng.uniform(size=X.shape) < 0.5] = np.nan
+    learner = QuartetStructureLearner(**options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.fit(X)
+    assert learner.n_latents_ == 0
+    assert [w.category for w in caught] == [PoorDataWarning]
+    assert np.isfinite(learner.score(X))
+    assert learner.transform(X).shape == (len(X), 0)
+    assert learner.sample(3, random_state=0)[0].shape == (3, X.shape[1])
+
+
+def test_duplicate_features_are_one_latent():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(size=(1000, 5)) < 0.3
+    learner = QuartetStructureLearner().fit(np.hstack([X] * 4))
+    assert learner.n_latents_ == 5
+    np.testing.assert_array_equal(learner.structure_.sum(axis=0), np.ones(20))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("test", "other"),
+        ("quartet_threshold", -0.1),
+        ("quartet_threshold", "0.01"),
+        ("quartet_threshold", True),
+        ("coherence_threshold", None),
+        ("coherence_threshold", np.nan),
+        ("extend_threshold", 0.0),
+        ("extend_threshold", np.inf),
+        ("max_depth", -1),
+        ("max_depth", 1.5),
+    ],
+)
+def test_wrong_parameters(parameter, value, images):
+    learner = QuartetStructureLearner(**{parameter: value})
+    with pytest.raises(ValueError, match=f"{parameter} must be .* got"):
+        learner.fit(images.X[:50])
+
+
+def test_table_of_latents(fitted, images):
+    frame = fitted.latents_frame()
+    assert list(frame.index) == list(fitted.get_feature_names_out())
+    np.testing.assert_array_equal(frame["n_children"], fitted.structure_.sum(axis=1))
+    assert frame["children"].map(len).equals(frame["n_children"])
+    assert (frame["prior_stderr"] > 0).all()
+    for quartet, children in zip(frame["quartet"], frame["children"], strict=True):
+        assert set(quartet) <= set(children)
+
+
+def test_attributes_belong_together(fitted):
+    np.testing.assert_array_equal(fitted.structure_, fitted.failure_ < 1)
+    assert len(fitted.prior_) == fitted.n_latents_ == len(fitted.depth_)
+    assert fitted.quartets_.shape == (8, 4)
+    assert fitted.failure_stderr_.shape == fitted.failure_.shape
+    assert np.isnan(fitted.failure_stderr_[~fitted.structure_]).all()
+    # Discovered ones first, by depth.
+    assert (fitted.depth_[1:] >= fitted.depth_[:-1]).all()
+
+
+def test_better_than_guessing_the_number(images, fitted):
+    held_out = make_noisy_or_images(1000, random_state=99).X
+    known = NoisyOrMoMLearner(image_sources()).fit(images.X)
+    assert fitted.score(held_out) > known.score(held_out) - 0.05
+    guessed = NoisyOrEM(6, random_state=0, max_iter=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        guessed.fit(images.X)
+    assert fitted.score(held_out) > guessed.score(held_out) + 1
+
+
+def test_grid_search_picks_thresholds(images):
+    grid = {"quartet_threshold": [0.0005, 0.01, 0.2], "extend_threshold": [0.05, 0.1]}
+    learner = QuartetStructureLearner(refine=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PoorDataWarning)
+        search = GridSearchCV(learner, grid, cv=2).fit(images.X[:500])
+        default = clone(learner).fit(images.X[:500])
+    truth = images.network.structure
+    found = edge_f1(truth, search.best_estimator_.structure_)
+    assert found >= edge_f1(truth, default.structure_) - 0.1
+
+
+def test_pickle_clone_pipeline(fitted, images):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(images.X), fitted.transform(images.X))
+    pipeline = make_pipeline(FunctionTransformer(), clone(fitted))
+    assert pipeline.fit_transform(images.X[:300]).shape[1] == 8
+
+
+def test_progress_is_printed(images, capsys):
+    QuartetStructureLearner(verbose=1).fit(images.X[:200])
+    printed = capsys.readouterr().out
+    assert "distinct rows" in printed
+    assert "latents" in printed
+
+
+def test_pictures(fitted):
+    display = fitted.plot_images((8, 8))
+    assert isinstance(display, LatentImagesDisplay)
+    assert len(display.axes_) == 8
+    image = display.axes_[0].images[0].get_array()
+    np.testing.assert_allclose(image.ravel(), 1 - fitted.failure_[0])
+    with pytest.raises(ValueError, match="shape must be"):
+        fitted.plot_images((8, 9))
+    with pytest.raises(ValueError, match="axes must hold"):
+        fitted.plot_images((8, 8), axes=display.axes_[:2])
+    with pytest.raises(TypeError, match="failure_"):
+        LatentImagesDisplay.from_estimator(FunctionTransformer().fit([[1]]), (1, 1))
+    assert len(fitted.plot().positions_) == 72
+    matplotlib.pyplot.close("all")
+
+
+def true_model(data):
+    return Model(data.network.prior, data.network.failure, data.network.leak)
+
+
+def test_deletion_loss_is_the_difference_of_likelihoods(images):
+    patterns = Patterns.of(images.X == 1)
+    losses = deletion_losses(true_model(images), patterns)
+    full = images.network.log_likelihood(images.X).sum()
+    for latent in (0, 5):
+        keep = np.arange(8) != latent
+        part = true_model(images).keep(keep)
+        less = NoisyOrNetwork(*part[:3]).log_likelihood(images.X).sum()
+        assert losses[latent] == pytest.approx(full - less, rel=1e-6)
+
+
+def test_edge_evidence_is_the_gradient(images):
+    network = images.network
+    slope, information = edge_evidence(true_model(images), Patterns.of(images.X == 1))
+    for latent, feature in [(0, 3), (2, 0), (4, 30)]:
+        failure = np.array(network.failure)
+        values = []
+        start = min(failure[latent, feature], 1 - 2e-6)
+        for step in (-1e-6, 1e-6):
+            failure[latent, feature] = start + step
+            moved = NoisyOrNetwork(network.prior, failure, network.leak)
+            values.append(moved.log_likelihood(images.X).sum())
+        slope_there = (values[1] - values[0]) / 2e-6
+        assert slope[latent, feature] == pytest.approx(slope_there, rel=1e-3, abs=0.05)
+    assert (information >= 0).all()
+
+
+def test_search_repairs_missing_and_false_edges_and_halves(images):
+    patterns = Patterns.of(images.X == 1)
+    likelihood = Likelihood(patterns, np.random.RandomState(0))
+    model = true_model(images)
+    failure = np.array(model.failure)
+    failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
+    failure[1, 60] = 0.8
+    broken = likelihood.fit(model._replace(failure=failure))
+    repaired = _search.change_edges(broken, likelihood)
+    np.testing.assert_array_equal(repaired.structure, model.structure)
+
+    halves = np.vstack([failure[:1], failure])
+    halves[0, ::2] = 1.0
+    halves[1, 1::2] = 1.0
+    double = Model(np.full(9, 0.25), halves, model.leak)
+    united = _search.merge_latents(likelihood.fit(double), likelihood)
+    assert len(united.prior) == 8
+
+
+def test_unlikely_rows_show_latents_with_the_same_children():
+    """No set of children can tell two latents over all features apart."""
+    rng = np.random.RandomState(0)
+    truth = NoisyOrNetwork([0.3, 0.4], rng.uniform(0.05, 0.9, (2, 12)), [0.02] * 12)
+    X, _ = truth.sample(5000, random_state=0)
+    learner = QuartetStructureLearner().fit(X)
+    assert learner.n_latents_ == 2
+    held_out, _ = truth.sample(5000, random_state=1)
+    assert learner.score(held_out) > truth.log_likelihood(held_out).mean() - 0.01
+
+
+def test_cover_takes_no_proposal_twice(images):
+    source = CountedMoments(Patterns.of(images.X == 1))
+    proposals = _search.first_proposals(source, np.repeat(image_sources(), 2, axis=0))
+    assert len(proposals) in range(8, 11)
