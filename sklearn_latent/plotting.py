@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._images_display import LatentImagesDisplay
 from ._layout import bipartite_matrix, order_layers, place_above, spread_evenly
 from .export import noisy_or_to_networkx
 
-__all__ = ["LatentGraphDisplay"]
+__all__ = ["LatentGraphDisplay", "LatentImagesDisplay"]
 
 # Colour-blind safe hues (Okabe and Ito), the pale yellow left out.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#6A51A3")
