@@ -1,8 +1,11 @@
-"""Learn the diseases behind symptoms without ever seeing a disease.
+"""Find hidden causes twice: images nobody drew, diseases nobody wrote down.
 
-Patients of a made-up clinic come with symptoms. Which disease can cause which symptom
-is known, as in a textbook; how common the diseases are, and how often they show each
-symptom, is not, and nobody wrote a diagnosis down. The learner finds out from the
+First, pictures are mixtures of hidden images. How many there are and how they look is
+found from the mixtures alone.
+
+Then, patients of a made-up clinic come with symptoms. Which disease can cause which
+symptom is known, as in a textbook; how common the diseases are, and how often they show
+each symptom, is not, and nobody wrote a diagnosis down. The learner finds out from the
 symptoms alone. Run with ``make demo``.
 """
 
@@ -16,8 +19,9 @@ matplotlib.use("Agg")
 import numpy as np
 import pandas as pd
 
-from sklearn_latent import NoisyOrMoMLearner
-from sklearn_latent.datasets import make_noisy_or
+from sklearn_latent import NoisyOrMoMLearner, QuartetStructureLearner
+from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
+from sklearn_latent.metrics import match_latents
 from sklearn_latent.plotting import LatentGraphDisplay
 
 # Influenza and the common cold have no three symptoms to themselves. They can only be
@@ -36,6 +40,8 @@ TEXTBOOK = {
 PREVALENCE = [0.15, 0.25, 0.10, 0.12, 0.08, 0.20]
 N_PATIENTS = 10_000
 PICTURE = Path("demo_noisy_or.png")
+N_MIXTURES = 2_000
+IMAGES = Path("demo_images.png")
 
 
 def read_textbook():
@@ -74,7 +80,25 @@ def print_patient(diseases, learner, patients, truly_ill):
         print(f"  {diseases[i]:<17}{posterior[i]:>6.3f}  {bar:<20}{truth}".rstrip())
 
 
-def main():
+def discover_images():
+    """Find out how many images are mixed, and which."""
+    mixtures = make_noisy_or_images(N_MIXTURES, random_state=0)
+    start = time.perf_counter()
+    learner = QuartetStructureLearner().fit(mixtures.X)
+    seconds = time.perf_counter() - start
+    truth = mixtures.network
+    _, recovered = match_latents(truth.failure, learner.failure_, learner.prior_)
+    print(
+        f"{N_MIXTURES:,} mixtures of {truth.n_latents} images that nobody told of; "
+        f"found {learner.n_latents_}, of which {recovered.sum()} are right"
+    )
+    print(learner.latents_frame()[["prior", "prior_stderr", "n_children"]].round(3))
+    learner.plot_images((8, 8)).figure_.savefig(IMAGES, dpi=150)
+    print(f"\nlearned in {seconds:.2f} s; picture saved to {IMAGES}\n")
+
+
+def learn_diseases():
+    """Learn how common diseases are and how they show."""
     diseases, symptoms, structure = read_textbook()
     clinic = make_noisy_or(
         structure,
@@ -106,4 +130,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    discover_images()
+    learn_diseases()

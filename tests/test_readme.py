@@ -36,6 +36,8 @@ def test_demo_learns_and_draws(tmp_path, monkeypatch, capsys):
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     plt.close("all")
     out = capsys.readouterr().out
+    assert "found 8, of which 8 are right" in out
+    assert (tmp_path / "demo_images.png").stat().st_size > 5_000
     # Every learned prior is within four standard errors of the true one.
     rows = re.findall(r"(0\.\d+) +(0\.\d+) ± (0\.\d+)", out)
     assert len(rows) == 6
