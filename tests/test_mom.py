@@ -248,7 +248,7 @@ class TestRows:
         assert learner.transform(X).shape == (50_000, 2)
         assert np.isfinite(learner.score(X))
 
-    def test_dask_array_and_frame(self):
+    def test_dask_array(self):
         da = pytest.importorskip("dask.array")
         X = figure_1_data(3000).X
         whole = NoisyOrMoMLearner(FIGURE_1).fit(X)
@@ -260,6 +260,16 @@ class TestRows:
             NoisyOrMoMLearner(FIGURE_1).fit(X, sample_weight=weights),
             NoisyOrMoMLearner(FIGURE_1).fit(blocks, sample_weight=weights),
         )
+
+    def test_dask_frame_keeps_names(self):
+        dd = pytest.importorskip("dask.dataframe")
+        frame = pd.DataFrame(figure_1_data(3000).X, columns=list("abcde"))
+        blocks = dd.from_pandas(frame, npartitions=4)
+        learner = NoisyOrMoMLearner(FIGURE_1).fit(blocks)
+        assert learner.feature_names_in_.tolist() == list("abcde")
+        assert_same(learner, NoisyOrMoMLearner(FIGURE_1).fit(frame))
+        with pytest.raises(ValueError, match="sample_weight must be None"):
+            learner.fit(blocks, sample_weight=np.ones(len(frame)))
 
 
 class TestEcosystem:
