@@ -12,7 +12,7 @@ from typing import Any
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
-
+    # mypy sees the class of newer versions, of which this is a stand-in.
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stand-in: an estimator without callbacks."""
 

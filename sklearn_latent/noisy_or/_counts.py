@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 
-from ._moments import pack_columns, weight_bits
+from ._moments import off_probability, pack_columns, weight_bits
 from ._network import NoisyOrNetwork
 from ._patterns import Patterns
 
@@ -109,16 +109,9 @@ class CountedMoments:
         self._known = np.concatenate(known, axis=1) if known else None
 
     def probability(self, sets) -> np.ndarray:
-        """P(all off), from the rows that know the set, kept off zero.
-
-        A set that was never seen all off counts as half a row; one that was never
-        observed has P = 1/2.
-        """
+        """P(all off), from the rows that know the set; see `off_probability`."""
         sets = np.asarray(sets)
-        off = self._count(self._off, sets)
-        total = self.known_rows(sets)
-        off = np.where(off > 0, off, 0.5 * np.minimum(total, 1.0))
-        return np.divide(off, total, out=np.full(len(off), 0.5), where=total > 0)
+        return off_probability(self._count(self._off, sets), self.known_rows(sets))
 
     def known_rows(self, sets) -> np.ndarray:
         """Weight of the rows that know all of each set."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ._counts import MomentSource, Residual
+from ._moments import set_keys
 from ._subsets import MEMBERS, subset_variance
 
 __all__ = [
@@ -232,9 +233,9 @@ def join_sets(family: Triplets, n_features, limit):
         np.cumsum(n_partners) - n_partners, n_partners
     )
     joined = np.column_stack([sets[left], sets[left + 1 + offset, -1]])
-    keys = _keys(sets, n_features)
+    keys = set_keys(sets, n_features)
     for missing in range(size - 1):
-        subset = _keys(np.delete(joined, missing, axis=1), n_features)
+        subset = set_keys(np.delete(joined, missing, axis=1), n_features)
         place = np.minimum(np.searchsorted(keys, subset), len(keys) - 1)
         joined = joined[keys[place] == subset] if len(keys) else joined
     return joined
@@ -253,14 +254,6 @@ def _run_starts(heads):
         return np.zeros(0, dtype=np.int64)
     change = (heads[1:] != heads[:-1]).any(axis=1)
     return np.concatenate([[0], np.flatnonzero(change) + 1])
-
-
-def _keys(sets, n_features):
-    """One integer per set, in lexicographic order."""
-    keys = np.zeros(len(sets), dtype=np.int64)
-    for column in sets.T:
-        keys = keys * n_features + column
-    return keys
 
 
 def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
