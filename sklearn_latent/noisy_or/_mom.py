@@ -297,7 +297,7 @@ default=None
         if not schedule.is_complete:
             edges = [(int(i), int(j)) for i, j in schedule.unreached]
             shown = ", ".join(map(str, edges[:20])) + (
-                ", ..." if len(edges) > 20 else ""
+                ", ... (all are in schedule_.unreached)" if len(edges) > 20 else ""
             )
             how = "learned by clean-up" if self.clean_up else "left without effect"
             warnings.warn(
