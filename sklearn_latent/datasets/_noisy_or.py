@@ -1,4 +1,4 @@
-"""Generators of data whose hidden variables are known."""
+"""Generators of noisy-or networks and of data from them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import Bunch, check_random_state
 
-from .noisy_or._network import NoisyOrNetwork
-from .noisy_or._schedule import check_structure
+from ..noisy_or._network import NoisyOrNetwork
+from ..noisy_or._schedule import check_structure
 
 __all__ = [
     "figure_1_structure",
