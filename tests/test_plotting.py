@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
-from sklearn_latent._layout import (
-    _n_crossings,
+from sklearn_latent.plotting._layout import (
+    count_crossings,
     order_layers,
     place_above,
     spread_evenly,
@@ -64,11 +64,11 @@ def test_crossings_are_counted_right_and_not_increased(structure):
         for k, a in enumerate(edges)
         for b in edges[:k]
     )
-    assert _n_crossings(structure.astype(float)) == by_hand
+    assert count_crossings(structure.astype(float)) == by_hand
     upper, lower = order_layers(structure)
     assert sorted(upper) == list(range(structure.shape[0]))
     assert sorted(lower) == list(range(structure.shape[1]))
-    assert _n_crossings(structure[np.ix_(upper, lower)].astype(float)) <= by_hand
+    assert count_crossings(structure[np.ix_(upper, lower)].astype(float)) <= by_hand
 
 
 def test_a_shuffled_chain_is_untangled():
@@ -77,9 +77,9 @@ def test_a_shuffled_chain_is_untangled():
         chain[i, 2 * i : 2 * i + 3] = True
     rng = np.random.RandomState(0)
     shuffled = chain[np.ix_(rng.permutation(5), rng.permutation(11))]
-    assert _n_crossings(shuffled.astype(float)) > 0
+    assert count_crossings(shuffled.astype(float)) > 0
     upper, lower = order_layers(shuffled)
-    assert _n_crossings(shuffled[np.ix_(upper, lower)].astype(float)) == 0
+    assert count_crossings(shuffled[np.ix_(upper, lower)].astype(float)) == 0
 
 
 @settings(max_examples=40, deadline=None)

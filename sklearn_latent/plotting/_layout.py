@@ -7,7 +7,13 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.isotonic import isotonic_regression
 
-__all__ = ["bipartite_matrix", "order_layers", "place_above", "spread_evenly"]
+__all__ = [
+    "bipartite_matrix",
+    "count_crossings",
+    "order_layers",
+    "place_above",
+    "spread_evenly",
+]
 
 N_SWEEPS = 24
 
@@ -145,13 +151,13 @@ def _order_part(has_edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     adjacency = has_edge.astype(np.float64)
     rows, columns = (np.arange(n) for n in adjacency.shape)
-    best, fewest = (rows, columns), _n_crossings(adjacency)
+    best, fewest = (rows, columns), count_crossings(adjacency)
     for start in (rows, _spectral_order(adjacency)):
         rows = start
         for _ in range(N_SWEEPS):
             columns = _by_barycentre(adjacency.T, rows)
             rows = _by_barycentre(adjacency, columns)
-            crossings = _n_crossings(adjacency[np.ix_(rows, columns)])
+            crossings = count_crossings(adjacency[np.ix_(rows, columns)])
             if crossings < fewest:
                 best, fewest = (rows, columns), crossings
     return best
@@ -176,7 +182,7 @@ def _by_barycentre(adjacency, order) -> np.ndarray:
     return np.argsort(mean, kind="stable")
 
 
-def _n_crossings(adjacency) -> float:
+def count_crossings(adjacency) -> float:
     """Pairs of edges that cross, all counted at once by cumulative sums."""
     if min(adjacency.shape) < 2:
         return 0.0

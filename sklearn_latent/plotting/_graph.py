@@ -1,0 +1,166 @@
+"""The graph of a fitted model, drawn in the way that suits its kind."""
+
+from __future__ import annotations
+
+from sklearn.utils.validation import check_is_fitted
+
+from ..export import noisy_or_to_networkx
+from ._bipartite import draw_bipartite
+from ._dag import draw_dag
+from ._ink import check_matplotlib
+from ._two_slices import draw_two_slices
+
+__all__ = ["LatentGraphDisplay"]
+
+
+class LatentGraphDisplay:
+    """Picture of a network of latents and features.
+
+    Models of two layers show latents on top, with their priors, and features below.
+    Other networks stand in layers from causes to effects, hidden nodes filled. Models
+    over time show two slices side by side. The wider and darker an edge, the stronger;
+    where weights have a sign, blue is positive and orange negative. Nodes are ordered
+    such that few edges cross. Names are turned, thinned or left out as space gets
+    scarce.
+
+    Parameters
+    ----------
+    graph : networkx.DiGraph
+        Graph with the node attribute ``kind`` ("latent" or "feature"), as the
+        estimators' ``to_networkx`` returns it. Nodes of models over time have
+        ``slice`` (0 or 1) as well.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+
+    figure_ : matplotlib Figure
+        Figure of these axes.
+
+    positions_ : dict
+        Coordinates ``(x, y)`` by node.
+
+    edges_ : matplotlib LineCollection
+        The edges.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_noisy_or
+    >>> from sklearn_latent.plotting import LatentGraphDisplay
+    >>> network = make_noisy_or(n_samples=1, random_state=0).network
+    >>> display = LatentGraphDisplay.from_network(network)
+    >>> len(display.positions_)
+    7
+    """
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+        """Draw a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted estimator with a method ``to_networkx``.
+
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : LatentGraphDisplay
+            The drawn display.
+        """
+        if not hasattr(estimator, "to_networkx"):
+            raise TypeError(
+                "estimator must have a method to_networkx, got an instance of "
+                f"{type(estimator).__name__}."
+            )
+        check_is_fitted(estimator)
+        return cls(estimator.to_networkx()).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_network(
+        cls, network, *, latent_names=None, feature_names=None, ax=None, **kwargs
+    ):
+        """Draw a noisy-or network.
+
+        Parameters
+        ----------
+        network : NoisyOrNetwork
+            The network.
+
+        latent_names, feature_names : sequence of str or None, default=None
+            Names of the nodes; None stands for latent0, ... and x0, ...
+
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : LatentGraphDisplay
+            The drawn display.
+        """
+        graph = noisy_or_to_networkx(network, latent_names, feature_names)
+        return cls(graph).plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, *, min_strength=0.0, feature_labels="auto", legend=True):
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        min_strength : float, default=0.0
+            Edges below this strength are left out of the picture.
+
+        feature_labels : {"auto", True, False}, default="auto"
+            Whether to write the names of features. "auto" writes as many as fit.
+
+        legend : bool, default=True
+            Whether to explain the width of edges.
+
+        Returns
+        -------
+        self : LatentGraphDisplay
+            With the drawing in ``ax_`` and ``figure_``.
+        """
+        check_matplotlib()
+        if feature_labels not in ("auto", True, False):
+            raise ValueError(
+                f'feature_labels must be "auto", True or False, got {feature_labels!r}.'
+            )
+        draw = _drawing_of(self.graph)
+        self.ax_, self.positions_, self.edges_ = draw(
+            self.graph,
+            ax,
+            min_strength=min_strength,
+            feature_labels=feature_labels,
+            legend=legend,
+        )
+        self.figure_ = self.ax_.figure
+        return self
+
+
+def _drawing_of(graph):
+    """The kind of picture that suits a graph."""
+    if any(place is not None for _, place in graph.nodes(data="slice")):
+        return draw_two_slices
+    if graph.graph.get("family") == "noisy-or":
+        return draw_bipartite
+    kind = dict(graph.nodes(data="kind"))
+    has_two_layers = graph.number_of_edges() > 0 and all(
+        kind[parent] == "latent" and kind[child] != "latent"
+        for parent, child in graph.edges
+    )
+    return draw_bipartite if has_two_layers else draw_dag

@@ -1,0 +1,280 @@
+"""Two slices of a model over time: now on the left, the next slice on the right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._ink import (
+    FEATURE_COLOR,
+    PALETTE,
+    edge_opacity,
+    edge_width,
+    ink_on,
+    shorten,
+    size_in_points,
+    text_width,
+)
+
+__all__ = ["draw_two_slices"]
+
+# Columns of the picture: features, latents | latents, features.
+LATENT_X = (0.3, 0.7)
+FEATURE_X = (0.0, 1.0)
+INTER_COLOR = "#B2182B"
+INTRA_COLOR = "#303030"
+
+
+def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend):
+    """Draw a two-slice graph: features outside, latents inside, time to the right.
+
+    Edges within a slice bend outwards, those between slices run across the middle;
+    edges without a direction have no arrow. A number beside an edge between latents
+    is its support, if the edge has one.
+
+    Parameters
+    ----------
+    graph : networkx.DiGraph
+        Graph with the node attribute ``slice`` (0 or 1) and the edge attribute
+        ``kind`` ("measurement", "intra" or "inter").
+
+    ax : matplotlib Axes or None
+        Where to draw; None makes a new figure.
+
+    min_strength, feature_labels, legend : float, str or bool, bool
+        As in `LatentGraphDisplay.plot`.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        Where it was drawn.
+
+    positions : dict
+        Coordinates by node.
+
+    edges : matplotlib LineCollection
+        The edges.
+    """
+    positions, n_rows = _positions(graph)
+    longest = max(
+        (text_width([shorten(_label(graph, node))], 9.0) for node in graph), default=0.0
+    )
+    ax = _new_axes(n_rows, longest) if ax is None else ax
+    ax.set_axis_off()
+    width, height = size_in_points(ax)
+    margin = (longest + 14.0) / max(width - 2 * (longest + 14.0), 0.4 * width)
+    ax.set_xlim(-margin, 1.0 + margin)
+    top = 30.0 / height * (n_rows + 1.5)
+    ax.set_ylim(-n_rows - 0.4 - 2 * top * bool(legend), 0.2 + top)
+    row = height / (n_rows + 0.6 + top * (1 + 2 * bool(legend)))
+    # A latent's circle must fit between its neighbours in the column.
+    n_latents = sum(kind == "latent" for _, kind in graph.nodes(data="kind")) // 2
+    diameter = float(np.clip(0.62 * row * n_rows / max(n_latents, 1), 6.0, 34.0))
+    font = float(np.clip(0.8 * row, 0.0, 9.0))
+
+    edges = _draw_edges(ax, graph, positions, min_strength, diameter)
+    _draw_nodes(ax, graph, positions, diameter, font, feature_labels)
+    for x, title in ((LATENT_X[0], "time t"), (LATENT_X[1], "time t + 1")):
+        ax.text(x, 0.2 + 0.4 * top, title, ha="center", fontsize=10, color="0.35")
+    if not n_latents:
+        ax.text(0.5, -n_rows / 2, "no latents", ha="center", color="0.5", fontsize=12)
+    if legend:
+        _draw_legend(ax, graph)
+    return ax, positions, edges
+
+
+def _label(graph, node) -> str:
+    """Name of a node without its slice."""
+    return str(graph.nodes[node].get("name", node))
+
+
+def _positions(graph) -> tuple[dict, int]:
+    """Features stacked by their latent, latents beside the middle of their features."""
+    positions: dict = {}
+    n_rows = 1
+    for when in (0, 1):
+        nodes = [node for node, place in graph.nodes(data="slice") if place == when]
+        latents = [node for node in nodes if graph.nodes[node]["kind"] == "latent"]
+        children = {
+            latent: [
+                child
+                for _, child, kind in graph.out_edges(latent, data="kind")
+                if kind == "measurement"
+            ]
+            for latent in latents
+        }
+        taken = {child for group in children.values() for child in group}
+        loose = [node for node in nodes if node not in taken and node not in children]
+        row = 0.0
+        for latent, group in children.items():
+            height = max(len(group), 1.6)
+            positions[latent] = (LATENT_X[when], -row - height / 2)
+            first = row + (height - len(group)) / 2 + 0.5
+            for k, child in enumerate(group):
+                positions[child] = (FEATURE_X[when], -first - k)
+            row += height + 0.5
+        for k, node in enumerate(loose):
+            positions[node] = (FEATURE_X[when], -row - 0.5 - k)
+        n_rows = max(n_rows, int(np.ceil(row + len(loose))))
+    return positions, n_rows
+
+
+def _draw_nodes(ax, graph, positions, diameter, font, feature_labels) -> None:
+    """Latents as numbered circles, features as dots with their names outside."""
+    style = {"edgecolors": "white", "linewidths": 1.0, "zorder": 3}
+    latents = [node for node in graph if graph.nodes[node]["kind"] == "latent"]
+    half = max(len(latents) // 2, 1)
+    for number, node in enumerate(latents):
+        color = PALETTE[number % half % len(PALETTE)]
+        x, y = positions[node]
+        ax.scatter([x], [y], s=diameter**2, facecolors=[color], **style)
+        name = shorten(_label(graph, node))
+        inside = text_width([name], 8.0) <= diameter + 6.0
+        ax.annotate(
+            name,
+            (x, y),
+            xytext=(0, 0 if inside else diameter / 2 + 2.0),
+            textcoords="offset points",
+            ha="center",
+            va="center" if inside else "bottom",
+            fontsize=8.0,
+            color=ink_on(color) if inside else "black",
+            zorder=5,
+        )
+    features = [node for node in graph if graph.nodes[node]["kind"] != "latent"]
+    if features:
+        places = np.array([positions[node] for node in features])
+        ax.scatter(*places.T, s=30, facecolors=FEATURE_COLOR, **style)
+    if not feature_labels or (feature_labels == "auto" and font < 5.0):
+        return
+    for node in features:
+        x, y = positions[node]
+        outside = -1 if x < 0.5 else 1
+        ax.annotate(
+            shorten(_label(graph, node)),
+            (x, y),
+            xytext=(6 * outside, 0),
+            textcoords="offset points",
+            ha="right" if outside < 0 else "left",
+            va="center",
+            fontsize=max(font, 5.0),
+            annotation_clip=False,
+        )
+
+
+def _draw_edges(ax, graph, positions, min_strength, diameter):
+    """All edges as curves; arrows at the ends of directed ones between latents."""
+    from matplotlib.collections import LineCollection
+
+    curves, widths, colors, styles = [], [], [], []
+    drawn = set()
+    for parent, child, data in graph.edges(data=True):
+        strength = float(np.clip(data.get("strength", 1.0), 0.0, 1.0))
+        directed = data.get("directed", True)
+        if strength < min_strength or (not directed and (child, parent) in drawn):
+            continue
+        drawn.add((parent, child))
+        kind = data.get("kind", "measurement")
+        curve = _curve(positions[parent], positions[child], kind)
+        between = kind != "measurement"
+        curves.append(curve)
+        widths.append(edge_width(strength) if between else 1.1)
+        shade = {"inter": INTER_COLOR, "intra": INTRA_COLOR}.get(kind, "#8C8C8C")
+        colors.append((shade, float(edge_opacity(strength)) if between else 0.7))
+        styles.append((0, (4, 3)) if kind == "intra" and not directed else "solid")
+        if between:
+            if directed:
+                _arrow(ax, curve, colors[-1], widths[-1], diameter)
+            _write_support(ax, curve, data.get("support"), shade)
+    lines = LineCollection(
+        curves, colors=colors, linewidths=widths, linestyles=styles, zorder=1
+    )
+    return ax.add_collection(lines, autolim=False)
+
+
+def _curve(start, end, kind):
+    """Straight to features, across for time, bent outwards within a slice."""
+    t = np.linspace(0.0, 1.0, 33)[:, np.newaxis]
+    start, end = np.asarray(start), np.asarray(end)
+    line = start + (end - start) * t
+    if kind == "intra":
+        outwards = 1.0 if start[0] < 0.5 else -1.0
+        bend = 0.05 + 0.012 * abs(end[1] - start[1])
+        line[:, :1] += outwards * min(bend, 0.14) * 4 * t * (1 - t)
+    elif kind == "inter":
+        ease = t * t * (3 - 2 * t)
+        line[:, 1:] = start[1] + (end[1] - start[1]) * ease
+    return line
+
+
+def _arrow(ax, curve, color, width, diameter) -> None:
+    """Point an arrow at the end of a curve, clear of the node's circle."""
+    ax.annotate(
+        "",
+        xy=curve[-1],
+        xytext=curve[-12],
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": color,
+            "lw": 0.0,
+            "mutation_scale": 9.0 + 2.0 * width,
+            "shrinkB": diameter / 2,
+            "shrinkA": 0.0,
+        },
+        zorder=2,
+    )
+
+
+def _write_support(ax, curve, support, color) -> None:
+    """Share of local graphs behind an edge, beside its middle."""
+    if support is None or not np.isfinite(support):
+        return
+    # Edges that cross meet in the middle, so sloping ones bear theirs earlier.
+    level = np.isclose(*curve[[0, -1], 1]) or np.isclose(*curve[[0, -1], 0])
+    ax.text(
+        *curve[len(curve) // (2 if level else 3)],
+        f"{support:.0%}",
+        ha="center",
+        va="center",
+        fontsize=7,
+        color=color,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+        zorder=4,
+    )
+
+
+def _draw_legend(ax, graph) -> None:
+    """Name the kinds of edges that occur."""
+    from matplotlib.lines import Line2D
+
+    kinds = {
+        (data.get("kind"), data.get("directed", True))
+        for _, _, data in graph.edges(data=True)
+    }
+    entries = [
+        (("inter", True), INTER_COLOR, "solid", "to the next slice"),
+        (("intra", True), INTRA_COLOR, "solid", "within a slice"),
+        (("intra", False), INTRA_COLOR, (0, (4, 3)), "direction unknown"),
+        (("measurement", True), "#8C8C8C", "solid", "measured by"),
+    ]
+    shown = [entry for entry in entries if entry[0] in kinds]
+    if shown:
+        ax.legend(
+            [Line2D([], [], color=c, ls=style) for _, c, style, _ in shown],
+            [label for *_, label in shown],
+            loc="lower center",
+            ncols=len(shown),
+            frameon=False,
+            fontsize=8,
+            borderaxespad=0.0,
+        )
+
+
+def _new_axes(n_rows: int, longest: float):
+    """Axes of a new figure with a line for every feature."""
+    import matplotlib.pyplot as plt
+
+    width = float(np.clip(5.0 + 2 * longest / 72.0, 6.4, 12.0))
+    height = float(np.clip(0.26 * n_rows + 1.2, 3.2, 18.0))
+    figure, ax = plt.subplots(figsize=(width, height))
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.98)
+    return ax
