@@ -1,0 +1,98 @@
+"""Gaussian networks for networkx and pgmpy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["gaussian_to_networkx", "gaussian_to_pgmpy"]
+
+
+def gaussian_to_networkx(network):
+    """Turn a Gaussian network into a networkx graph.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+        The network.
+
+    Returns
+    -------
+    graph : networkx.DiGraph
+        Nodes have the attributes ``kind`` ("feature" or "latent"), ``intercept`` and
+        ``noise_variance``, and with a link that is not linear ``link_parameters`` of
+        nodes with parents. Edges have a ``weight``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.gaussian import GaussianNetwork
+    >>> from sklearn_latent.gaussian._export import gaussian_to_networkx
+    >>> weights = np.array([[0.0, 2.0], [0.0, 0.0]])
+    >>> network = GaussianNetwork(weights != 0, weights, [1.0, 0.0], [1.0, 0.5])
+    >>> gaussian_to_networkx(network).edges["x0", "x1"]
+    {'weight': 2.0}
+    """
+    import networkx as nx
+
+    graph = nx.DiGraph(family="gaussian")
+    has_parents = network.adjacency.any(axis=0)
+    for node, name in enumerate(network.node_names):
+        attributes = {
+            "kind": "feature" if node < network.n_features else "latent",
+            "intercept": float(network.intercept[node]),
+            "noise_variance": float(network.noise_variance[node]),
+        }
+        if network.link_parameters is not None and has_parents[node]:
+            attributes["link_parameters"] = network.link_parameters[node].tolist()
+        graph.add_node(name, **attributes)
+    for parent, child in np.argwhere(network.adjacency).tolist():
+        graph.add_edge(
+            network.node_names[parent],
+            network.node_names[child],
+            weight=float(network.weights[parent, child]),
+        )
+    return graph
+
+
+def gaussian_to_pgmpy(network):
+    """Turn a linear Gaussian network into pgmpy's.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+        The network; its link must be linear and its noise additive, because pgmpy has
+        no others.
+
+    Returns
+    -------
+    model : pgmpy.models.LinearGaussianBayesianNetwork
+        With the hidden nodes as its ``latents``.
+    """
+    if not network.is_jointly_gaussian:
+        raise ValueError(
+            "to_pgmpy needs link='linear' and noise='additive', because pgmpy has no "
+            f"other continuous network; got link={network.link!r} and "
+            f"noise={network.noise!r}."
+        )
+    # Importing pgmpy takes seconds, so only those who ask for it pay.
+    from pgmpy.factors.continuous import LinearGaussianCPD
+    from pgmpy.models import LinearGaussianBayesianNetwork
+
+    names = network.node_names
+    model = LinearGaussianBayesianNetwork()
+    model.add_nodes_from(names)
+    model.latents = set(names[network.n_features :])
+    model.add_edges_from(
+        [(names[i], names[j]) for i, j in np.argwhere(network.adjacency).tolist()]
+    )
+    for node in range(network.n_nodes):
+        parents = np.flatnonzero(network.adjacency[:, node]).tolist()
+        model.add_cpds(
+            LinearGaussianCPD(
+                names[node],
+                [network.intercept[node], *network.weights[parents, node]],
+                float(np.sqrt(network.noise_variance[node])),
+                [names[parent] for parent in parents],
+            )
+        )
+    return model

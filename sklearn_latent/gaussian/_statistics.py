@@ -1,0 +1,107 @@
+"""Means and covariances of rows, or their expectations: all a linear network needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["GaussianStatistics"]
+
+# Standard deviations below this share of the mean are rounding errors of a constant.
+ROUNDING = 1e-12
+# Smallest noise variance of a node, as a share of its variance. It keeps a duplicate
+# of another column, or a sum of others, at a finite likelihood.
+NOISE_SHARE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStatistics:
+    """Sufficient statistics of a linear Gaussian network; instances add up.
+
+    The scatter is centred, so that columns far from zero lose no digits.
+
+    Parameters
+    ----------
+    weight : float
+        Number of rows, or sum of their weights.
+
+    mean : ndarray of shape (n_nodes,)
+        Weighted mean of the rows, or its expectation.
+
+    scatter : ndarray of shape (n_nodes, n_nodes)
+        Weighted sum of the outer products of the centred rows, or its expectation:
+        conditional covariances of missing values are part of it.
+    """
+
+    weight: float
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, X, sample_weight=None) -> GaussianStatistics:
+        """Statistics of complete rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_nodes)
+            Rows without missing values.
+
+        sample_weight : ndarray of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        Returns
+        -------
+        statistics : GaussianStatistics
+            Of these rows.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        weight = float(len(X) if sample_weight is None else np.sum(sample_weight))
+        mean = np.average(X, axis=0, weights=sample_weight)
+        centred = X - mean
+        if sample_weight is None:
+            return cls(weight, mean, centred.T @ centred)
+        scaled = centred * np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]
+        return cls(weight, mean, scaled.T @ scaled)
+
+    def __add__(self, other: GaussianStatistics) -> GaussianStatistics:
+        if not isinstance(other, GaussianStatistics):
+            return NotImplemented
+        weight = self.weight + other.weight
+        if weight == 0:
+            return self
+        step = other.mean - self.mean
+        between = self.weight * other.weight / weight * np.outer(step, step)
+        return GaussianStatistics(
+            weight,
+            self.mean + step * (other.weight / weight),
+            self.scatter + other.scatter + between,
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.mean)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Maximum-likelihood covariance, that is, divided by the number of rows."""
+        return self.scatter / self.weight
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Diagonal of the covariance, with exact zeros for constant columns."""
+        variance = np.diag(self.scatter) / self.weight
+        constant = variance <= (ROUNDING * np.abs(self.mean)) ** 2
+        return np.where(constant, 0.0, variance)
+
+    @property
+    def noise_floor(self) -> np.ndarray:
+        """Smallest noise variance that a node may have.
+
+        A share of its variance; a constant column is taken to vary as much as it is
+        large, or by 1 if it is zero.
+        """
+        size = np.where(self.mean == 0.0, 1.0, self.mean**2)
+        variance = self.variance
+        return NOISE_SHARE * np.where(variance > 0.0, variance, size)

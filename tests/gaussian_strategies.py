@@ -1,0 +1,66 @@
+"""Hypothesis strategies and references for linear Gaussian networks."""
+
+import numpy as np
+from hypothesis import strategies as st
+from strategies import seeds
+
+from sklearn_latent.gaussian import GaussianNetwork
+
+__all__ = [
+    "lstsq_score",
+    "random_graph",
+    "random_linear_network",
+    "sampled_tables",
+    "total_score",
+]
+
+
+def random_graph(n_nodes, rng, density=0.4):
+    """A random acyclic graph."""
+    upper = np.triu(rng.random((n_nodes, n_nodes)) < density, 1)
+    order = rng.permutation(n_nodes)
+    graph = np.zeros((n_nodes, n_nodes), dtype=bool)
+    graph[np.ix_(order, order)] = upper
+    return graph
+
+
+def random_linear_network(n_nodes, seed, density=0.4, n_hidden=0):
+    """A linear network whose weights are away from zero."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(n_nodes, rng, density)
+    weights = rng.uniform(0.5, 1.5, graph.shape) * rng.choice([-1, 1], graph.shape)
+    return GaussianNetwork(
+        graph,
+        np.where(graph, weights, 0.0),
+        rng.normal(size=n_nodes),
+        rng.uniform(0.5, 2.0, n_nodes),
+        n_hidden=n_hidden,
+    )
+
+
+@st.composite
+def sampled_tables(draw, max_features=6, max_rows=60):
+    """Rows of a random network, some columns shifted and scaled."""
+    n_features = draw(st.integers(2, max_features))
+    n_rows = draw(st.integers(2 * n_features + 4, max_rows))
+    seed = draw(seeds)
+    X = random_linear_network(n_features, seed).sample(n_rows, seed % 2**32)[0]
+    rng = np.random.default_rng(seed)
+    return X * 10.0 ** rng.integers(-2, 3, n_features) + rng.normal(size=n_features)
+
+
+def lstsq_score(X, child, parents, parameter_cost):
+    """Score of a family by a regression on the rows."""
+    design = np.column_stack([np.ones(len(X)), X[:, list(parents)]])
+    residual = X[:, child] - design @ np.linalg.lstsq(design, X[:, child])[0]
+    variance = np.mean(residual**2)
+    likelihood = -0.5 * len(X) * (np.log(2 * np.pi * variance) + 1)
+    return likelihood - parameter_cost * (len(parents) + 2)
+
+
+def total_score(evaluator, graph):
+    """Sum over the families of a graph."""
+    return sum(
+        evaluator.family_score(child, tuple(np.flatnonzero(column).tolist()))
+        for child, column in enumerate(graph.T)
+    )

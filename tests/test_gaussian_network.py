@@ -1,0 +1,225 @@
+import numpy as np
+import pytest
+from gaussian_strategies import random_linear_network
+from scipy.stats import multivariate_normal, norm
+
+from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._export import gaussian_to_networkx, gaussian_to_pgmpy
+from sklearn_latent.gaussian._graph import (
+    equivalence_class,
+    reaches,
+    topological_order,
+)
+from sklearn_latent.gaussian._leave_one_out import integrate_features
+
+LINKS_AND_NOISES = [
+    ("linear", "additive"),
+    ("sigmoid", "additive"),
+    ("linear", "multiplicative"),
+    ("sigmoid", "multiplicative"),
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_likelihood_is_that_of_the_multivariate_normal(seed):
+    network = random_linear_network(5, seed)
+    X, _ = network.sample(40, seed)
+    expected = multivariate_normal(*network.joint()).logpdf(X)
+    np.testing.assert_allclose(network.log_likelihood(X), expected)
+
+
+@pytest.mark.parametrize("n_hidden", [0, 2])
+def test_likelihood_of_incomplete_rows_is_that_of_the_marginal(n_hidden):
+    network = random_linear_network(6, 1, n_hidden=n_hidden)
+    X, _ = network.sample(30, 0)
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    mean, covariance = network.joint()
+    expected = []
+    for row in X:
+        seen = np.flatnonzero(~np.isnan(row))
+        expected.append(
+            multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(
+                row[seen]
+            )
+            if len(seen)
+            else 0.0
+        )
+    np.testing.assert_allclose(network.log_likelihood(X), expected)
+
+
+def test_no_parents_are_independent_normals():
+    nothing = np.zeros((3, 3))
+    network = GaussianNetwork(nothing, nothing, [1.0, 2.0, 3.0], [1.0, 4.0, 9.0])
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    expected = norm([1, 2, 3], [1, 2, 3]).logpdf(X).sum(axis=1)
+    np.testing.assert_allclose(network.log_likelihood(X), expected)
+    np.testing.assert_allclose(network.leave_one_out(X), np.tile([1.0, 2, 3], (10, 1)))
+
+
+def test_likelihood_and_joint_are_those_of_pgmpy():
+    network = random_linear_network(5, 7)
+    model = gaussian_to_pgmpy(network)
+    assert model.check_model()
+    mean, covariance = model.to_joint_gaussian()
+    order = [network.node_names.index(name) for name in _topological(model)]
+    own_mean, own_covariance = network.joint()
+    np.testing.assert_allclose(mean, own_mean[order], atol=1e-3)
+    np.testing.assert_allclose(
+        covariance, own_covariance[np.ix_(order, order)], atol=1e-3
+    )
+    import pandas as pd
+
+    X, _ = network.sample(20, 0)
+    frame = pd.DataFrame(X, columns=network.node_names)
+    expected = multivariate_normal(mean, covariance).logpdf(X[:, order])
+    # pgmpy rounds the joint to three decimals.
+    np.testing.assert_allclose(network.log_likelihood(X), expected, atol=0.2)
+    np.testing.assert_allclose(
+        model.log_likelihood(frame), network.log_likelihood(X).sum(), rtol=1e-2
+    )
+
+
+def _topological(model):
+    import networkx as nx
+
+    return list(nx.topological_sort(model))
+
+
+@pytest.mark.parametrize(("link", "noise"), LINKS_AND_NOISES)
+def test_samples_have_the_conditional_means(link, noise):
+    network = make_gaussian_bn(
+        5, n_samples=1, link=link, noise=noise, random_state=0
+    ).network
+    X, Z = network.sample(40_000, 0)
+    assert Z.shape == (40_000, 0)
+    residual = X - network.conditional_means(X)
+    error = residual.std(axis=0) / np.sqrt(len(X))
+    assert (np.abs(residual.mean(axis=0)) < 6 * error).all()
+    if noise == "additive":
+        np.testing.assert_allclose(
+            residual.var(axis=0), network.noise_variance, rtol=0.05
+        )
+
+
+@pytest.mark.parametrize(("link", "noise"), LINKS_AND_NOISES)
+def test_density_integrates_to_one(link, noise):
+    network = make_gaussian_bn(
+        2, n_samples=1, n_parents=0.5, link=link, noise=noise, random_state=3
+    ).network
+    X, _ = network.sample(2000, 0)
+    axes = [
+        np.linspace(x.mean() - 9 * x.std(), x.mean() + 9 * x.std(), 1001) for x in X.T
+    ]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    if noise == "multiplicative":
+        grid = np.maximum(grid, 1e-9)
+    density = np.exp(network.log_likelihood(grid)).reshape(1001, 1001)
+    area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])
+    np.testing.assert_allclose(density.sum() * area, 1.0, rtol=1e-3)
+
+
+def test_integration_agrees_with_the_closed_form():
+    network = random_linear_network(6, 2)
+    X, _ = network.sample(50, 0)
+    np.testing.assert_allclose(
+        integrate_features(network, X), network.leave_one_out(X), atol=1e-6
+    )
+
+
+def test_leaving_one_out_is_the_conditional_mean():
+    network = random_linear_network(5, 4, n_hidden=1)
+    X, _ = network.sample(10, 0)
+    X[0, 1] = np.nan
+    predicted = network.leave_one_out(X)
+    for node in range(4):
+        hidden = X.copy()
+        hidden[:, node] = np.nan
+        np.testing.assert_allclose(
+            predicted[:, node], network.expectation(hidden)[:, node]
+        )
+
+
+def test_leaving_one_out_of_a_sigmoid_uses_parents_and_children():
+    data = make_gaussian_bn(
+        6, n_samples=3000, link="sigmoid", noise_variance=(0.1, 0.2), random_state=1
+    )
+    predicted = data.network.leave_one_out(data.X)
+    error = np.mean((predicted - data.X) ** 2, axis=0)
+    own = np.mean((data.network.conditional_means(data.X) - data.X) ** 2, axis=0)
+    # Nobody predicts better than who uses the whole row; leaves gain nothing.
+    assert (error < own * 1.02).all()
+    has_children = data.network.adjacency.any(axis=1)
+    assert (error[has_children] < 0.95 * own[has_children]).any()
+
+
+def test_number_of_parameters():
+    weights = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    arguments = weights != 0, weights, np.zeros(3), np.ones(3)
+    assert GaussianNetwork(*arguments).n_parameters == 3 + 6
+    sigmoid = GaussianNetwork(
+        *arguments, link="sigmoid", link_parameters=np.ones((3, 3))
+    )
+    # The two nodes with parents have a scale as well.
+    assert sigmoid.n_parameters == 3 + 6 + 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"adjacency": [[0, 1], [1, 0]]}, "no directed cycle"),
+        ({"noise_variance": [1.0, 0.0]}, "noise_variance must be positive"),
+        ({"weights": [[0.0]]}, "weights must have shape"),
+        ({"n_hidden": 3}, "n_hidden must be from 0 to 2"),
+        ({"node_names": ["a"]}, "node_names must hold 2"),
+        ({"link": "sigmoid"}, "link_parameters must be given"),
+        ({"link": "cubic"}, "link must be one of"),
+    ],
+)
+def test_wrong_networks_are_refused(change, message):
+    arguments = {
+        "adjacency": [[0, 1], [0, 0]],
+        "weights": [[0.0, 1.0], [0.0, 0.0]],
+        "intercept": [0.0, 0.0],
+        "noise_variance": [1.0, 1.0],
+    }
+    with pytest.raises(ValueError, match=message):
+        GaussianNetwork(**(arguments | change))
+
+
+def test_a_sigmoid_network_has_no_joint_and_no_pgmpy_model():
+    network = make_gaussian_bn(3, n_samples=1, link="sigmoid", random_state=0).network
+    with pytest.raises(ValueError, match="Gaussian only with link='linear'"):
+        network.joint()
+    with pytest.raises(ValueError, match="to_pgmpy needs link='linear'"):
+        gaussian_to_pgmpy(network)
+    graph = gaussian_to_networkx(network)
+    child = int(np.flatnonzero(network.adjacency.any(axis=0))[0])
+    assert len(graph.nodes[f"x{child}"]["link_parameters"]) == 3
+
+
+def test_graph_functions():
+    chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    np.testing.assert_array_equal(topological_order(chain), [0, 1, 2])
+    np.testing.assert_array_equal(reaches(chain), np.triu(np.ones((3, 3), dtype=bool)))
+    collider = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    np.testing.assert_array_equal(equivalence_class(collider), collider)
+
+
+def test_equivalence_class_agrees_with_pgmpy():
+    from pgmpy.base import DAG
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        network = random_linear_network(7, int(rng.integers(10**6)))
+        dag = DAG()
+        dag.add_nodes_from(range(7))
+        dag.add_edges_from(np.argwhere(network.adjacency).tolist())
+        pattern = np.zeros((7, 7), dtype=bool)
+        pdag = dag.to_pdag()
+        for i, j in pdag.directed_edges:
+            pattern[i, j] = True
+        for i, j in pdag.undirected_edges:
+            pattern[i, j] = pattern[j, i] = True
+        np.testing.assert_array_equal(equivalence_class(network.adjacency), pattern)
