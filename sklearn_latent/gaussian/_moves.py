@@ -1,0 +1,163 @@
+"""What a search asks of a family model, and what it returns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = [
+    "Family",
+    "MoveEvaluator",
+    "SearchResult",
+    "rounding_error",
+    "with_parent",
+    "without_parent",
+]
+
+# A node and its parents in ascending order.
+Family = tuple[int, tuple[int, ...]]
+
+
+def with_parent(parents: tuple[int, ...], new: int) -> tuple[int, ...]:
+    """Parents with one more, in ascending order."""
+    return tuple(sorted((*parents, new)))
+
+
+def without_parent(parents: tuple[int, ...], old: int) -> tuple[int, ...]:
+    """Parents with one less."""
+    return tuple(parent for parent in parents if parent != old)
+
+
+class MoveEvaluator(ABC):
+    """Scores of families and of the moves that change them.
+
+    Scores are log-likelihoods minus the penalty, so higher is better. A move that was
+    pruned, or is not allowed, has the score minus infinity. Methods take many families
+    at a time, so that a model whose parameters need optimisation can fit them together.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes.
+
+    is_exhaustive : bool
+        Whether all allowed moves are scored. If so, scores depend on the family alone,
+        and candidates that would close a cycle now are scored for later.
+
+    n_evaluated : int
+        Families fitted exactly so far.
+
+    n_considered : int
+        Families that a search without pruning would have fitted.
+    """
+
+    n_nodes: int
+    is_exhaustive: bool = True
+    n_evaluated: int = 0
+    n_considered: int = 0
+
+    @abstractmethod
+    def family_score(self, child: int, parents: tuple[int, ...]) -> float:
+        """Score of one family; cached where it is costly."""
+
+    @abstractmethod
+    def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
+        """Scores of families with one more parent.
+
+        Parameters
+        ----------
+        families : sequence of (child, parents)
+            The families as they are.
+
+        allowed : ndarray of bool of shape (len(families), n_nodes)
+            Candidates that may be scored.
+
+        Returns
+        -------
+        scores : ndarray of shape (len(families), n_nodes)
+            Score of the family with the candidate added.
+        """
+
+    @abstractmethod
+    def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
+        """Scores of a family without each of its parents, in their order."""
+
+    @abstractmethod
+    def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
+        """Scores of families with one parent replaced by a candidate.
+
+        Parameters
+        ----------
+        families : sequence of (child, parents)
+            The families as they are.
+
+        allowed : ndarray of bool of shape (len(families), n_nodes)
+            Candidates that may be scored.
+
+        Returns
+        -------
+        scores : list of ndarray of shape (len(parents), n_nodes)
+            One array per family: parent that goes, candidate that comes.
+        """
+
+    def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
+        """Scores of families with one of their children as one more parent.
+
+        Together with `delete_scores` of the child this is the score of a reversal.
+
+        Parameters
+        ----------
+        families : sequence of (child, parents)
+            The families as they are.
+
+        children : ndarray of bool of shape (len(families), n_nodes)
+            Children of each family's node in the graph.
+
+        Returns
+        -------
+        scores : ndarray of shape (len(families), n_nodes)
+            As in `add_scores`.
+        """
+        scores = np.full((len(families), self.n_nodes), -np.inf)
+        rows, new = np.nonzero(children)
+        if len(rows):
+            scores[rows, new] = self.pair_scores(
+                [
+                    (families[row][0], with_parent(families[row][1], z))
+                    for row, z in zip(rows.tolist(), new.tolist(), strict=True)
+                ]
+            )
+        return scores
+
+    def pair_scores(self, families: Sequence[Family]) -> np.ndarray:
+        """Exact scores of any families, in one batch where the model allows it."""
+        return np.array([self.family_score(*family) for family in families])
+
+
+@dataclass
+class SearchResult:
+    """What a search found.
+
+    Parameters
+    ----------
+    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
+        The best graph.
+
+    score : float
+        Its score.
+
+    history : list of (tuple, float)
+        Moves and their gains, in the order of the search.
+    """
+
+    adjacency: np.ndarray
+    score: float
+    history: list = field(default_factory=list)
+
+
+def rounding_error(scores) -> float:
+    """Size of differences of scores that mean nothing."""
+    return 64.0 * np.finfo(float).eps * float(np.abs(scores).sum())

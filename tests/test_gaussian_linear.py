@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+from gaussian_strategies import random_linear_network, total_score
+
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._linear import (
+    LinearEvaluator,
+    fit_linear,
+    regress,
+    scan_family,
+)
+from sklearn_latent.gaussian._order import order_search
+from sklearn_latent.gaussian._statistics import GaussianStatistics
+
+POOR = {
+    "constant": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),
+    "zero": lambda X: np.column_stack([X, np.zeros(len(X))]),
+    "duplicate": lambda X: np.column_stack([X, X[:, 0]]),
+    "collinear": lambda X: np.column_stack([X, X @ np.arange(1.0, X.shape[1] + 1)]),
+    "huge": lambda X: X * 1e150,
+    "tiny": lambda X: X * 1e-150,
+    "two rows": lambda X: X[:2],
+    "one row": lambda X: X[:1],
+    "all alike": lambda X: np.ones_like(X),
+}
+
+
+@pytest.fixture
+def X():
+    return random_linear_network(4, 3).sample(60, 0)[0]
+
+
+@pytest.mark.parametrize("kind", POOR)
+@pytest.mark.parametrize("search", [greedy_search, order_search])
+def test_poor_data_give_finite_parameters(X, kind, search):
+    statistics = GaussianStatistics.of(POOR[kind](X))
+    evaluator = LinearEvaluator(statistics)
+    result = search(evaluator, random_state=0)
+    assert np.isfinite(result.score)
+    weights, intercept, noise_variance = fit_linear(statistics, result.adjacency)
+    assert np.isfinite(weights).all() and np.isfinite(intercept).all()
+    assert (noise_variance > 0).all()
+
+
+def test_parents_that_are_collinear_and_required(X):
+    X = np.column_stack([X, X[:, 0], np.ones(len(X))])
+    statistics = GaussianStatistics.of(X)
+    required = np.zeros((6, 6), dtype=bool)
+    required[[0, 4, 5], 1] = True
+    for search in (greedy_search, order_search):
+        result = search(LinearEvaluator(statistics), required=required)
+        assert result.adjacency[[0, 4, 5], 1].all()
+        weights, *_ = fit_linear(statistics, result.adjacency)
+        assert np.isfinite(weights).all()
+        assert np.abs(weights[:, 1]).max() < 1e3
+
+
+def test_a_candidate_that_is_a_sum_of_the_parents_adds_nothing(X):
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    evaluator = LinearEvaluator(GaussianStatistics.of(X))
+    allowed = np.array([[False, False, False, True, True]])
+    scores = evaluator.add_scores([(2, (0, 1))], allowed)[0]
+    alone = evaluator.family_score(2, (0, 1))
+    np.testing.assert_allclose(scores[4], alone - evaluator.parameter_cost)
+
+
+def test_regress_agrees_with_the_full_scan(X):
+    correlation = np.corrcoef(X.T)
+    for parents in [(), (0,), (0, 2, 3)]:
+        scan = scan_family(correlation, 1, parents)
+        unexplained, without = regress(correlation, 1, parents)
+        np.testing.assert_allclose(unexplained, scan.unexplained)
+        np.testing.assert_allclose(without, scan.after_deletion(1))
+
+
+def test_expected_statistics_need_not_come_from_rows():
+    network = random_linear_network(5, 0)
+    mean, covariance = network.joint()
+    statistics = GaussianStatistics(2.5, mean, 2.5 * covariance)
+    evaluator = LinearEvaluator(statistics)
+    graph = network.adjacency
+    expected = -1.25 * (
+        np.linalg.slogdet(2 * np.pi * covariance)[1] + 5
+    ) - evaluator.parameter_cost * (10 + graph.sum())
+    np.testing.assert_allclose(total_score(evaluator, graph), expected)
+
+
+def test_penalties():
+    statistics = GaussianStatistics.of(np.random.default_rng(0).normal(size=(50, 3)))
+    plain = LinearEvaluator(statistics)
+    dear = LinearEvaluator(statistics, parameter_cost=7.0, edge_cost=2.0)
+    for parents in [(), (0,), (0, 2)]:
+        difference = plain.family_score(1, parents) - dear.family_score(1, parents)
+        expected = (7.0 - np.log(50) / 2) * (2 + len(parents)) + 2.0 * len(parents)
+        np.testing.assert_allclose(difference, expected)
