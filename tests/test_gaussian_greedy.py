@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+from gaussian_strategies import random_graph, random_linear_network, total_score
+
+from sklearn_latent.gaussian._graph import reaches, topological_order
+from sklearn_latent.gaussian._greedy import _State, greedy_search
+from sklearn_latent.gaussian._linear import LinearEvaluator
+from sklearn_latent.gaussian._moves import MoveEvaluator
+from sklearn_latent.gaussian._statistics import GaussianStatistics
+
+
+def make_evaluator(n_features=8, n_rows=200, seed=0, **options):
+    X = random_linear_network(n_features, seed).sample(n_rows, seed)[0]
+    return LinearEvaluator(GaussianStatistics.of(X), **options)
+
+
+def all_moves(graph, evaluator, max_parents):
+    """Gains of all legal moves, by brute force."""
+    n = len(graph)
+    before = total_score(evaluator, graph)
+    found = {}
+
+    def consider(move, changed):
+        try:
+            topological_order(changed)
+        except ValueError:
+            return
+        if changed.sum(axis=0).max() <= max_parents:
+            found[move] = total_score(evaluator, changed) - before
+
+    for u in range(n):
+        for x in range(n):
+            changed = graph.copy()
+            if u != x and not graph[u, x] and not graph[x, u]:
+                changed[u, x] = True
+                consider(("add", u, x), changed)
+            if graph[u, x]:
+                changed[u, x] = False
+                consider(("delete", u, x), changed.copy())
+                for z in range(n):
+                    if z not in (u, x) and not graph[z, x] and not graph[x, z]:
+                        other = changed.copy()
+                        other[z, x] = True
+                        consider(("replace", u, z, x), other)
+                changed[x, u] = True
+                consider(("reverse", u, x), changed)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_best_move_is_the_best_of_all(seed):
+    evaluator = make_evaluator(5, 60, seed)
+    rng = np.random.default_rng(seed)
+    graph = random_graph(5, rng)
+    nothing = np.zeros((5, 5), dtype=bool)
+    limit = max(3, int(graph.sum(axis=0).max()))
+    state = _State(evaluator, graph, np.eye(5, dtype=bool), nothing, limit)
+    for _ in range(6):
+        gain, move = state.best_move()
+        expected = all_moves(state.adjacency, evaluator, limit)
+        assert move in expected
+        np.testing.assert_allclose(gain, max(expected.values()), atol=2e-6)
+        np.testing.assert_allclose(gain, expected[move], atol=2e-6)
+        # A move that is not the best, to see other graphs as well.
+        moves = sorted(expected)
+        state.apply(moves[rng.integers(len(moves))])
+        np.testing.assert_array_equal(state.reach, reaches(state.adjacency))
+        np.testing.assert_allclose(
+            state.scores.sum(), total_score(evaluator, state.adjacency)
+        )
+
+
+class Plain(MoveEvaluator):
+    """The methods of the base class only, around a linear evaluator."""
+
+    is_exhaustive = False
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.n_nodes = inner.n_nodes
+
+    def family_score(self, child, parents):
+        return self.inner.family_score(child, parents)
+
+    def add_scores(self, families, allowed):
+        return self.inner.add_scores(families, allowed)
+
+    def delete_scores(self, child, parents):
+        return self.inner.delete_scores(child, parents)
+
+    def replace_scores(self, families, allowed):
+        return self.inner.replace_scores(families, allowed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scoring_reversals_one_by_one_makes_no_difference(seed):
+    evaluator = make_evaluator(seed=seed)
+    expected = greedy_search(evaluator)
+    result = greedy_search(Plain(evaluator))
+    np.testing.assert_array_equal(result.adjacency, expected.adjacency)
+    np.testing.assert_allclose(result.score, expected.score)
+
+
+@pytest.mark.parametrize("n_candidates", [1, 3, None])
+def test_forbidden_and_required_edges_are_respected(n_candidates):
+    evaluator = make_evaluator(n_candidates=n_candidates)
+    free = greedy_search(evaluator).adjacency
+    forbidden = free.copy()
+    required = np.zeros_like(free)
+    required[7, 0] = required[0, 3] = True
+    forbidden &= ~required
+    result = greedy_search(
+        evaluator,
+        forbidden=forbidden,
+        required=required,
+        max_parents=2,
+        tabu=5,
+        n_restarts=3,
+        random_state=0,
+    )
+    assert not (result.adjacency & forbidden).any()
+    assert result.adjacency[required].all()
+    assert result.adjacency.sum(axis=0).max() <= 2
+
+
+def test_pruning_evaluates_fewer_families():
+    full, pruned = make_evaluator(12), make_evaluator(12, n_candidates=2)
+    greedy_search(full)
+    greedy_search(pruned)
+    assert pruned.n_evaluated < pruned.n_considered
+    assert full.n_evaluated == full.n_considered
+
+
+def test_tabu_and_restarts_never_make_it_worse():
+    evaluator = make_evaluator(15, 300)
+    plain = greedy_search(evaluator)
+    assert greedy_search(evaluator, tabu=10).score >= plain.score - 1e-6
+    again = greedy_search(evaluator, n_restarts=5, random_state=0)
+    assert again.score >= plain.score - 1e-6
+
+
+def test_search_from_a_graph_and_limits():
+    evaluator = make_evaluator()
+    first = greedy_search(evaluator, max_iter=3)
+    assert len(first.history) == 3
+    rest = greedy_search(evaluator, initial=first.adjacency)
+    whole = greedy_search(evaluator)
+    np.testing.assert_array_equal(rest.adjacency, whole.adjacency)
+    assert greedy_search(evaluator, initial=whole.adjacency).history == []
+    assert greedy_search(evaluator, tol=np.inf).adjacency.sum() == 0
+
+
+def test_progress_may_stop_the_search():
+    messages = []
+
+    def stop(message):
+        messages.append(message)
+        return len(messages) == 2
+
+    result = greedy_search(make_evaluator(), progress=stop, n_restarts=3)
+    assert len(messages) == len(result.history) == 2
+    assert result.adjacency.sum() == 2
