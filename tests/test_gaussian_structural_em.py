@@ -1,0 +1,243 @@
+"""Structural EM for linear networks with values missing."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._inference import IncompleteData
+from sklearn_latent.gaussian._linear import LinearEvaluator, fit_linear
+from sklearn_latent.gaussian._linear_em import fit_network, saturated_statistics
+from sklearn_latent.gaussian._options import SearchOptions
+from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._structural_em import learn
+
+
+def random_network(n_nodes, seed=0, share=0.3):
+    rng = np.random.RandomState(seed)
+    adjacency = np.triu(rng.uniform(size=(n_nodes, n_nodes)) < share, 1)
+    signs = rng.choice([-1, 1], adjacency.shape)
+    weights = adjacency * signs * rng.uniform(0.5, 1.5, adjacency.shape)
+    return GaussianNetwork(
+        adjacency, weights, rng.normal(size=n_nodes), rng.uniform(0.5, 1, n_nodes)
+    )
+
+
+def with_gaps(X, share, seed=0):
+    X = X.copy()
+    X[np.random.RandomState(seed).uniform(size=X.shape) < share] = np.nan
+    return X
+
+
+def skeleton_errors(true, learned):
+    return int(np.triu((true | true.T) != (learned | learned.T)).sum())
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return random_network(10)
+
+
+@pytest.fixture(scope="module")
+def complete_rows(truth):
+    return truth.sample(600, random_state=1)[0]
+
+
+class TestParameters:
+    @pytest.mark.parametrize("share", [0.05, 0.3, 0.6])
+    def test_likelihood_never_falls(self, truth, complete_rows, share):
+        X = with_gaps(complete_rows, share)
+        data = IncompleteData.of(X)
+        mean, variance = data.column_moments()
+        start = np.zeros((10, 10)), mean, variance
+        trace = []
+        state = fit_network(data, truth.adjacency, start, tol=1e-9, trace=trace)
+        assert len(trace) > 2
+        assert np.diff(trace).min() > -1e-7
+        network = state.network()
+        assert_allclose(state.log_likelihood, network.log_likelihood(X).sum())
+
+    def test_a_maximum_is_reached(self, truth, complete_rows):
+        X = with_gaps(complete_rows, 0.3)
+        data = IncompleteData.of(X)
+        mean, variance = data.column_moments()
+        start = np.zeros((10, 10)), mean, variance
+        state = fit_network(data, truth.adjacency, start, tol=1e-12, max_iter=2000)
+        best = state.log_likelihood
+        for seed in range(10):
+            rng = np.random.RandomState(seed)
+            weights = state.weights + truth.adjacency * rng.normal(0, 0.01, (10, 10))
+            other = GaussianNetwork(
+                truth.adjacency,
+                weights,
+                state.intercept + rng.normal(0, 0.01, 10),
+                state.noise_variance * np.exp(rng.normal(0, 0.01, 10)),
+            )
+            assert other.log_likelihood(X).sum() < best
+
+    def test_complete_data_takes_one_step(self, truth, complete_rows):
+        data = IncompleteData.of(complete_rows)
+        start = np.zeros((10, 10)), np.zeros(10), np.ones(10)
+        state = fit_network(data, truth.adjacency, start)
+        statistics = GaussianStatistics.of(complete_rows)
+        for found, expected in zip(
+            state.parameters, fit_linear(statistics, truth.adjacency), strict=True
+        ):
+            assert_allclose(found, expected, atol=1e-9)
+
+    def test_parameters_come_back(self, truth, complete_rows):
+        X = with_gaps(truth.sample(4000, random_state=2)[0], 0.3)
+        data = IncompleteData.of(X)
+        start = np.zeros((10, 10)), np.zeros(10), np.ones(10)
+        state = fit_network(data, truth.adjacency, start)
+        assert_allclose(state.weights, truth.weights, atol=0.15)
+        assert_allclose(state.noise_variance, truth.noise_variance, atol=0.15)
+
+    def test_saturated_guess_keeps_correlations(self, complete_rows):
+        X = with_gaps(complete_rows, 0.4)
+        guess = saturated_statistics(IncompleteData.of(X))
+        plain = GaussianStatistics.of(complete_rows)
+        filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+        mean_filled = GaussianStatistics.of(filled)
+
+        def error(statistics):
+            return np.abs(statistics.covariance - plain.covariance).mean()
+
+        assert error(guess) < 0.5 * error(mean_filled)
+
+
+class TestStructure:
+    @pytest.mark.parametrize("search", ["greedy", "order"])
+    @pytest.mark.parametrize("share", [0.1, 0.3])
+    def test_scores_never_fall(self, complete_rows, search, share):
+        X = with_gaps(complete_rows, share)
+        learned = learn(X, None, SearchOptions.free(10, search=search))
+        for entry in learned.trace:
+            assert np.diff(entry["log_likelihood"]).min() > -1e-7
+            before, after = entry.get("expected_score", (0.0, 0.0))
+            assert after >= before
+        scores = [entry["score"] for entry in learned.trace]
+        assert np.diff(scores).min() > -1e-6
+        assert_allclose(learned.score, scores[-1])
+
+    def test_score_is_that_of_the_network(self, complete_rows):
+        X = with_gaps(complete_rows, 0.2)
+        learned = learn(X, None, SearchOptions.free(10))
+        network = learned.network
+        expected = (
+            network.log_likelihood(X).sum() - 0.5 * np.log(600) * network.n_parameters
+        )
+        assert_allclose(learned.score, expected)
+        assert learned.n_evaluated > 0
+        assert learned.history
+
+    def test_nothing_missing_is_plain_search(self, complete_rows):
+        # In standard units, so that ties are decided alike.
+        X = (complete_rows - complete_rows.mean(axis=0)) / complete_rows.std(axis=0)
+        learned = learn(X, None, SearchOptions.free(10))
+        plain = GaussianStatistics.of(X)
+        rounded = GaussianStatistics(
+            600.0, 0 * plain.mean, 600 * plain.covariance.round(10)
+        )
+        result = greedy_search(LinearEvaluator(rounded))
+        assert_array_equal(learned.network.adjacency, result.adjacency)
+        assert_allclose(learned.score, result.score)
+
+    @pytest.mark.parametrize("share", [0.1, 0.3])
+    def test_structure_survives_gaps(self, truth, complete_rows, share):
+        options = SearchOptions.free(10, search="order")
+        full = learn(complete_rows, None, options).network.adjacency
+        X = with_gaps(complete_rows, share)
+        found = learn(X, None, options).network.adjacency
+        errors = skeleton_errors(truth.adjacency, found)
+        assert errors <= skeleton_errors(truth.adjacency, full) + 6
+
+    def test_gaps_are_filled_better_than_by_means(self, complete_rows):
+        X = with_gaps(complete_rows, 0.2)
+        gaps = np.isnan(X)
+        network = learn(X, None, SearchOptions.free(10)).network
+        ours = (network.expectation(X) - complete_rows)[gaps]
+        means = (np.nanmean(X, axis=0) - complete_rows)[gaps]
+        assert np.mean(ours**2) < 0.6 * np.mean(means**2)
+
+    def test_weight_two_is_a_row_twice(self, complete_rows):
+        X = with_gaps(complete_rows[:100], 0.2)
+        weight = np.repeat([1.0, 2.0], 50)
+        options = SearchOptions.free(10)
+        weighted = learn(X, weight, options)
+        repeated = learn(np.vstack([X, X[50:]]), None, options)
+        assert_array_equal(weighted.network.adjacency, repeated.network.adjacency)
+        assert_allclose(weighted.score, repeated.score, rtol=1e-9)
+        assert_allclose(weighted.network.weights, repeated.network.weights, atol=1e-6)
+
+    def test_masks_and_limits(self, truth, complete_rows):
+        X = with_gaps(complete_rows, 0.1)
+        forbidden = truth.adjacency | np.eye(10, dtype=bool)
+        required = np.zeros((10, 10), dtype=bool)
+        required[9, 0] = True
+        options = SearchOptions(forbidden, required, max_parents=2)
+        found = learn(X, None, options).network.adjacency
+        assert not (found & truth.adjacency).any()
+        assert found[9, 0]
+        assert found.sum(axis=0).max() <= 2
+
+    def test_stopping(self, complete_rows):
+        calls = []
+
+        def progress(message):
+            calls.append(message)
+            return True
+
+        X = with_gaps(complete_rows, 0.3)
+        learned = learn(X, None, SearchOptions.free(10, progress=progress))
+        assert len(calls) == 1
+        assert np.isfinite(learned.score)
+
+
+class TestPoorData:
+    def check(self, X, **options):
+        learned = learn(X, None, SearchOptions.free(X.shape[1], **options))
+        network = learned.network
+        for value in (network.weights, network.intercept, learned.score):
+            assert np.isfinite(value).all()
+        assert (network.noise_variance > 0).all()
+        assert np.isfinite(network.log_likelihood(X)).all()
+        assert np.isfinite(network.expectation(X)).all()
+        for entry in learned.trace:
+            assert np.diff(entry["log_likelihood"]).min() > -1e-4
+        return network
+
+    @pytest.mark.parametrize("search", ["greedy", "order"])
+    def test_constant_and_duplicate_columns(self, search):
+        X = np.random.RandomState(0).normal(size=(40, 5))
+        X[:, 3], X[:, 4] = X[:, 0], 7.0
+        network = self.check(with_gaps(X, 0.2), search=search)
+        assert_allclose(network.intercept[4], 7.0)
+        assert not network.adjacency[4].any()
+
+    def test_a_row_that_misses_everything(self):
+        X = with_gaps(np.random.RandomState(0).normal(size=(30, 4)), 0.1)
+        X[3] = np.nan
+        network = self.check(X)
+        assert_allclose(network.expectation(X)[3], network.joint()[0])
+
+    def test_more_columns_than_rows(self):
+        X = with_gaps(np.random.RandomState(0).normal(size=(8, 15)), 0.2)
+        self.check(X)
+
+    def test_a_column_with_one_value(self):
+        X = np.random.RandomState(0).normal(size=(30, 3))
+        X[1:, 0] = np.nan
+        self.check(X)
+
+    def test_one_row(self):
+        self.check(np.array([[1.0, np.nan, 3.0]]))
+
+    @pytest.mark.parametrize("scale, shift", [(1e-9, 0.0), (1e6, 1e9)])
+    def test_any_scale(self, scale, shift, complete_rows):
+        X = with_gaps(complete_rows[:200], 0.2)
+        plain = learn(X, None, SearchOptions.free(10)).network
+        scaled = learn(scale * X + shift, None, SearchOptions.free(10)).network
+        assert skeleton_errors(plain.adjacency, scaled.adjacency) == 0
+        assert_allclose(plain.weights, scaled.weights, atol=1e-3)
