@@ -1,0 +1,17 @@
+"""Networks of continuous variables, with hidden variables and missing values."""
+
+from ._estimator import IdealParentGaussianBN
+from ._links import Linear, Link, Sigmoid
+from ._network import GaussianNetwork
+from ._noise import Additive, Multiplicative, Noise
+
+__all__ = [
+    "Additive",
+    "GaussianNetwork",
+    "IdealParentGaussianBN",
+    "Linear",
+    "Link",
+    "Multiplicative",
+    "Noise",
+    "Sigmoid",
+]

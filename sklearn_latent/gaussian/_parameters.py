@@ -1,0 +1,168 @@
+"""From the parameters of an estimator to the options of a search."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+
+from ._constraints import parse_constraints
+from ._graph import topological_order
+from ._links import Linear, get_link
+from ._noise import Additive, get_noise
+from ._options import SearchOptions
+
+__all__ = ["check_parameters", "is_linear", "make_options"]
+
+# Moves per line of progress; verbose > 1 shows all.
+REPORT_EVERY = 100
+
+_CHOICES = {
+    "search": ("auto", "greedy", "order"),
+    "similarity": ("C1", "C2", "C3"),
+    "hidden_search": ("auto", "paper"),
+}
+# Smallest value, and whether None is allowed.
+_COUNTS = {
+    "n_candidates": (1, True),
+    "max_parents": (0, True),
+    "max_hidden": (0, False),
+    "n_restarts": (0, True),
+    "tabu": (0, False),
+    "max_iter": (0, False),
+}
+
+
+def is_linear(settings) -> bool:
+    """Whether an estimator, or options, ask for linear links and additive noise."""
+    return isinstance(get_link(settings.link), Linear) and isinstance(
+        get_noise(settings.noise), Additive
+    )
+
+
+def check_parameters(estimator) -> None:
+    """Refuse parameters that no data can make sense of."""
+    linear = is_linear(estimator)
+    for name, choices in _CHOICES.items():
+        value = getattr(estimator, name)
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}.")
+    for name, (least, optional) in _COUNTS.items():
+        value = getattr(estimator, name)
+        if value is None and optional:
+            continue
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(
+                f"{name} must be an integer of at least {least}"
+                f"{' or None' if optional else ''}, got {value!r}."
+            )
+    tol = estimator.tol
+    if not isinstance(tol, Real) or not float(tol) >= 0:
+        raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
+    penalty = estimator.penalty
+    if not (isinstance(penalty, str) and penalty in ("ebic", "auto")) and not (
+        isinstance(penalty, Real) and 0 <= float(penalty) < np.inf
+    ):
+        raise ValueError(
+            f"penalty must be a non-negative number, 'ebic' or 'auto', got {penalty!r}."
+        )
+    if estimator.search == "order" and not linear:
+        raise ValueError(
+            "search must be 'greedy' or 'auto' unless link='linear' and "
+            f"noise='additive', got 'order' with link={estimator.link!r} and "
+            f"noise={estimator.noise!r}."
+        )
+
+
+def make_options(estimator, names, before, progress) -> SearchOptions:
+    """Options of a search over the features.
+
+    Parameters
+    ----------
+    estimator : IdealParentGaussianBN
+        With valid parameters.
+
+    names : list of str
+        Names of the features.
+
+    before : GaussianNetwork or None
+        Network to start from.
+
+    progress : Progress
+        Where moves are reported.
+
+    Returns
+    -------
+    options : SearchOptions
+        Options; `search` and `penalty` may still be "auto".
+    """
+    forbidden, required = parse_constraints(
+        estimator.forbidden,
+        estimator.required,
+        names,
+        max_parents=estimator.max_parents,
+    )
+    if estimator.bipartite and required.any():
+        i, j = np.argwhere(required)[0]
+        raise ValueError(
+            "required must be empty with bipartite=True, which has no edges between "
+            f"features, got {names[i]!r} -> {names[j]!r}."
+        )
+    if estimator.bipartite:
+        forbidden[:] = True
+    linear = is_linear(estimator)
+    fields = (
+        "search",
+        "similarity",
+        "n_candidates",
+        "max_parents",
+        "max_hidden",
+        "bipartite",
+        "hidden_search",
+        "max_iter",
+        "tol",
+        "n_restarts",
+        "tabu",
+        "penalty",
+    )
+    return SearchOptions(
+        forbidden,
+        required,
+        link="linear" if linear else estimator.link,
+        noise="additive" if linear else estimator.noise,
+        **{name: getattr(estimator, name) for name in fields},
+        # Repeatable unless the user asks for chance.
+        random_state=0 if estimator.random_state is None else estimator.random_state,
+        initial=_initial(before, forbidden, required, estimator.max_parents),
+        progress=_Throttle(progress, estimator.verbose),
+    )
+
+
+def _initial(before, forbidden, required, max_parents):
+    """Graph to start from, or None if it does not keep the rules of today."""
+    n = len(forbidden)
+    if before is None or before.n_features != n:
+        return None
+    graph = (before.adjacency[:n, :n] & ~forbidden) | required
+    if max_parents is not None and graph.sum(axis=0).max(initial=0) > max_parents:
+        return None
+    try:
+        topological_order(graph)
+    except ValueError:
+        return None
+    return graph
+
+
+class _Throttle:
+    """Pass on one message of many: a large network takes thousands of moves."""
+
+    def __init__(self, progress, verbose):
+        self.progress = progress
+        self.every = 1 if verbose > 1 else REPORT_EVERY
+        self.count = 0
+
+    def __call__(self, message: str) -> bool:
+        self.count += 1
+        if self.count % self.every:
+            return False
+        return bool(self.progress(f"step {self.count}: {message}"))

@@ -1,0 +1,467 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from gaussian_strategies import random_linear_network
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
+from sklearn_latent.gaussian import _estimator as estimator_module
+from sklearn_latent.gaussian._graph import equivalence_class, topological_order
+from sklearn_latent.gaussian._options import SearchOptions
+from sklearn_latent.gaussian._search import choose_among, count_distinct, hold_out
+
+SEARCHES = ["greedy", "order", "auto"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_gaussian_bn(8, n_samples=400, n_parents=1.5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return IdealParentGaussianBN(random_state=0).fit(data.X)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_attributes(data, search):
+    model = IdealParentGaussianBN(search=search, random_state=0).fit(data.X)
+    assert model.adjacency_.shape == model.weights_.shape == (8, 8)
+    assert model.adjacency_.dtype == bool
+    topological_order(model.adjacency_)
+    assert (model.weights_[~model.adjacency_] == 0).all()
+    assert model.intercept_.shape == model.noise_variance_.shape == (8,)
+    assert (model.noise_variance_ > 0).all()
+    assert model.n_hidden_ == 0
+    assert model.node_names_.tolist() == [f"x{i}" for i in range(8)]
+    assert isinstance(model.network_, GaussianNetwork)
+    assert model.search_ in ("greedy", "order")
+    assert 0 < model.n_evaluated_ <= model.n_considered_
+    assert all(gain > 0 or move == ("restart",) for move, gain in model.history_)
+    # Both signs of the same criterion.
+    np.testing.assert_allclose(model.bic_, -0.5 * model.bic(data.X))
+
+
+def test_bic_is_the_likelihood_minus_the_penalty(data, fitted):
+    likelihood = fitted.score_samples(data.X).sum()
+    n_parameters = fitted.adjacency_.sum() + 16
+    expected = likelihood - 0.5 * n_parameters * np.log(len(data.X))
+    np.testing.assert_allclose(fitted.bic_, expected)
+
+
+@pytest.mark.parametrize("search", ["order", "auto"])
+def test_the_true_class_is_found(search):
+    network = random_linear_network(6, 5)
+    X, _ = network.sample(20_000, 0)
+    model = IdealParentGaussianBN(search=search, penalty=1.5, random_state=0).fit(X)
+    np.testing.assert_array_equal(
+        equivalence_class(model.adjacency_), equivalence_class(network.adjacency)
+    )
+
+
+def test_score_is_the_multivariate_normal(data, fitted):
+    expected = multivariate_normal(*fitted.network_.joint()).logpdf(data.X)
+    np.testing.assert_allclose(fitted.score_samples(data.X), expected)
+    np.testing.assert_allclose(fitted.score(data.X), expected.mean())
+
+
+def test_transform_completes_and_leaves_the_rest(data, fitted):
+    X = data.X[:20].copy()
+    np.testing.assert_array_equal(fitted.transform(X), X)
+    X[3, 2] = np.nan
+    completed = fitted.transform(X)
+    assert completed.shape == (20, 8) and not np.isnan(completed).any()
+    seen = ~np.isnan(X)
+    np.testing.assert_array_equal(completed[seen], X[seen])
+    np.testing.assert_allclose(completed[3, 2], fitted.predict_nodes(data.X)[3, 2])
+    np.testing.assert_allclose(fitted.transform(X[3:4]), completed[3:4])
+
+
+def test_predictions_of_nodes_do_not_use_the_node(data, fitted):
+    X = data.X[:10].copy()
+    before = fitted.predict_nodes(X)[:, 4]
+    X[:, 4] += 100.0
+    np.testing.assert_allclose(fitted.predict_nodes(X)[:, 4], before)
+
+
+def test_names(data):
+    pd = pytest.importorskip("pandas")
+    names = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    frame = pd.DataFrame(data.X, columns=names)
+    model = IdealParentGaussianBN(
+        required=[("a", "b")], forbidden=[("c", "d"), (3, "c")], random_state=0
+    ).fit(frame)
+    assert model.adjacency_[0, 1]
+    assert not model.adjacency_[2, 3] and not model.adjacency_[3, 2]
+    assert model.get_feature_names_out().tolist() == names
+    out = model.set_output(transform="pandas").transform(frame)
+    assert out.columns.tolist() == names
+    table = model.to_frame()
+    assert set(table["parent"]) | set(table["child"]) <= set(names)
+    assert len(table) == model.adjacency_.sum()
+    np.testing.assert_allclose(
+        sorted(table["weight"]), sorted(model.weights_[model.adjacency_])
+    )
+
+
+def test_hidden_nodes_give_way_to_features_of_their_name():
+    from sklearn_latent.gaussian._unseen import extend_network
+
+    network = random_linear_network(3, 0, n_hidden=2)
+    names = extend_network(network, np.ones(1, dtype=bool), ["hidden1"]).node_names
+    assert names == ["hidden1", "hidden0", "hidden1_"]
+
+
+def test_interchange(fitted, data):
+    graph = fitted.to_networkx()
+    assert graph.number_of_edges() == fitted.adjacency_.sum()
+    assert {kind for _, kind in graph.nodes(data="kind")} == {"feature"}
+    model = fitted.to_pgmpy()
+    assert model.check_model()
+    assert len(model.edges) == fitted.adjacency_.sum()
+
+
+def test_sigmoid_networks():
+    data = make_gaussian_bn(
+        6, n_samples=400, link="sigmoid", noise_variance=(0.1, 0.2), random_state=0
+    )
+    model = IdealParentGaussianBN(link="sigmoid").fit(data.X)
+    linear = IdealParentGaussianBN(search="greedy").fit(data.X)
+    assert model.search_ == "greedy"
+    assert model.bic_ > linear.bic_
+    np.testing.assert_allclose(model.bic_, model.score_, rtol=1e-4)
+    assert model.predict_nodes(data.X[:5]).shape == (5, 6)
+    X, _ = model.sample(50, random_state=0)
+    assert np.isfinite(model.score(X))
+    with pytest.raises(ValueError, match="to_pgmpy needs link='linear'"):
+        model.to_pgmpy()
+
+
+def test_multiplicative_noise():
+    data = make_gaussian_bn(
+        5, n_samples=300, noise="multiplicative", n_parents=1, random_state=0
+    )
+    model = IdealParentGaussianBN(noise="multiplicative").fit(data.X)
+    assert np.isfinite(model.bic_) and model.adjacency_.any()
+    X = data.X.copy()
+    X[0, 0] = 0.0
+    with pytest.raises(ValueError, match="multiplicative noise needs positive values"):
+        IdealParentGaussianBN(noise="multiplicative").fit(X)
+    with pytest.raises(ValueError, match="multiplicative noise needs positive values"):
+        model.score_samples(X)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_missing_values_in_fit(data, search):
+    X = data.X.copy()
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    model = IdealParentGaussianBN(search=search, random_state=0).fit(X)
+    complete = IdealParentGaussianBN(search=search, random_state=0).fit(data.X)
+    assert np.isfinite(model.bic_)
+    assert not np.isnan(model.transform(X)).any()
+    assert model.score(data.X) > complete.score(data.X) - 0.2
+
+
+def test_hidden_variables():
+    data = make_gaussian_bn(
+        12,
+        1,
+        400,
+        n_parents=1,
+        bipartite=True,
+        noise_variance=(0.2, 0.4),
+        random_state=0,
+    )
+    model = IdealParentGaussianBN(max_hidden=2, bipartite=True, random_state=0)
+    model.fit(data.X)
+    assert model.n_hidden_ == 1
+    assert model.node_names_[-1] == "hidden0"
+    completed = model.transform(data.X)
+    assert completed.shape == (400, 13)
+    assert abs(np.corrcoef(completed[:, -1], data.Z[:, 0])[0, 1]) > 0.95
+    X, Z = model.sample(7, random_state=0)
+    assert X.shape == (7, 12) and Z.shape == (7, 1)
+    kinds = dict(model.to_networkx().nodes(data="kind"))
+    assert kinds["hidden0"] == "latent"
+    assert model.to_pgmpy().latents == {"hidden0"}
+
+
+POOR = {
+    "constant": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),
+    "duplicate": lambda X: np.column_stack([X, X[:, 0]]),
+    "collinear": lambda X: np.column_stack([X, X.sum(axis=1)]),
+    "more features than rows": lambda X: np.hstack([X, X**2, X**3])[:12],
+    "one row": lambda X: X[:1],
+    "one column": lambda X: X[:, :1],
+}
+
+
+@pytest.mark.parametrize("kind", POOR)
+@pytest.mark.parametrize("search", SEARCHES)
+def test_poor_data_make_a_usable_model(data, kind, search):
+    X = POOR[kind](data.X)
+    model = IdealParentGaussianBN(search=search, random_state=0).fit(X)
+    assert np.isfinite(model.score_samples(X)).all()
+    assert np.isfinite(model.predict_nodes(X)).all()
+    assert np.isfinite(model.weights_).all()
+    limit = max(len(X) // 2 - 1, 0)
+    assert model.adjacency_.sum(axis=0).max() <= limit
+
+
+def test_a_column_without_values(data):
+    X = data.X.copy()
+    X[:, 2] = np.nan
+    with pytest.warns(PoorDataWarning, match="1 of 8 features are missing in all"):
+        model = IdealParentGaussianBN(required=[(2, 3)], random_state=0).fit(X)
+    assert not model.adjacency_[2].any() and not model.adjacency_[:, 2].any()
+    np.testing.assert_allclose(model.transform(X)[:, 2], 0.0)
+    assert np.isfinite(model.score(data.X))
+    others = np.delete(data.X, 2, axis=1)
+    alone = IdealParentGaussianBN(random_state=0).fit(others)
+    np.testing.assert_array_equal(
+        np.delete(np.delete(model.adjacency_, 2, 0), 2, 1), alone.adjacency_
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"link": "cubic"}, ValueError, "link must be one of"),
+        ({"noise": "pink"}, ValueError, "noise must be one of"),
+        ({"search": "random"}, ValueError, "search must be one of"),
+        ({"similarity": "C9"}, ValueError, "similarity must be one of"),
+        ({"hidden_search": 3}, ValueError, "hidden_search must be one of"),
+        ({"n_candidates": 0}, ValueError, "n_candidates must be an integer"),
+        ({"max_parents": -1}, ValueError, "max_parents must be an integer"),
+        ({"max_hidden": None}, ValueError, "max_hidden must be an integer"),
+        ({"tol": -1.0}, ValueError, "tol must be a non-negative number"),
+        ({"penalty": "aic"}, ValueError, "penalty must be"),
+        ({"penalty": np.inf}, ValueError, "penalty must be"),
+        (
+            {"search": "order", "link": "sigmoid"},
+            ValueError,
+            "search must be 'greedy' or 'auto'",
+        ),
+        (
+            {"required": [(0, 1), (1, 2), (2, 0)]},
+            ValueError,
+            "no directed cycle, got 'x0' -> 'x1' -> 'x2' -> 'x0'",
+        ),
+        ({"required": [("x0", "y")]}, ValueError, "required must name .* got 'y'"),
+        ({"forbidden": [(0, 8)]}, ValueError, "from 0 to 7, got 8"),
+        ({"forbidden": [(0, 1.5)]}, TypeError, "names or numbers"),
+        ({"forbidden": "x0"}, TypeError, "list of .parent, child. pairs"),
+        ({"forbidden": ["ab"]}, ValueError, "forbidden must hold"),
+        ({"forbidden": [(1, 2, 3)]}, ValueError, "forbidden must hold"),
+        ({"required": [(1, 1)]}, ValueError, "join a feature with itself"),
+        (
+            {"required": [(0, 1)], "forbidden": [("x0", "x1")]},
+            ValueError,
+            "no edge in common, got 'x0' -> 'x1'",
+        ),
+        (
+            {"required": [(0, 1), (2, 1)], "max_parents": 1},
+            ValueError,
+            "more than max_parents=1",
+        ),
+        (
+            {"required": [(0, 1)], "bipartite": True, "max_hidden": 1},
+            ValueError,
+            "empty with bipartite=True",
+        ),
+        ({"forbidden": np.eye(3, dtype=bool)}, ValueError, "shape .8, 8. as a matrix"),
+    ],
+)
+def test_wrong_parameters(data, parameters, error, message):
+    with pytest.raises(error, match=message):
+        IdealParentGaussianBN(**parameters).fit(data.X)
+
+
+def test_infinite_values_and_unfitted_models(data):
+    X = data.X.copy()
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        IdealParentGaussianBN().fit(X)
+    for method in ("transform", "score_samples", "predict_nodes"):
+        with pytest.raises(NotFittedError):
+            getattr(IdealParentGaussianBN(), method)(data.X)
+
+
+def test_constraints_as_matrices(data):
+    forbidden = np.zeros((8, 8), dtype=bool)
+    forbidden[:, :4] = True
+    model = IdealParentGaussianBN(forbidden=forbidden, random_state=0).fit(data.X)
+    assert not model.adjacency_[:, :4].any()
+
+
+def test_max_parents_and_penalty(data):
+    model = IdealParentGaussianBN(max_parents=1, random_state=0).fit(data.X)
+    assert model.adjacency_.sum(axis=0).max() <= 1
+    n_edges = [
+        IdealParentGaussianBN(search="order", penalty=penalty, random_state=0)
+        .fit(data.X)
+        .adjacency_.sum()
+        for penalty in (1.0, "ebic", 1e6)
+    ]
+    assert n_edges[0] >= n_edges[1] > n_edges[2] == 0
+    empty = IdealParentGaussianBN(penalty=1e6, random_state=0).fit(data.X)
+    np.testing.assert_allclose(
+        empty.predict_nodes(data.X), np.tile(data.X.mean(axis=0), (len(data.X), 1))
+    )
+
+
+def test_warm_start(data):
+    model = IdealParentGaussianBN(search="greedy", warm_start=True).fit(data.X)
+    graph = model.adjacency_
+    assert model.history_
+    model.fit(data.X)
+    np.testing.assert_array_equal(model.adjacency_, graph)
+    assert model.history_ == []
+    # A graph that breaks new rules is no start.
+    i, j = np.argwhere(graph)[0]
+    model.set_params(required=[(int(j), int(i))]).fit(data.X)
+    assert model.adjacency_[j, i]
+    model.fit(data.X[:, :5])
+    assert model.adjacency_.shape == (5, 5)
+
+
+def test_edge_confidence(data, fitted):
+    confidence = fitted.edge_confidence(data.X, n_bootstraps=10)
+    assert confidence.shape == (8, 8)
+    assert (confidence >= 0).all() and (confidence <= 1).all()
+    np.testing.assert_allclose(confidence * 10, np.round(confidence * 10))
+    either = confidence + confidence.T
+    true = data.network.adjacency | data.network.adjacency.T
+    assert either[true].mean() > 0.8 > 0.3 > either[~true].mean()
+    again = fitted.edge_confidence(data.X, n_bootstraps=10)
+    np.testing.assert_array_equal(confidence, again)
+    with pytest.raises(ValueError, match="n_bootstraps must be a positive integer"):
+        fitted.edge_confidence(data.X, n_bootstraps=0)
+
+
+def test_edge_confidence_without_fit_and_with_missing_values(data):
+    X = data.X[:100].copy()
+    X[::7, 0] = np.nan
+    model = IdealParentGaussianBN(search="greedy", random_state=1)
+    confidence = model.edge_confidence(X, n_bootstraps=3)
+    assert confidence.max() == 1.0
+    assert not hasattr(model, "network_")
+
+
+def test_weights_of_zero_are_no_rows(data):
+    weights = np.ones(len(data.X))
+    weights[200:] = 0
+    model = IdealParentGaussianBN(random_state=0)
+    graph = clone(model).fit(data.X, sample_weight=weights)
+    np.testing.assert_array_equal(graph.adjacency_, model.fit(data.X[:200]).adjacency_)
+    np.testing.assert_allclose(graph.bic_, model.bic_)
+
+
+def test_held_out_rows():
+    X = np.random.default_rng(0).normal(size=(4000, 3))
+    X[0] = [np.nan, 0.0, -0.0]
+    held_out = hold_out(X)
+    np.testing.assert_allclose(held_out.mean(), 0.25, atol=0.03)
+    order = np.random.default_rng(1).permutation(4000)
+    np.testing.assert_array_equal(hold_out(X[order]), held_out[order])
+    np.testing.assert_array_equal(hold_out(X[:, [2, 0, 1]]), held_out)
+    np.testing.assert_array_equal(
+        hold_out(np.array([[0.0, 1.0]])), hold_out(np.array([[-0.0, 1.0]]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected", "n_tried"),
+    [
+        ({("greedy", "ebic"): 3.0}, ("greedy", "ebic"), 3),
+        ({("order", "ebic"): 3.0}, ("order", "ebic"), 3),
+        ({("greedy", 1.0): 3.0}, ("greedy", 1.0), 4),
+        ({("greedy", 1.0): 1.0, ("order", 1.0): 3.0}, ("order", 1.0), 4),
+        ({}, ("order", "ebic"), 3),
+    ],
+)
+def test_choice_of_search_and_penalty(scores, expected, n_tried):
+    tried = []
+
+    def score(options):
+        assert options.n_candidates is None
+        tried.append((options.search, options.penalty))
+        return scores.get(tried[-1], 0.0)
+
+    options = SearchOptions.free(5, search="auto", penalty="auto")
+    chosen = choose_among(options, score)
+    assert (chosen.search, chosen.penalty) == expected
+    assert len(tried) == n_tried
+
+
+def test_counting_different_rows():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[::4, 1] = np.nan
+    assert count_distinct(X) == 30
+    assert count_distinct(X.repeat(3, axis=0)) == 30
+    cube = np.stack(np.meshgrid([0, 1.0], [0, 1.0], [0, 1.0]), -1).reshape(-1, 3)
+    assert count_distinct(cube) == 8
+    # Repeating rows does not make room for more parents.
+    model = IdealParentGaussianBN(search="greedy", penalty=0.0)
+    model.fit(np.random.default_rng(1).normal(size=(8, 10)).repeat(20, axis=0))
+    assert model.adjacency_.sum(axis=0).max() <= 3
+
+
+def test_interrupted_fit_leaves_no_half_model(data, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    model = IdealParentGaussianBN(search="greedy").fit(data.X)
+    before = {k: v for k, v in vars(model).items() if k.endswith("_")}
+    monkeypatch.setattr(estimator_module, "_bic", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data.X[:50])
+    for name in ("network_", "adjacency_", "history_", "bic_"):
+        assert vars(model)[name] is before[name]
+    fresh = IdealParentGaussianBN()
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(data.X)
+    with pytest.raises(NotFittedError):
+        fresh.transform(data.X)
+
+
+def test_progress(data, capsys):
+    IdealParentGaussianBN(search="greedy", verbose=2).fit(data.X)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 5 and "add" in lines[0] and "BIC" in lines[-1]
+    IdealParentGaussianBN(search="order", verbose=1).fit(data.X)
+    assert "BIC" in capsys.readouterr().out
+
+
+def test_model_selection(data):
+    pipeline = make_pipeline(StandardScaler(), IdealParentGaussianBN(search="greedy"))
+    assert np.isfinite(cross_val_score(pipeline, data.X, cv=3)).all()
+    grid = GridSearchCV(
+        IdealParentGaussianBN(search="order", random_state=0),
+        {"penalty": [1.0, "ebic", 100.0]},
+        cv=3,
+    ).fit(data.X)
+    assert grid.best_params_["penalty"] != 100.0
+
+
+def test_pickle_and_determinism(data, fitted):
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.transform(data.X), fitted.transform(data.X))
+    again = clone(fitted).fit(data.X)
+    np.testing.assert_array_equal(again.adjacency_, fitted.adjacency_)
+    np.testing.assert_array_equal(again.weights_, fitted.weights_)
+
+
+def test_no_warnings_on_good_data(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        IdealParentGaussianBN().fit(data.X)
