@@ -1,0 +1,261 @@
+"""Latent dynamic Bayesian networks for other libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..export import _check_names
+
+__all__ = ["dbn_to_networkx", "dbn_to_pgmpy"]
+
+
+def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
+    """Turn a latent dynamic Bayesian network into a two-slice networkx graph.
+
+    Parameters
+    ----------
+    network : LatentDBN
+        The network.
+
+    latent_names : sequence of str or None, default=None
+        One name per latent; None stands for latent0, latent1, ... A latent that bears
+        the name of a feature gets underscores at its end until the name is free.
+
+    feature_names : sequence of str or None, default=None
+        One name per feature; None stands for x0, x1, ...
+
+    support : dict of ndarray or None, default=None
+        Share of local graphs behind each edge, under the keys "measurement", "intra"
+        and "inter", in the shape of the matrices of the graph. None: unknown.
+
+    Returns
+    -------
+    graph : networkx.DiGraph
+        Nodes are (name, slice) with slice 0 and 1 and the attributes ``kind``
+        ("latent" or "feature"), ``slice``, ``name`` and for latents ``cardinality``.
+        Edges have ``kind`` ("measurement", "intra" or "inter"), ``directed``,
+        ``support`` (NaN if unknown) and ``strength``, the normalised mutual
+        information of parent and child. An undirected edge is there once, in the
+        direction of the tables, with ``directed=False``.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_latent_dbn
+    >>> from sklearn_latent.temporal._export import dbn_to_networkx
+    >>> network = make_latent_dbn("G2", 1, 2, random_state=0).network
+    >>> graph = dbn_to_networkx(network)
+    >>> list(graph.successors(("latent0", 0)))
+    [('x0', 0), ('x1', 0), ('x2', 0), ('latent1', 0), ('latent0', 1)]
+    """
+    import networkx as nx
+
+    latents, features = _names(network, latent_names, feature_names)
+    graph = nx.DiGraph(family="temporal")
+    for t in (0, 1):
+        for name, cardinality in zip(latents, network.cardinality, strict=True):
+            graph.add_node(
+                (name, t),
+                kind="latent",
+                slice=t,
+                name=name,
+                cardinality=int(cardinality),
+            )
+        for name in features:
+            graph.add_node((name, t), kind="feature", slice=t, name=name)
+    shares = _Support(network.graph, support)
+    strength = _strengths(network)
+    for t in (0, 1):
+        for i, f in zip(*np.nonzero(network.graph.measurement), strict=True):
+            graph.add_edge(
+                (latents[i], t),
+                (features[f], t),
+                kind="measurement",
+                directed=True,
+                support=shares("measurement", i, f),
+                strength=strength["measurement"][f],
+            )
+        for i, j in zip(*np.nonzero(network.directed_graph.intra), strict=True):
+            graph.add_edge(
+                (latents[i], t),
+                (latents[j], t),
+                kind="intra",
+                directed=not network.graph.intra[j, i],
+                support=shares("intra", i, j),
+                strength=strength["intra"][i, j],
+            )
+    for i, j in zip(*np.nonzero(network.graph.inter), strict=True):
+        graph.add_edge(
+            (latents[i], 0),
+            (latents[j], 1),
+            kind="inter",
+            directed=True,
+            support=shares("inter", i, j),
+            strength=strength["inter"][i, j],
+        )
+    return graph
+
+
+def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
+    """Turn a latent dynamic Bayesian network into pgmpy's.
+
+    Parameters
+    ----------
+    network : LatentDBN
+        The network.
+
+    latent_names : sequence of str or None, default=None
+        As in `dbn_to_networkx`.
+
+    feature_names : sequence of str or None, default=None
+        As in `dbn_to_networkx`.
+
+    Returns
+    -------
+    model : pgmpy.models.DynamicBayesianNetwork
+        Nodes are (name, slice); states are numbers. Undirected edges are oriented as
+        in the tables.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_latent_dbn
+    >>> from sklearn_latent.temporal._export import dbn_to_pgmpy
+    >>> network = make_latent_dbn("G3", 1, 2, random_state=0).network
+    >>> dbn_to_pgmpy(network).check_model()
+    True
+    """
+    # Importing pgmpy takes seconds, so only those who ask for it pay.
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.models import DynamicBayesianNetwork
+
+    latents, features = _names(network, latent_names, feature_names)
+    graph, cards = network.directed_graph, network.cardinality
+    model = DynamicBayesianNetwork()
+    model.add_nodes_from([*latents, *features])
+    tables = []
+    for j, name in enumerate(latents):
+        within = [(latents[i], 0) for i in graph.parents_within(j)]
+        later = [(latents[i], 0) for i in graph.parents_before(j)]
+        later += [(latents[i], 1) for i in graph.parents_within(j)]
+        model.add_edges_from([(parent, (name, 0)) for parent in within])
+        model.add_edges_from(
+            [((latents[i], 0), (name, 1)) for i in graph.parents_before(j)]
+        )
+        widths = [int(cards[i]) for i in graph.parents_within(j)]
+        tables.append(((name, 0), network.start[j], within, widths))
+        widths = [int(cards[i]) for i in graph.parents_before(j)] + widths
+        tables.append(((name, 1), network.transition[j], later, widths))
+    for f, (j, name) in enumerate(zip(network._parents, features, strict=True)):
+        for t in (0, 1):
+            table = network.emission[f]
+            if j < 0:
+                tables.append(((name, t), table[0], [], []))
+                continue
+            parent = (latents[j], t)
+            if t == 0:
+                model.add_edge(parent, (name, 0))
+            tables.append(((name, t), table, [parent], [int(cards[j])]))
+    known = set(model.nodes())
+    for node, table, parents, widths in tables:
+        if node not in known:  # pgmpy has nodes without edges in the first slice only
+            continue
+        n_values = table.shape[-1]
+        columns = table.reshape(-1, n_values).T
+        evidence = (parents, widths) if parents else ()
+        model.add_cpds(TabularCPD(node, n_values, columns, *evidence))
+    return model
+
+
+class _Support:
+    """Share of local graphs behind an edge, NaN if unknown."""
+
+    def __init__(self, graph, support):
+        self.support = support
+
+    def __call__(self, kind, i, j):
+        if self.support is None:
+            return float("nan")
+        matrix = (
+            self.support[kind]
+            if isinstance(self.support, dict)
+            else getattr(self.support, kind)
+        )
+        return float(np.asarray(matrix)[i, j])
+
+
+def _names(network, latent_names, feature_names):
+    """Names of latents and features, unique in the whole graph."""
+    features = _check_names(feature_names, "feature_names", network.n_observed, "x")
+    latents = _check_names(latent_names, "latent_names", network.n_latents, "latent")
+    taken = set(features) | set(latents)
+    for i, name in enumerate(latents):
+        if name in features:
+            while name in taken:
+                name = f"{name}_"
+            taken.add(name)
+            latents[i] = name
+    return latents, features
+
+
+def _strengths(network) -> dict:
+    """Normalised mutual information of the two ends of every edge.
+
+    Distributions of single latents are those of a slice long after the start, with
+    parents taken as independent.
+    """
+    graph = network.directed_graph
+    marginal = _settled_marginals(network)
+    strength = {
+        "measurement": np.zeros(network.n_observed),
+        "intra": np.zeros(graph.intra.shape),
+        "inter": np.zeros(graph.inter.shape),
+    }
+    for f, j in enumerate(network._parents):
+        if j >= 0:
+            joint = marginal[j][:, None] * network.emission[f]
+            strength["measurement"][f] = _normalized_information(joint)
+    for j in range(network.n_latents):
+        parents = [("inter", i) for i in graph.parents_before(j)]
+        parents += [("intra", i) for i in graph.parents_within(j)]
+        joint = network.transition[j]
+        for axis, (_, i) in enumerate(parents):
+            shape = [1] * joint.ndim
+            shape[axis] = -1
+            joint = joint * marginal[i].reshape(shape)
+        for axis, (kind, i) in enumerate(parents):
+            others = tuple(a for a in range(len(parents)) if a != axis)
+            strength[kind][i, j] = _normalized_information(joint.sum(axis=others))
+    return strength
+
+
+def _settled_marginals(network, n_steps: int = 50) -> list[np.ndarray]:
+    """Distribution of each latent some slices after the start."""
+    from ._tables import slice_order
+
+    graph = network.directed_graph
+    marginal: list = [None] * network.n_latents
+    for t in range(n_steps):
+        before = list(marginal)
+        for j in slice_order(graph):
+            table = network.transition[j] if t else network.start[j]
+            parents = [before[i] for i in graph.parents_before(j)] if t else []
+            parents += [marginal[i] for i in graph.parents_within(j)]
+            for distribution in parents:
+                table = np.tensordot(distribution, table, axes=(0, 0))
+            # Rounding errors of several parents would multiply from step to step.
+            marginal[j] = table / table.sum()
+    return marginal
+
+
+def _normalized_information(joint: np.ndarray) -> float:
+    """Mutual information over the smaller entropy, in [0, 1]."""
+    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    expected = np.outer(rows, columns)
+    known = joint > 0
+    information = (joint[known] * np.log(joint[known] / expected[known])).sum()
+    entropy = min(_entropy(rows), _entropy(columns))
+    return float(np.clip(information / entropy, 0.0, 1.0)) if entropy > 1e-9 else 0.0
+
+
+def _entropy(distribution: np.ndarray) -> float:
+    known = distribution[distribution > 0]
+    return float(-(known * np.log(known)).sum())

@@ -1,0 +1,395 @@
+"""The model object: a dynamic Bayesian network with latents and their features."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .._persistence import Array, Arrays, Integer, Model, Persistent
+from ._encoding import MISSING
+from ._graph import TemporalGraph
+from ._inference import (
+    ChainData,
+    expectation,
+    most_probable_states,
+    sequence_log_likelihood,
+    warn_if_approximate,
+)
+from ._tables import (
+    check_tables,
+    draw_categories,
+    joint_start,
+    joint_transition,
+    slice_order,
+    start_shape,
+    transition_shape,
+)
+
+__all__ = ["MAX_JOINT_STATES", "LatentDBN"]
+
+# A joint chain of 500 states takes matrices of 500 x 500 per slice and sequence block;
+# the cost grows with the square.
+MAX_JOINT_STATES = 500
+
+
+class LatentDBN(Persistent):
+    """Latent variables that change over time, and the features that measure them.
+
+    Latents of a slice depend on each other (`intra` edges of the graph) and on those of
+    the slice before (`inter` edges); a feature depends on the latent that it measures.
+    Tables are the same for all slices; the first slice has start tables of its own.
+
+    Parameters
+    ----------
+    graph : TemporalGraph
+        The structure. Each feature has at most one parent. Undirected edges are
+        oriented as ``graph.directed()`` does it.
+
+    cardinality : array-like of int of shape (n_latents,)
+        Number of states of each latent.
+
+    start : list of array-like
+        ``start[j]``: P(latent j | its parents within the slice) in the first slice,
+        one axis per parent in order of their numbers, then one for the latent.
+
+    transition : list of array-like
+        ``transition[j]``: P(latent j | its parents) in later slices, one axis per
+        parent in the slice before, then per parent within the slice, then its own.
+
+    emission : list of array-like of shape (cardinality of parent, n_categories)
+        P(category | state of the parent), per feature; one row for a feature that
+        measures no latent.
+
+    max_joint_states : int, default=500
+        Largest number of joint states of coupled latents for which inference is exact.
+        Above, it is factored and a warning says so.
+
+    Attributes
+    ----------
+    directed_graph : TemporalGraph
+        The graph that the tables follow.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import LatentDBN, TemporalGraph
+    >>> graph = TemporalGraph(measurement=[[1, 1]], intra=[[0]], inter=[[1]])
+    >>> network = LatentDBN(
+    ...     graph,
+    ...     cardinality=[2],
+    ...     start=[[0.5, 0.5]],
+    ...     transition=[[[0.9, 0.1], [0.1, 0.9]]],
+    ...     emission=[[[0.8, 0.2], [0.2, 0.8]]] * 2,
+    ... )
+    >>> codes = [[[0, 0], [-1, -1]]]  # nothing is known of the second slice
+    >>> network.posterior(codes)[0].round(3)
+    array([[[0.941, 0.059],
+            [0.853, 0.147]]])
+    """
+
+    _fields: ClassVar = {
+        "graph": Model(TemporalGraph),
+        "cardinality": Array("int", 1),
+        "start": Arrays(),
+        "transition": Arrays(),
+        "emission": Arrays(),
+        "max_joint_states": Integer(1),
+    }
+
+    def __init__(
+        self,
+        graph,
+        cardinality,
+        start,
+        transition,
+        emission,
+        *,
+        max_joint_states=MAX_JOINT_STATES,
+    ):
+        if not isinstance(graph, TemporalGraph):
+            raise TypeError(
+                f"graph must be a TemporalGraph, got {type(graph).__name__}."
+            )
+        if not graph.is_pure:
+            feature = int(np.flatnonzero(graph.measurement.sum(axis=0) > 1)[0])
+            raise ValueError(
+                "graph must give each feature at most one latent, got more for feature "
+                f"{feature}."
+            )
+        self.graph = graph
+        self.max_joint_states = max_joint_states
+        self.cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
+        if self.cardinality.shape != (graph.n_latents,):
+            raise ValueError(
+                "cardinality must hold one number per latent, shape "
+                f"({graph.n_latents},), got {self.cardinality.shape}."
+            )
+        directed, cards = self.directed_graph, self.cardinality
+        latents = range(graph.n_latents)
+        self.start = check_tables(
+            "start", start, [start_shape(directed, cards, j) for j in latents]
+        )
+        self.transition = check_tables(
+            "transition",
+            transition,
+            [transition_shape(directed, cards, j) for j in latents],
+        )
+        rows = [int(cards[j]) if j >= 0 else 1 for j in self._parents]
+        self.emission = check_tables("emission", emission, [(r, None) for r in rows])
+
+    @cached_property
+    def directed_graph(self) -> TemporalGraph:
+        """The graph with all edges oriented, as the tables have them."""
+        return self.graph.directed()
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents."""
+        return self.graph.n_latents
+
+    @property
+    def n_observed(self) -> int:
+        """Number of features per slice."""
+        return self.graph.n_observed
+
+    @property
+    def n_categories(self) -> np.ndarray:
+        """Number of categories of each feature."""
+        return np.array([table.shape[1] for table in self.emission], dtype=int)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters of all tables."""
+        tables = [*self.start, *self.transition, *self.emission]
+        return sum(table.size - table.size // table.shape[-1] for table in tables)
+
+    @property
+    def _parents(self) -> np.ndarray:
+        """Latent that each feature measures, -1 for none."""
+        measured = self.graph.measurement.any(axis=0)
+        if not self.graph.n_latents:
+            return np.full(self.graph.n_observed, -1)
+        return np.where(measured, self.graph.measurement.argmax(axis=0), -1)
+
+    def is_exact(self, latents=None) -> bool:
+        """Whether the joint states of some latents are few enough to enumerate.
+
+        Parameters
+        ----------
+        latents : sequence of int or None, default=None
+            Latents of one part; None asks for all parts.
+
+        Returns
+        -------
+        exact : bool
+            Whether inference is exact.
+        """
+        if latents is None:
+            return all(map(self.is_exact, self.directed_graph.components()))
+        states = np.prod(self.cardinality[latents].astype(float))
+        return bool(len(latents) == 1 or states <= self.max_joint_states)
+
+    def __repr__(self):
+        return (
+            f"LatentDBN(n_latents={self.n_latents}, n_observed={self.n_observed}, "
+            f"cardinality={self.cardinality.tolist()})"
+        )
+
+    def log_likelihood(self, codes) -> np.ndarray:
+        """Log-likelihood of each sequence, in nats.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number; -1 is missing and is integrated out.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n,)
+            A lower bound where inference is factored.
+        """
+        warn_if_approximate(self)
+        return sequence_log_likelihood(self, self._data(codes))
+
+    def posterior(self, codes) -> list[np.ndarray]:
+        """P(state | whole sequence) of each latent in each slice.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+
+        Returns
+        -------
+        posterior : list of ndarray of shape (n, n_slices, cardinality)
+            One array per latent.
+        """
+        warn_if_approximate(self)
+        return expectation(self, self._data(codes)).states
+
+    def expected_counts(self, codes, sample_weight=None):
+        """Expected counts of all tables.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the sequences.
+
+        Returns
+        -------
+        counts : ChainCounts
+            In the shape of the tables, and of joint states.
+        """
+        warn_if_approximate(self)
+        return expectation(self, self._data(codes, sample_weight)).counts
+
+    def viterbi(self, codes, *, return_log_probability=False):
+        """Most probable states of all latents in all slices, taken together.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+
+        return_log_probability : bool, default=False
+            Whether to return log P(states, sequence) too.
+
+        Returns
+        -------
+        states : ndarray of int of shape (n, n_slices, n_latents)
+            The states.
+
+        log_probability : ndarray of shape (n,)
+            Only with `return_log_probability`.
+        """
+        warn_if_approximate(self)
+        states, log_probability = most_probable_states(self, self._data(codes))
+        return (states, log_probability) if return_log_probability else states
+
+    def predictive(self, codes) -> list[np.ndarray]:
+        """P(category | all other values of the sequence) where a value is missing.
+
+        For a value that is not missing it is what a further reading of the feature
+        would show.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+
+        Returns
+        -------
+        probabilities : list of ndarray of shape (n, n_slices, n_categories)
+            One array per feature.
+        """
+        codes = np.asarray(codes)
+        posterior = self.posterior(codes)
+        return [
+            posterior[j] @ table
+            if j >= 0
+            else np.broadcast_to(table[0], (*codes.shape[:2], table.shape[1]))
+            for j, table in zip(self._parents, self.emission, strict=True)
+        ]
+
+    def impute(self, codes) -> np.ndarray:
+        """Fill missing values with the most probable category.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+
+        Returns
+        -------
+        filled : ndarray of int of the same shape
+            Without missing values; all others as they were.
+        """
+        codes = np.asarray(codes)
+        best = np.stack([p.argmax(axis=2) for p in self.predictive(codes)], axis=2)
+        return np.where(codes == MISSING, best, codes)
+
+    def sample(self, n_sequences=1, n_slices=1, random_state=None):
+        """Draw sequences.
+
+        Parameters
+        ----------
+        n_sequences : int, default=1
+            Number of sequences.
+
+        n_slices : int, default=1
+            Their length.
+
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        codes : ndarray of int of shape (n_sequences, n_slices, n_observed)
+            Categories by number.
+
+        states : ndarray of int of shape (n_sequences, n_slices, n_latents)
+            The states behind them.
+        """
+        rng = check_random_state(random_state)
+        graph = self.directed_graph
+        states = np.zeros((n_sequences, n_slices, self.n_latents), dtype=np.intp)
+        for t in range(n_slices):
+            for j in slice_order(graph):
+                within = [states[:, t, i] for i in graph.parents_within(j)]
+                before = [states[:, t - 1, i] for i in graph.parents_before(j)]
+                table = self.transition[j] if t else self.start[j]
+                rows = table[tuple(before + within if t else within)]
+                states[:, t, j] = draw_categories(rows, n_sequences, rng)
+        codes = np.empty((n_sequences, n_slices, self.n_observed), dtype=np.int64)
+        for f, (j, table) in enumerate(zip(self._parents, self.emission, strict=True)):
+            rows = table[states[:, :, j].ravel()] if j >= 0 else table[0]
+            drawn = draw_categories(rows, n_sequences * n_slices, rng)
+            codes[:, :, f] = drawn.reshape(n_sequences, n_slices)
+        return codes, states
+
+    def joint_tables(self, latents=None):
+        """Start and transition of the joint states of some latents.
+
+        Parameters
+        ----------
+        latents : sequence of int or None, default=None
+            Latents that have no parent outside; None takes all.
+
+        Returns
+        -------
+        start : ndarray
+            P(states in the first slice), one axis per latent.
+
+        transition : ndarray
+            P(states now | states before), one axis per latent of the slice before, then
+            one per latent of this slice.
+        """
+        latents = list(range(self.n_latents)) if latents is None else list(latents)
+        return (
+            joint_start(self.directed_graph, self.start, latents),
+            joint_transition(self.directed_graph, self.transition, latents),
+        )
+
+    def _data(self, codes, sample_weight=None) -> ChainData:
+        """Validate codes and find their patterns."""
+        codes = np.asarray(codes)
+        if codes.ndim != 3 or codes.shape[2] != self.n_observed:
+            raise ValueError(
+                "codes must have shape (n, n_slices, n_observed) with n_observed="
+                f"{self.n_observed}, got shape {codes.shape}."
+            )
+        if codes.size and (
+            codes.dtype.kind not in "iu"
+            or codes.min() < MISSING
+            or (codes >= self.n_categories).any()
+        ):
+            raise ValueError(
+                "codes must be integers from -1 (missing) to the number of categories "
+                "less 1, got others."
+            )
+        return ChainData.of(codes, self.graph.measurement, sample_weight)

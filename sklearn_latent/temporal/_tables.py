@@ -1,0 +1,199 @@
+"""Conditional tables of latents, and the joint chain that they make together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ._graph import TemporalGraph, topological_order
+
+__all__ = [
+    "check_tables",
+    "draw_categories",
+    "family_counts",
+    "joint_start",
+    "joint_transition",
+    "normalized",
+    "outer_sum",
+    "slice_order",
+    "start_shape",
+    "transition_shape",
+]
+
+
+def start_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
+    """Shape of the start table of latent `j`: parents within the slice, then own."""
+    family = (*graph.parents_within(j), j)
+    return tuple(int(cardinality[i]) for i in family)
+
+
+def transition_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
+    """Shape of a transition table: parents before, parents within, then own."""
+    family = (*graph.parents_before(j), *graph.parents_within(j), j)
+    return tuple(int(cardinality[i]) for i in family)
+
+
+def slice_order(graph: TemporalGraph) -> list[int]:
+    """Latents in an order in which parents within the slice come first."""
+    order = topological_order(graph.intra)
+    assert order is not None  # the graph is directed and has been checked
+    return order.tolist()
+
+
+def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
+    """Turn counts into probabilities along the last axis.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (..., n_values)
+        Non-negative counts.
+
+    smoothing : float, default=0.0
+        Pseudo-count of a row, spread evenly over its values.
+
+    Returns
+    -------
+    table : ndarray of the same shape
+        Rows without any count are uniform.
+    """
+    n_values = counts.shape[-1]
+    counts = counts + smoothing / n_values
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.divide(
+        counts, total, out=np.full(counts.shape, 1.0 / n_values), where=total > 0
+    )
+
+
+def joint_start(graph, start, latents: Sequence[int]) -> np.ndarray:
+    """P(states of `latents` in the first slice), one axis per latent."""
+    place = {int(j): axis for axis, j in enumerate(latents)}
+    joint = np.ones((1,) * len(place))
+    for j in latents:
+        axes = [place[i] for i in (*graph.parents_within(j), j)]
+        joint = joint * _spread(start[j], axes, len(place))
+    return joint
+
+
+def joint_transition(graph, transition, latents: Sequence[int]) -> np.ndarray:
+    """P(states now | states before): axes of the slice before, then of this one."""
+    n = len(latents)
+    place = {int(j): axis for axis, j in enumerate(latents)}
+    cards = [transition[j].shape[-1] for j in latents]
+    joint = np.ones(tuple(cards) + (1,) * n)
+    for j in latents:
+        axes = [place[i] for i in graph.parents_before(j)]
+        axes += [n + place[i] for i in (*graph.parents_within(j), j)]
+        joint = joint * _spread(transition[j], axes, 2 * n)
+    return joint
+
+
+def family_counts(
+    joint: np.ndarray, latents: Sequence[int], family: Sequence[tuple[int, bool]]
+) -> np.ndarray:
+    """Counts of some latents from joint counts.
+
+    Parameters
+    ----------
+    joint : ndarray
+        One axis per latent, or twice that: the slice before, then this one.
+
+    latents : sequence of int
+        Latents of the axes.
+
+    family : sequence of (latent, now) pairs
+        Axes of the result; `now` is False for the slice before. Ignored where the
+        joint has one slice.
+
+    Returns
+    -------
+    counts : ndarray
+        Sums of the joint, one axis per pair.
+    """
+    n = len(latents)
+    place = {int(j): axis for axis, j in enumerate(latents)}
+    shift = n if joint.ndim == 2 * n and n else 0
+    axes = [place[int(j)] + (shift if now else 0) for j, now in family]
+    others = tuple(axis for axis in range(joint.ndim) if axis not in axes)
+    counts = joint.sum(axis=others)
+    rank = np.argsort(np.argsort(axes))
+    return counts.transpose(rank)
+
+
+def outer_sum(states: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """Weighted sum of the outer products of states.
+
+    Parameters
+    ----------
+    states : sequence of ndarray
+        Their first axes are those of the weights; the others become axes of the result.
+
+    weights : ndarray
+        Weight of each product.
+
+    Returns
+    -------
+    total : ndarray
+        One axis per axis of the states, in order.
+    """
+    shapes = [state.shape[weights.ndim :] for state in states]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    # Two halves and one matrix product between them: never all axes at once for every
+    # sequence.
+    half = np.searchsorted(np.cumprod(sizes), np.sqrt(np.prod(sizes, dtype=float)))
+    left, right = weights.reshape(-1, 1), np.ones((weights.size, 1))
+    for place, (state, size) in enumerate(zip(states, sizes, strict=True)):
+        flat = state.reshape(weights.size, size)
+        if place <= half:
+            left = _row_products(left, flat)
+        else:
+            right = _row_products(right, flat)
+    return (left.T @ right).reshape([width for shape in shapes for width in shape])
+
+
+def _row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """All products of an element of a row of `a` and one of the same row of `b`."""
+    return (a[:, :, None] * b[:, None]).reshape(len(a), a.shape[1] * b.shape[1])
+
+
+def _spread(table: np.ndarray, axes: Sequence[int], n_axes: int) -> np.ndarray:
+    """View a table with its axes at given places among `n_axes`."""
+    order = np.argsort(axes)
+    shape = [1] * n_axes
+    for axis in order:
+        shape[axes[axis]] = table.shape[axis]
+    return table.transpose(order).reshape(shape)
+
+
+def draw_categories(rows: np.ndarray, n: int, rng) -> np.ndarray:
+    """Draw a category from each row of probabilities, or n from a single row."""
+    edges = np.cumsum(rows, axis=-1)
+    edges /= edges[..., -1:]
+    uniform = rng.uniform(size=n)
+    if edges.ndim == 1:
+        return np.searchsorted(edges, uniform, side="right")
+    return (uniform[:, None] >= edges[:, :-1]).sum(axis=1)
+
+
+def check_tables(name: str, tables, shapes) -> list[np.ndarray]:
+    """Validate conditional tables; read-only arrays."""
+    if len(tables) != len(shapes):
+        raise ValueError(f"{name} must hold {len(shapes)} tables, got {len(tables)}.")
+    checked = []
+    for j, (table, shape) in enumerate(zip(tables, shapes, strict=True)):
+        table = np.array(table, dtype=np.float64)
+        fits = table.ndim == len(shape) and all(
+            expected in (None, width)
+            for expected, width in zip(shape, table.shape, strict=True)
+        )
+        if not fits or not table.shape[-1]:
+            raise ValueError(f"{name}[{j}] must have shape {shape}, got {table.shape}.")
+        off = np.abs(table.sum(axis=-1) - 1.0).max(initial=0.0)
+        if not (table.min(initial=0.0) >= 0 and off < 1e-6):
+            raise ValueError(
+                f"{name}[{j}] must hold probabilities that sum to 1 along the last "
+                "axis, got others."
+            )
+        table.setflags(write=False)
+        checked.append(table)
+    return checked

@@ -1,0 +1,106 @@
+"""Hypothesis strategies for panels: small temporal graphs, networks and sequences."""
+
+import itertools
+
+import numpy as np
+from hypothesis import strategies as st
+
+from sklearn_latent.temporal import LatentDBN, TemporalGraph
+
+__all__ = ["brute_force", "dbns", "graphs", "random_dbn", "sequences"]
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def graphs(draw, max_latents=3, max_observed=4, undirected=True):
+    """Graphs whose features have at most one parent."""
+    n_latents = draw(st.integers(1, max_latents))
+    n_observed = draw(st.integers(1, max_observed))
+    rng = np.random.default_rng(draw(seeds))
+    measurement = np.zeros((n_latents, n_observed), dtype=bool)
+    parent = rng.integers(-1, n_latents, n_observed)
+    measurement[parent[parent >= 0], np.flatnonzero(parent >= 0)] = True
+    order = rng.permutation(n_latents)
+    intra = np.triu(rng.random((n_latents, n_latents)) < 0.6, 1)
+    intra = intra[np.ix_(order, order)]
+    if undirected and rng.random() < 0.3:
+        intra |= intra.T
+    inter = rng.random((n_latents, n_latents)) < 0.5
+    return TemporalGraph(measurement, intra, inter)
+
+
+def random_dbn(graph, cardinality, n_categories, seed, zeros=False):
+    """A network with random tables, some of whose entries may be 0."""
+    rng = np.random.default_rng(seed)
+    directed = graph.directed()
+
+    def table(family):
+        shape = [cardinality[i] for i in family]
+        values = rng.uniform(0.05, 1.0, shape) ** 2
+        if zeros:
+            values *= rng.random(shape) < 0.8
+            values[..., 0] += values.sum(axis=-1) == 0
+        return values / values.sum(axis=-1, keepdims=True)
+
+    latents = range(graph.n_latents)
+    start = [table((*directed.parents_within(j), j)) for j in latents]
+    transition = [
+        table((*directed.parents_before(j), *directed.parents_within(j), j))
+        for j in latents
+    ]
+    emission = []
+    for f, width in enumerate(n_categories):
+        parents = np.flatnonzero(graph.measurement[:, f])
+        rows = cardinality[parents[0]] if len(parents) else 1
+        emission.append(rng.dirichlet(np.ones(width), rows))
+    return LatentDBN(graph, cardinality, start, transition, emission)
+
+
+@st.composite
+def dbns(draw, zeros=False, **options):
+    """Networks of at most eight joint states."""
+    graph = draw(graphs(**options))
+    most = 2 if graph.n_latents == 3 else 3
+    cardinality = [draw(st.integers(1, most)) for _ in range(graph.n_latents)]
+    n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
+    return random_dbn(graph, cardinality, n_categories, draw(seeds), zeros)
+
+
+def sequences(network, n, n_slices, seed, missing=0.3):
+    """Codes with gaps and ragged ends."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, network.n_categories, (n, n_slices, network.n_observed))
+    codes[rng.random(codes.shape) < missing] = -1
+    ends = rng.integers(0, n_slices + 1, n)
+    codes[
+        np.arange(n_slices) >= np.where(rng.random(n) < 0.3, ends, n_slices)[:, None]
+    ] = -1
+    return codes
+
+
+def brute_force(network, codes):
+    """Enumerate all paths of one sequence, plainly.
+
+    Returns the paths (n_paths, n_slices, n_latents) and P(path, sequence).
+    """
+    graph = network.directed_graph
+    n_slices = len(codes)
+    joint = list(itertools.product(*[range(c) for c in network.cardinality]))
+    paths = list(itertools.product(joint, repeat=n_slices))
+    probability = np.ones(len(paths))
+    for number, path in enumerate(paths):
+        for t, state in enumerate(path):
+            for j in range(network.n_latents):
+                index = [state[i] for i in graph.parents_within(j)] + [state[j]]
+                if t:
+                    before = [path[t - 1][i] for i in graph.parents_before(j)]
+                    probability[number] *= network.transition[j][tuple(before + index)]
+                else:
+                    probability[number] *= network.start[j][tuple(index)]
+            for f, table in enumerate(network.emission):
+                if codes[t, f] >= 0:
+                    parents = np.flatnonzero(graph.measurement[:, f])
+                    row = state[parents[0]] if len(parents) else 0
+                    probability[number] *= table[row, codes[t, f]]
+    return np.array(paths).reshape(len(paths), n_slices, -1), probability

@@ -1,0 +1,319 @@
+"""Inference on joint chains against plain enumeration and a textbook HMM."""
+
+import numpy as np
+import pytest
+from dbn_strategies import brute_force, dbns, random_dbn, seeds, sequences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent.exceptions import ApproximateInferenceWarning
+from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal import _chain as chain_module
+from sklearn_latent.temporal._inference import ChainData, expectation
+
+few = settings(max_examples=40, deadline=None)
+
+
+@few
+@given(dbns(), st.integers(1, 3), seeds)
+def test_likelihood_and_posteriors_equal_enumeration(network, n_slices, seed):
+    codes = sequences(network, 3, n_slices, seed)
+    log_likelihood = network.log_likelihood(codes)
+    posterior = network.posterior(codes)
+    for i, sequence in enumerate(codes):
+        paths, probability = brute_force(network, sequence)
+        total = probability.sum()
+        np.testing.assert_allclose(log_likelihood[i], np.log(total), atol=1e-10)
+        for j, card in enumerate(network.cardinality):
+            for t in range(n_slices):
+                expected = np.bincount(paths[:, t, j], probability, minlength=card)
+                np.testing.assert_allclose(
+                    posterior[j][i, t], expected / total, atol=1e-10
+                )
+
+
+@few
+@given(dbns(), st.integers(1, 3), seeds)
+def test_expected_counts_equal_enumeration(network, n_slices, seed):
+    codes = sequences(network, 3, n_slices, seed)
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.5, 2.0, len(codes))
+    counts = network.expected_counts(codes, weights)
+    graph = network.directed_graph
+    start = [np.zeros(table.shape) for table in network.start]
+    transition = [np.zeros(table.shape) for table in network.transition]
+    emission = [np.zeros(table.shape) for table in network.emission]
+    for weight, sequence in zip(weights, codes, strict=True):
+        # Slices behind the last known value are no evidence.
+        length = np.flatnonzero((sequence >= 0).any(axis=1)).max(initial=-1) + 1
+        if not length:
+            continue
+        paths, probability = brute_force(network, sequence)
+        probability *= weight / probability.sum()
+        for t in range(length):
+            state = paths[:, t].T
+            for j in range(network.n_latents):
+                index = [*(state[i] for i in graph.parents_within(j)), state[j]]
+                if t:
+                    before = [paths[:, t - 1, i] for i in graph.parents_before(j)]
+                    np.add.at(transition[j], tuple(before + index), probability)
+                else:
+                    np.add.at(start[j], tuple(index), probability)
+            for f, code in enumerate(sequence[t]):
+                if code >= 0:
+                    parents = np.flatnonzero(graph.measurement[:, f])
+                    row = state[parents[0]] if len(parents) else 0 * state[0]
+                    np.add.at(emission[f], (row, code), probability)
+    for found, expected in [
+        (counts.start, start),
+        (counts.transition, transition),
+        (counts.emission, emission),
+    ]:
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+@few
+@given(dbns(zeros=True), st.integers(1, 3), seeds)
+def test_viterbi_equals_enumeration(network, n_slices, seed):
+    codes = sequences(network, 3, n_slices, seed)
+    states, value = network.viterbi(codes, return_log_probability=True)
+    for i, sequence in enumerate(codes):
+        paths, probability = brute_force(network, sequence)
+        np.testing.assert_allclose(value[i], np.log(probability.max()), atol=1e-10)
+        chosen = (paths == states[i]).all(axis=(1, 2))
+        np.testing.assert_allclose(probability[chosen], probability.max(), rtol=1e-9)
+
+
+@few
+@given(dbns(zeros=True), seeds)
+def test_tables_with_zeros_equal_enumeration(network, seed):
+    codes = sequences(network, 3, 3, seed)
+    found = network.log_likelihood(codes)
+    for i, sequence in enumerate(codes):
+        total = brute_force(network, sequence)[1].sum()
+        np.testing.assert_allclose(found[i], np.log(total), atol=1e-10)
+
+
+def textbook_hmm(start, transition, emission, sequence):
+    """Log-likelihood and states by unscaled recursions, one sequence at a time."""
+    likelihood = np.array(
+        [
+            np.prod(
+                [table[:, x] for table, x in zip(emission, row, strict=True)], axis=0
+            )
+            for row in sequence
+        ]
+    )
+    alpha, beta = np.empty_like(likelihood), np.ones_like(likelihood)
+    alpha[0] = start * likelihood[0]
+    for t in range(1, len(sequence)):
+        alpha[t] = (alpha[t - 1] @ transition) * likelihood[t]
+    for t in range(len(sequence) - 2, -1, -1):
+        beta[t] = transition @ (likelihood[t + 1] * beta[t + 1])
+    total = alpha[-1].sum()
+    return np.log(total), alpha * beta / total
+
+
+def test_chain_with_one_latent_is_a_hidden_markov_model():
+    graph = TemporalGraph(np.ones((1, 3)), [[0]], [[1]])
+    network = random_dbn(graph, [4], [3, 4, 2], seed=0)
+    codes, _ = network.sample(30, 20, random_state=1)
+    log_likelihood, posterior = network.log_likelihood(codes), network.posterior(codes)
+    for i, sequence in enumerate(codes):
+        expected, states = textbook_hmm(
+            network.start[0], network.transition[0], network.emission, sequence
+        )
+        np.testing.assert_allclose(log_likelihood[i], expected, atol=1e-10)
+        np.testing.assert_allclose(posterior[0][i], states, atol=1e-10)
+
+
+def test_parts_without_edges_between_them_run_apart():
+    measurement = np.kron(np.eye(3), np.ones((1, 2)))
+    graph = TemporalGraph(measurement, np.zeros((3, 3)), np.eye(3))
+    whole = random_dbn(graph, [2, 3, 2], [2, 3] * 3, seed=2)
+    codes = sequences(whole, 20, 4, seed=3)
+    total = np.zeros(20)
+    for j in range(3):
+        part = LatentDBN(
+            TemporalGraph([[1, 1]], [[0]], [[1]]),
+            [whole.cardinality[j]],
+            [whole.start[j]],
+            [whole.transition[j]],
+            whole.emission[2 * j : 2 * j + 2],
+        )
+        alone = codes[:, :, 2 * j : 2 * j + 2]
+        total += part.log_likelihood(alone)
+        np.testing.assert_allclose(
+            part.posterior(alone)[0], whole.posterior(codes)[j], atol=1e-12
+        )
+    np.testing.assert_allclose(whole.log_likelihood(codes), total)
+    # One part of twelve states is more than the limit, parts of three are not.
+    whole.max_joint_states = 3
+    np.testing.assert_allclose(whole.log_likelihood(codes), total)
+
+
+def test_ragged_end_is_a_shorter_sequence():
+    graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+    network = random_dbn(graph, [3], [3, 3], seed=4)
+    codes, _ = network.sample(10, 6, random_state=5)
+    padded = codes.copy()
+    padded[:, 4:] = -1
+    short = codes[:, :4]
+    np.testing.assert_allclose(
+        network.log_likelihood(padded), network.log_likelihood(short)
+    )
+    np.testing.assert_allclose(
+        network.posterior(padded)[0][:, :4], network.posterior(short)[0]
+    )
+    for a, b in zip(
+        network.expected_counts(padded).transition,
+        network.expected_counts(short).transition,
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b)
+
+
+def test_nothing_underflows():
+    # Each slice favours the wrong state by a factor of 10^600.
+    n_features = 200
+    graph = TemporalGraph(np.ones((1, n_features)), [[0]], [[1]])
+    network = LatentDBN(
+        graph,
+        [2],
+        [[1.0, 0.0]],
+        [[[1.0, 0.0], [0.0, 1.0]]],
+        [[[0.001, 0.999], [0.999, 0.001]]] * n_features,
+    )
+    codes = np.zeros((2, 3, n_features), dtype=int)
+    expected = 3 * n_features * np.log(0.001)
+    np.testing.assert_allclose(network.log_likelihood(codes), expected)
+    np.testing.assert_allclose(network.posterior(codes)[0][..., 0], 1.0)
+
+
+def test_impossible_sequence_has_no_likelihood_but_finite_states():
+    graph = TemporalGraph([[1]], [[0]], [[1]])
+    network = LatentDBN(graph, [2], [[1, 0]], [np.eye(2)], [np.eye(2)])
+    codes = np.array([[[0], [1]], [[0], [0]]])
+    np.testing.assert_array_equal(network.log_likelihood(codes), [-np.inf, 0.0])
+    assert np.isfinite(network.posterior(codes)[0]).all()
+
+
+def test_blocks_of_sequences_do_not_matter(monkeypatch):
+    graph = TemporalGraph(np.eye(2), [[0, 1], [0, 0]], np.eye(2))
+    network = random_dbn(graph, [2, 3], [3, 3], seed=6)
+    data = ChainData.of(sequences(network, 17, 4, seed=7), graph.measurement)
+    whole = expectation(network, data)
+    path = network.viterbi(data.codes)
+    monkeypatch.setattr(chain_module, "CHUNK_ELEMENTS", 100)
+    blocks = expectation(network, data)
+    np.testing.assert_allclose(whole.log_likelihood, blocks.log_likelihood)
+    np.testing.assert_allclose(
+        whole.counts.joint_pairs[0], blocks.counts.joint_pairs[0]
+    )
+    np.testing.assert_array_equal(path, network.viterbi(data.codes))
+
+
+def coupled_network(seed, coupling=1.0):
+    """Two latents of which one is a parent of the other."""
+    graph = TemporalGraph(
+        np.kron(np.eye(2), np.ones((1, 3))), [[0, 1], [0, 0]], np.eye(2)
+    )
+    network = random_dbn(graph, [3, 3], [3] * 6, seed=seed)
+    if coupling < 1:
+        table = network.transition[1]
+        alone = np.broadcast_to(table.mean(axis=1, keepdims=True), table.shape)
+        transition = coupling * table + (1 - coupling) * alone
+        start = network.start[1]
+        first = coupling * start + (1 - coupling) * start.mean(axis=0)
+        return LatentDBN(
+            graph,
+            [3, 3],
+            [network.start[0], first],
+            [network.transition[0], transition],
+            network.emission,
+        )
+    return network
+
+
+def factored(network):
+    """The same network with inference that must be factored."""
+    return LatentDBN(
+        network.graph,
+        network.cardinality,
+        network.start,
+        network.transition,
+        network.emission,
+        max_joint_states=1,
+    )
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_factored_inference_is_a_close_lower_bound(seed):
+    network = coupled_network(seed)
+    codes = sequences(network, 50, 5, seed=seed, missing=0.1)
+    exact, bound = (
+        network.log_likelihood(codes),
+        factored(network).log_likelihood(codes),
+    )
+    assert (bound <= exact + 1e-9).all()
+    assert (exact - bound).mean() < 1.0
+    for a, b in zip(
+        network.posterior(codes), factored(network).posterior(codes), strict=True
+    ):
+        np.testing.assert_allclose(b.sum(axis=2), 1.0)
+        assert np.abs(a - b).mean() < 0.1
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
+)
+def test_factored_inference_is_exact_without_coupling():
+    network = coupled_network(0, coupling=0.0)
+    codes = sequences(network, 20, 4, seed=1)
+    approximate = factored(network)
+    np.testing.assert_allclose(
+        approximate.log_likelihood(codes), network.log_likelihood(codes), atol=1e-6
+    )
+    np.testing.assert_array_equal(approximate.viterbi(codes), network.viterbi(codes))
+    exact, counts = network.expected_counts(codes), approximate.expected_counts(codes)
+    for name in ("start", "transition", "emission"):
+        for a, b in zip(getattr(exact, name), getattr(counts, name), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
+)
+def test_factored_inference_of_a_sequence_does_not_depend_on_the_others():
+    network = factored(coupled_network(3))
+    codes = sequences(network, 8, 4, seed=2)
+    together = network.posterior(codes)
+    for i in range(len(codes)):
+        for a, b in zip(together, network.posterior(codes[i : i + 1]), strict=True):
+            np.testing.assert_allclose(a[i], b[0], atol=1e-12)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
+)
+def test_factored_path_is_scored_by_the_joint_model():
+    network = coupled_network(4)
+    codes = sequences(network, 6, 3, seed=3)
+    states, value = factored(network).viterbi(codes, return_log_probability=True)
+    best = network.viterbi(codes, return_log_probability=True)[1]
+    assert (value <= best + 1e-9).all()
+    for i, sequence in enumerate(codes):
+        paths, probability = brute_force(network, sequence)
+        chosen = (paths == states[i]).all(axis=(1, 2))
+        np.testing.assert_allclose(value[i], np.log(probability[chosen][0]), atol=1e-9)
+
+
+def test_the_limit_is_named():
+    network = factored(coupled_network(0))
+    codes = np.zeros((1, 2, 6), dtype=int)
+    with pytest.warns(ApproximateInferenceWarning, match="max_joint_states=1"):
+        network.log_likelihood(codes)
