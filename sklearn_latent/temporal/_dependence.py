@@ -1,0 +1,128 @@
+"""Dependence between discrete features, from pairwise counts of all of them at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["design_effect", "mutual_information", "pair_counts"]
+
+
+def pair_counts(one_hot, weights) -> np.ndarray:
+    """Counts of all pairs of categories.
+
+    Parameters
+    ----------
+    one_hot : ndarray of shape (n_rows, n_columns)
+        Zeros and ones, feature after feature; a missing value is a block of zeros.
+
+    weights : ndarray of shape (n_rows,)
+        Weight of each row.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_columns, n_columns)
+        Rows in which both categories occur. Counts of two sets of rows add up.
+    """
+    return (one_hot * weights[:, None]).T @ one_hot
+
+
+def mutual_information(counts, n_categories):
+    """Mutual information of all pairs of features.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_columns, n_columns)
+        As `pair_counts` returns them.
+
+    n_categories : ndarray of shape (n_features,)
+        Number of categories of each feature.
+
+    Returns
+    -------
+    information : ndarray of shape (n_features, n_features)
+        In nats, zero on the diagonal.
+
+    normalized : ndarray of shape (n_features, n_features)
+        Divided by the geometric mean of the two entropies.
+
+    totals : ndarray of shape (n_features, n_features)
+        Number of rows that have both features.
+    """
+    first = np.concatenate([[0], np.cumsum(n_categories)[:-1]]).astype(int)
+
+    def per_pair(values):
+        return np.add.reduceat(np.add.reduceat(values, first, axis=0), first, axis=1)
+
+    def to_columns(values, axis):
+        return np.repeat(values, n_categories, axis=axis)
+
+    totals = per_pair(counts)
+    # Margins of each pair table, which differ between pairs where values are missing.
+    by_row = to_columns(np.add.reduceat(counts, first, axis=1), 1)
+    by_column = to_columns(np.add.reduceat(counts, first, axis=0), 0)
+    all_rows = to_columns(to_columns(totals, 0), 1)
+    seen = counts > 0
+    ratio = np.ones_like(counts)
+    ratio[seen] = (counts * all_rows)[seen] / (by_row * by_column)[seen]
+    information = per_pair(counts * np.log(ratio)) / np.maximum(totals, 1e-300)
+    entropy = information.diagonal().copy()
+    information = np.maximum(information, 0.0)
+    np.fill_diagonal(information, 0.0)
+    scale = np.sqrt(np.outer(entropy, entropy))
+    normalized = np.divide(
+        information, scale, out=np.zeros_like(information), where=scale > 1e-12
+    )
+    return information, np.minimum(normalized, 1.0), totals
+
+
+def design_effect(codes, weights) -> np.ndarray:
+    """By how much slices of the same sequence count less than separate rows.
+
+    Two features that change slowly agree or disagree over whole sequences, so their
+    table looks as if it had more rows than it has. The variance of a correlation of two
+    independent series grows by the sum of the products of their autocorrelations [1]_,
+    which is used here with the chance-corrected share of values that stay the same.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n, n_slices, n_observed)
+        Category numbers, -1 = missing.
+
+    weights : ndarray of shape (n,)
+        Weights of the sequences.
+
+    Returns
+    -------
+    effect : ndarray of shape (n_observed, n_observed)
+        At least 1; counts of a pair are to be divided by it in tests.
+
+    References
+    ----------
+    .. [1] Bartlett, M. S. (1935). Some aspects of the time-correlation problem in
+       regard to tests of significance. Journal of the Royal Statistical Society, 98.
+    """
+    n_slices, n_observed = codes.shape[1:]
+    effect = np.ones((n_observed, n_observed))
+    chance = np.array([_chance(codes[:, :, j], weights) for j in range(n_observed)])
+    for lag in range(1, n_slices):
+        early, late = codes[:, :-lag], codes[:, lag:]
+        both = (early >= 0) & (late >= 0)
+        mass = np.einsum("n,nto->o", weights, both)
+        same = np.einsum("n,nto->o", weights, both & (early == late))
+        share = np.divide(same, mass, out=chance.copy(), where=mass > 0)
+        stay = np.divide(
+            share - chance, 1 - chance, out=np.zeros(n_observed), where=chance < 1
+        )
+        stay = np.maximum(stay, 0.0)
+        effect += 2 * (1 - lag / n_slices) * np.outer(stay, stay)
+    return effect
+
+
+def _chance(column, weights):
+    """Probability that two values of a feature agree by chance."""
+    known = column >= 0
+    if not known.any():
+        return 1.0
+    mass = np.broadcast_to(weights[:, None], column.shape)[known]
+    shares = np.bincount(column[known], mass) / mass.sum()
+    return float((shares**2).sum())

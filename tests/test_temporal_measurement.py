@@ -1,0 +1,100 @@
+"""Groups of features that share a latent."""
+
+import numpy as np
+import pytest
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.temporal._cardinality import choose_states, lone_states
+from sklearn_latent.temporal._measurement import learn_measurement
+
+
+def groups_of(codes, weights=None, **options):
+    weights = np.ones(len(codes)) if weights is None else weights
+    n_categories = codes.max(axis=(0, 1)) + 1
+    options.setdefault("random_state", np.random.RandomState(0))
+    return learn_measurement(codes, weights, n_categories, **options)[0]
+
+
+@pytest.mark.parametrize("name", ["G1", "G2", "G3"])
+def test_groups_of_the_paper(name):
+    data = make_latent_dbn(name, 1000, 4, random_state=0)
+    truth = [tuple(np.flatnonzero(row).tolist()) for row in data.graph.measurement]
+    assert groups_of(data.codes) == truth
+
+
+@pytest.mark.parametrize(
+    "reliability",
+    [[0.6] * 6, [0.9, 0.6, 0.4] * 2, [0.5] * 3 + [0.9] * 3, [0.9] * 3 + [0.5] * 3],
+    ids=["poor", "mixed", "first weak", "second weak"],
+)
+def test_poor_features(reliability):
+    data = make_latent_dbn("G3", 2000, 4, reliability=reliability, random_state=1)
+    assert groups_of(data.codes) == [(0, 1, 2), (3, 4, 5)]
+
+
+def test_two_features_per_latent():
+    graph = TemporalGraph(
+        [[1, 1, 0, 0], [0, 0, 1, 1]], [[0, 1], [0, 0]], [[1, 0], [0, 0]]
+    )
+    data = make_latent_dbn(graph, 1000, 4, random_state=0)
+    assert groups_of(data.codes) == [(0, 1), (2, 3)]
+    tables = choose_states(data.codes[:, :, :2], np.ones(1000), np.array([4, 4]))
+    assert len(tables[0]) == 4
+
+
+def test_one_latent_is_not_split():
+    graph = TemporalGraph([[1] * 6], [[0]], [[1]])
+    data = make_latent_dbn(graph, 1000, 3, cardinality=3, random_state=0)
+    assert groups_of(data.codes) == [tuple(range(6))]
+
+
+def test_independent_features_are_in_no_group():
+    data = make_latent_dbn("G1", 1000, 3, random_state=0)
+    rng = np.random.default_rng(0)
+    noise = rng.integers(3, size=(1000, 3, 2))
+    # A feature that never changes within a sequence looks dependent on others if its
+    # slices are taken for separate rows.
+    noise[:, :, 1] = noise[:, :1, 1]
+    assert groups_of(np.concatenate([noise, data.codes], axis=2)) == [(2, 3, 4)]
+
+
+def test_missing_values():
+    data = make_latent_dbn("G2", 2000, 4, random_state=0)
+    codes = data.codes.copy()
+    codes[np.random.default_rng(0).random(codes.shape) < 0.3] = -1
+    assert groups_of(codes) == [(0, 1, 2), (3, 4, 5)]
+
+
+def test_order_of_features_does_not_matter():
+    data = make_latent_dbn("G3", 1000, 4, random_state=2)
+    order = np.array([3, 0, 5, 1, 4, 2])
+    assert groups_of(data.codes[:, :, order]) == [(0, 2, 4), (1, 3, 5)]
+
+
+def test_weights_are_repeated_sequences():
+    data = make_latent_dbn("G2", 600, 3, random_state=3)
+    weights = np.random.default_rng(0).integers(1, 4, 600)
+    repeated = np.repeat(data.codes, weights, axis=0)
+    assert groups_of(data.codes, weights.astype(float)) == groups_of(repeated)
+
+
+def test_start_from_wrong_groups_moves_features():
+    data = make_latent_dbn("G3", 1000, 2, random_state=0)
+    found = groups_of(data.codes, start=[(0, 1), (2, 3, 4, 5)])
+    assert found == [(0, 1, 2), (3, 4, 5)]
+
+
+def test_known_number_of_states():
+    data = make_latent_dbn("G1", 300, 3, random_state=0)
+    tables = choose_states(data.codes, np.ones(300), np.full(3, 4), n_states=3)
+    assert [table.shape for table in tables] == [(3, 4)] * 3
+
+
+def test_lone_feature_with_a_memory():
+    graph = TemporalGraph([[1]], [[0]], [[1]])
+    data = make_latent_dbn(graph, 500, 5, cardinality=2, random_state=0)
+    weights, width = np.ones(500), np.array([2])
+    assert len(lone_states(data.codes, weights, width)[0]) == 2
+    fresh = np.random.default_rng(0).integers(2, size=(500, 5, 1))
+    assert lone_states(fresh, weights, width) is None
