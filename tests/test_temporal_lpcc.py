@@ -1,0 +1,114 @@
+"""Pairwise cluster comparison."""
+
+import numpy as np
+import pytest
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal._clusters import (
+    Clusters,
+    cluster_rows,
+    compare_pairs,
+    maximal_sets,
+)
+from sklearn_latent.temporal._latent_class import Rows
+from sklearn_latent.temporal._lpcc import (
+    find_colliders,
+    learn_by_comparison,
+    lpcc_graph,
+    split_latent,
+)
+
+
+def table_1():
+    """Centroids of Table 1 of the paper."""
+    return np.array(
+        [[0, 0, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0] * 6, [1, 1, 1, 0, 0, 0]]
+    )
+
+
+def test_comparisons_of_the_paper():
+    changes = compare_pairs(table_1())
+    assert np.array_equal(
+        changes.astype(int),
+        [
+            [1, 1, 1, 0, 0, 0],
+            [0, 0, 0, 1, 1, 1],
+            [1, 1, 1, 1, 1, 1],
+            [1, 1, 1, 1, 1, 1],
+            [0, 0, 0, 1, 1, 1],
+            [1, 1, 1, 0, 0, 0],
+        ],
+    )
+    sets = maximal_sets(changes)
+    assert sets == [(0, 1, 2), (3, 4, 5)]
+    assert find_colliders(changes, sets) == {}
+
+
+def test_collider_of_the_paper():
+    # Comparisons of Table 2b, of which the centroids in Table 2a are not the source.
+    changes = np.array(
+        [
+            [1, 1, 0, 0, 1, 1],
+            [0, 0, 1, 1, 1, 1],
+            [1, 1, 0, 0, 0, 0],
+            [1, 1, 1, 1, 0, 0],
+            [0, 0, 0, 0, 1, 1],
+            [1, 1, 1, 1, 1, 1],
+        ],
+        dtype=bool,
+    )
+    sets = maximal_sets(changes)
+    assert sets == [(0, 1), (2, 3), (4, 5)]
+    assert find_colliders(changes, sets) == {1: [0, 2]}
+
+
+def test_features_that_never_change_are_in_no_set():
+    centers = np.array([[0, 0, 5], [1, 1, 5]])
+    assert maximal_sets(compare_pairs(centers)) == [(0, 1)]
+
+
+def test_clusters_gather_noise_around_frequent_rows():
+    rng = np.random.default_rng(0)
+    centers = np.array([[0] * 6, [1] * 6, [2] * 6])
+    codes = np.repeat(centers, 300, axis=0)
+    noisy = rng.random(codes.shape) < 0.05
+    codes = np.where(noisy, rng.integers(3, size=codes.shape), codes)
+    clusters = cluster_rows(Rows.of(codes, np.ones(900), np.full(6, 3)))
+    assert np.array_equal(np.unique(clusters.centers[:3], axis=0), centers)
+    assert clusters.sizes.sum() == 900
+
+
+def test_second_stage_splits_a_follower():
+    majors = Clusters(np.array([[a] * 6 for a in range(3)]), np.full(3, 100.0))
+    minor = np.array([[a] * 3 + [b] * 3 for a in range(3) for b in range(3) if a != b])
+    everything = Clusters(
+        np.concatenate([majors.centers, minor]), np.array([100.0] * 3 + [5.0] * 6)
+    )
+    sets, adjacency = split_latent(tuple(range(6)), everything, majors)
+    assert sets == [(0, 1, 2), (3, 4, 5)]
+    assert adjacency[0, 1] and adjacency[1, 0]
+    alone, _ = split_latent((0, 1, 2), everything, majors)
+    assert alone == [(0, 1, 2)]
+
+
+def test_clean_data_give_the_true_model():
+    rng = np.random.default_rng(0)
+    z = rng.integers(3, size=(2000, 2))
+    codes = np.repeat(z, 3, axis=1)
+    sets, adjacency = learn_by_comparison(Rows.of(codes, np.ones(2000), np.full(6, 3)))
+    assert sets == [(0, 1, 2), (3, 4, 5)]
+    assert not adjacency.any()
+
+
+def test_local_graph_of_two_slices():
+    data = make_latent_dbn("G1", 5000, 2, random_state=0)
+    graph = lpcc_graph(data.codes, np.ones(5000), np.full(3, 4))
+    assert graph.measurement.all()
+    assert graph.slices.tolist() == [0, 1]
+    assert np.array_equal(graph.adjacency, [[False, True], [False, False]])
+
+
+@pytest.mark.parametrize("codes", [np.full((5, 2, 3), -1), np.zeros((5, 2, 3), int)])
+def test_nothing_to_compare(codes):
+    graph = lpcc_graph(codes, np.ones(5), np.full(3, 2))
+    assert graph.n_latents == 0
