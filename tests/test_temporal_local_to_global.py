@@ -1,0 +1,135 @@
+"""Algorithm 1: from local graphs to a global one."""
+
+import numpy as np
+import pytest
+
+from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.temporal._local_to_global import (
+    LocalGraph,
+    co_occurrences,
+    edges_by_vote,
+    global_partners,
+    local_partners,
+    measure_support,
+    shared_parents,
+)
+
+
+def local(groups, edges=(), n_observed=6):
+    """A local graph of one slice."""
+    measurement = np.zeros((len(groups), n_observed), dtype=bool)
+    for row, group in zip(measurement, groups, strict=True):
+        row[[i - 1 for i in group]] = True
+    adjacency = np.zeros((len(groups),) * 2, dtype=bool)
+    for tail, head in edges:
+        adjacency[tail, head] = True
+    return LocalGraph(measurement, np.zeros(len(groups), dtype=int), adjacency)
+
+
+# Figure 2 and Table 3 of the paper, with features from 1 as there.
+FIGURE_2 = [
+    local([(1, 2, 3), (4, 5, 6)], [(0, 1)]),
+    local([(1, 2, 3, 4, 5, 6)]),
+    local([(4, 5, 6), (1, 2, 3)], [(0, 1)]),
+    local([(1, 2, 3, 4), (5, 6)], [(0, 1)]),
+]
+
+
+def test_matrix_s_of_the_paper():
+    shared = shared_parents(FIGURE_2)
+    assert np.array_equal(
+        shared,
+        [
+            [0, 4, 4, 2, 1, 1],
+            [4, 0, 4, 2, 1, 1],
+            [4, 4, 0, 2, 1, 1],
+            [2, 2, 2, 0, 3, 3],
+            [1, 1, 1, 3, 0, 4],
+            [1, 1, 1, 3, 4, 0],
+        ],
+    )
+
+
+def test_global_partners_of_the_paper():
+    shared = shared_parents(FIGURE_2)
+    partners = local_partners(shared)
+    assert [(p + 1).tolist() for p in partners] == [
+        [2, 3], [1, 3], [1, 2], [5, 6], [6], [5],
+    ]  # fmt: skip
+    assert global_partners(partners, shared) == [(0, 1, 2), (3, 4, 5)]
+
+
+def test_matrix_co_and_edge_of_the_paper():
+    measurement = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
+    intra, inter = co_occurrences(FIGURE_2, measurement)
+    assert np.array_equal(intra, [[0, 2], [1, 0]])
+    assert not inter.any()
+    edges, _ = edges_by_vote(intra, inter, 4)
+    assert np.array_equal(edges, [[False, True], [False, False]])
+
+
+def test_feature_without_votes_has_no_partner():
+    graphs = [local([(1, 2, 3)]), local([(1, 2, 3)])]
+    shared = shared_parents(graphs)
+    partners = local_partners(shared)
+    assert all(not len(partners[i]) for i in (3, 4, 5))
+    assert global_partners(partners, shared) == [(0, 1, 2)]
+
+
+def test_no_feature_is_in_two_groups():
+    # Feature 3 is as often with 1 and 2 as with 4 and 5.
+    graphs = [local([(1, 2, 3), (4, 5)], n_observed=5)]
+    graphs += [local([(1, 2), (3, 4, 5)], n_observed=5)]
+    shared = shared_parents(graphs)
+    groups = global_partners(local_partners(shared), shared)
+    members = [i for group in groups for i in group]
+    assert sorted(members) == [0, 1, 2, 3, 4]
+    assert len(groups) == 2
+
+
+def test_undirected_edge_counts_both_ways_and_stays_undirected():
+    graphs = [local([(1, 2, 3), (4, 5, 6)], [(0, 1), (1, 0)])]
+    measurement = graphs[0].measurement
+    intra, inter = co_occurrences(graphs, measurement)
+    assert np.array_equal(intra, [[0, 1], [1, 0]])
+    edges, _ = edges_by_vote(intra, inter, 1)
+    assert edges[0, 1] and edges[1, 0]
+
+
+def test_vote_never_makes_a_cycle():
+    votes = np.array([[0, 5, 0], [0, 0, 4], [3, 0, 0]])
+    intra, _ = edges_by_vote(votes, np.zeros((3, 3)), 5)
+    assert np.array_equal(np.argwhere(intra), [[0, 1], [1, 2]])
+    TemporalGraph(np.eye(3), intra, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("needed", [0.0, 0.5, 0.9])
+def test_edges_need_support(needed):
+    votes = np.array([[0, 1], [0, 0]])
+    intra, inter = edges_by_vote(votes, votes, 2, min_support=needed)
+    assert intra.any() == inter.any() == (needed <= 0.5)
+
+
+def test_orientation_rules():
+    measurement = np.kron(np.eye(2, dtype=bool), np.ones((1, 3), dtype=bool))
+    intra = np.array([[0, 1], [0, 0]], dtype=bool)
+    inter = np.array([[0, 0], [0, 1]], dtype=bool)
+    graph = LocalGraph.of_tables(measurement, intra, inter)
+    adjacency = graph.adjacency.copy()
+    adjacency[1, 0] = True  # undirected in the earlier slice
+    adjacency[3, 1], adjacency[1, 3] = True, False  # against time
+    oriented = LocalGraph(graph.measurement, graph.slices, adjacency).oriented()
+    assert np.array_equal(oriented.adjacency, graph.adjacency)
+
+
+def test_support_is_a_share():
+    measurement = np.kron(np.eye(2, dtype=bool), np.ones((1, 3), dtype=bool))
+    intra = np.array([[0, 1], [0, 0]], dtype=bool)
+    inter = np.eye(2, dtype=bool)
+    with_edge = LocalGraph.of_tables(measurement, intra, inter)
+    without = LocalGraph.of_tables(measurement, np.zeros_like(intra), inter)
+    graph = TemporalGraph(measurement, intra, inter)
+    support = measure_support([with_edge, with_edge, without, without], graph)
+    assert support.intra[0, 1] == 0.5 and support.intra[1, 0] == 0
+    assert np.array_equal(support.inter, inter.astype(float))
+    assert np.array_equal(support.measurement, measurement.astype(float))
