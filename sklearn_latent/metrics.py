@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
 
-__all__ = ["edge_f1", "match_latents"]
+__all__ = ["edge_f1", "match_latents", "structural_hamming_distance"]
 
 # A latent is recovered if every failure is right up to the factor e, and if its prior
 # is large enough for it to be a cause and not an artefact.
@@ -16,6 +19,9 @@ MIN_PRIOR = 0.02
 
 # log(0) would make every distance infinite.
 SMALLEST_FAILURE = 1e-6
+
+# Latents whose relabellings are all tried: 8! = 40,320.
+MAX_PERMUTED = 8
 
 
 def match_latents(true_failure, failure, prior=None):
@@ -109,6 +115,166 @@ def edge_f1(true_structure, structure):
         return 1.0
     common = true @ learned.T
     return float(2 * common[linear_sum_assignment(-common)].sum() / n_edges)
+
+
+def structural_hamming_distance(true, learned):
+    """Count the edges by which two graphs with latents differ.
+
+    A missing, an extra, a reversed edge, and an edge that is directed in one graph
+    only, count 1 each. Latents have no names, so the smallest count over all
+    relabellings of the latents is taken (Algorithm 2 of [1]_): exactly up to 8 latents,
+    above by an assignment that is then improved by exchanges. The numbers of latents
+    may differ; edges of a latent without a partner are missing or extra.
+
+    Parameters
+    ----------
+    true, learned : graph, fitted estimator, tuple of matrices, or adjacency matrix
+        A `TemporalGraph` (``graph_``), an estimator that has one, matrices
+        ``(measurement, intra)`` or ``(measurement, intra, inter)`` as in
+        `TemporalGraph`, or an adjacency matrix with ``[i, j]`` = i -> j, both =
+        undirected, of the features, which have no children, followed by the latents,
+        which have. A matrix that is not square is a measurement model alone.
+
+    Returns
+    -------
+    shd : int
+        Number of differing edges.
+
+    o_shd : int
+        The part of it that concerns edges into features. Among relabellings with the
+        smallest `shd` the one with the smallest `o_shd` counts.
+
+    References
+    ----------
+    .. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent
+       dynamic Bayesian network. ECAI.
+
+    Examples
+    --------
+    >>> from sklearn_latent.metrics import structural_hamming_distance
+    >>> true = [[1, 1, 0, 0], [0, 0, 1, 1]], [[0, 1], [0, 0]]
+    >>> renamed = [[0, 0, 1, 1], [1, 1, 0, 0]], [[0, 0], [1, 0]]
+    >>> structural_hamming_distance(true, renamed)
+    (0, 0)
+    >>> learned = [[0, 0, 1, 1], [1, 0, 0, 0]], [[0, 1], [1, 0]]
+    >>> structural_hamming_distance(true, learned)
+    (2, 1)
+    """
+    # A latent without any edge looks like a feature, unless the other graph knows.
+    n_observed = min(_n_leaves(true), _n_leaves(learned))
+    a = _graph_matrices(true, "true", n_observed)
+    b = _graph_matrices(learned, "learned", n_observed)
+    _check_same_width(a[0], b[0], "true", "learned")
+    n = max(len(a[0]), len(b[0]))
+    a, b = _padded(a, n), _padded(b, n)
+    into_features = (a[0][:, None] != b[0][None]).sum(axis=2)
+    if n <= MAX_PERMUTED:
+        orders = np.array(list(permutations(range(n))), dtype=int)
+        observed, total = _distances(a, b, into_features, orders)
+    else:
+        observed, total = _distance_by_exchanges(a, b, into_features)
+    # Lexicographic: the paper leaves ties to the order of the permutations.
+    best = np.lexsort((observed, total))[0]
+    return int(total[best]), int(observed[best])
+
+
+def _n_leaves(graph) -> float:
+    """Number of features: of an adjacency matrix, leading nodes without children."""
+    graph = getattr(graph, "graph_", graph)
+    matrix: Any = graph[0] if isinstance(graph, tuple) and graph else graph
+    matrix = getattr(matrix, "measurement", matrix)
+    shape = np.shape(matrix)
+    if len(shape) != 2:
+        return np.inf
+    if matrix is not graph or shape[0] != shape[1]:
+        return shape[1]
+    parents = np.flatnonzero(np.any(graph, axis=1))
+    return int(parents[0]) if len(parents) else shape[0]
+
+
+def _graph_matrices(graph, name: str, n_observed: float):
+    """Measurement, intra-slice and inter-slice matrices of whatever was given."""
+    graph = getattr(graph, "graph_", graph)
+    if hasattr(graph, "measurement"):
+        matrices = [graph.measurement, graph.intra, graph.inter]
+    elif isinstance(graph, tuple):
+        matrices = list(graph)
+    else:
+        matrices = _split_adjacency(np.asarray(graph), name, n_observed)
+    if not 1 <= len(matrices) <= 3:
+        raise ValueError(
+            f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
+            f"matrix, got a tuple of {len(matrices)}."
+        )
+    matrices = [np.asarray(matrix) != 0 for matrix in matrices]
+    n = len(matrices[0])
+    while len(matrices) < 3:
+        matrices.append(np.zeros((n, n), dtype=bool))
+    if matrices[0].ndim != 2 or any(m.shape != (n, n) for m in matrices[1:]):
+        raise ValueError(
+            f"{name} must have a measurement matrix with one row per latent, and "
+            "square matrices of edges between latents, got shapes "
+            f"{[matrix.shape for matrix in matrices]}."
+        )
+    return matrices[0], matrices[1], matrices[2]
+
+
+def _split_adjacency(adjacency, name: str, n_observed: float) -> list:
+    """Cut an adjacency matrix of features, then latents, into blocks."""
+    if adjacency.ndim != 2:
+        raise ValueError(
+            f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
+            f"matrix, got an array of {adjacency.ndim} dimensions."
+        )
+    if adjacency.shape[0] != adjacency.shape[1]:
+        return [adjacency]
+    if np.any(adjacency.diagonal()):
+        raise ValueError(f"{name} must have no edge from a node to itself, got one.")
+    n = int(min(n_observed, len(adjacency)))
+    if np.any(adjacency[:, :n][:n]):
+        raise ValueError(
+            f"{name} must list features, which have no children, before latents."
+        )
+    return [adjacency[n:, :n], adjacency[n:, n:]]
+
+
+def _padded(matrices, n: int):
+    """The same graph with latents without edges at the end, n in all."""
+    measurement, intra, inter = matrices
+    extra = n - len(measurement)
+    square = ((0, extra), (0, extra))
+    return (
+        np.pad(measurement, ((0, extra), (0, 0))),
+        np.pad(intra, square),
+        np.pad(inter, square),
+    )
+
+
+def _distances(a, b, into_features, orders):
+    """Differing edges into features, and in all, for each relabelling of `b`."""
+    n = orders.shape[1]
+    observed = into_features[np.arange(n), orders].sum(axis=1)
+    i, k = np.triu_indices(n, 1)
+    kind_a, kind_b = (m[1] + 2 * m[1].T for m in (a, b))
+    within = (kind_b[orders[:, i], orders[:, k]] != kind_a[i, k]).sum(axis=1)
+    i, k = np.indices((n, n)).reshape(2, -1)
+    between = (b[2][orders[:, i], orders[:, k]] != a[2][i, k]).sum(axis=1)
+    return observed, observed + within + between
+
+
+def _distance_by_exchanges(a, b, into_features):
+    """Match latents by their features, then exchange two while that helps."""
+    order = linear_sum_assignment(into_features)[1]
+    pairs = np.array(np.triu_indices(len(order), 1)).T
+    while True:
+        orders = np.repeat(order[None], len(pairs) + 1, axis=0)
+        rows = np.arange(1, len(pairs) + 1)[:, None]
+        orders[rows, pairs] = order[pairs[:, ::-1]]
+        observed, total = _distances(a, b, into_features, orders)
+        best = np.lexsort((observed, total))[0]
+        if (total[best], observed[best]) >= (total[0], observed[0]):
+            return observed[:1], total[:1]
+        order = orders[best]
 
 
 def _log_failure(failure, name: str) -> np.ndarray:

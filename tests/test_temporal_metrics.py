@@ -1,0 +1,141 @@
+"""Structural Hamming distance of graphs with latents."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from dbn_strategies import graphs, seeds
+from hypothesis import given, settings
+
+from sklearn_latent import metrics
+from sklearn_latent.metrics import structural_hamming_distance
+from sklearn_latent.temporal import TemporalGraph
+
+few = settings(max_examples=50, deadline=None)
+
+
+def plain_distance(a, b):
+    """Edge by edge, permutation by permutation, for graphs of as many latents."""
+    best = (10**9, 10**9)
+    n = a.n_latents
+    for order in permutations(range(n)):
+        c = b.permuted(order)
+        observed = int((a.measurement != c.measurement).sum())
+        total = observed + int((a.inter != c.inter).sum())
+        for i in range(n):
+            for k in range(i):
+                mine = (a.intra[i, k], a.intra[k, i])
+                total += mine != (c.intra[i, k], c.intra[k, i])
+        best = min(best, (total, observed))
+    return best
+
+
+def renamed(graph, seed):
+    return graph.permuted(np.random.default_rng(seed).permutation(graph.n_latents))
+
+
+@few
+@given(graphs(max_latents=4), graphs(max_latents=4), seeds)
+def test_distance_laws(a, b, seed):
+    if a.n_observed != b.n_observed:
+        with pytest.raises(ValueError, match="same number of columns"):
+            structural_hamming_distance(a, b)
+        return
+    distance = structural_hamming_distance(a, b)
+    assert structural_hamming_distance(b, a) == distance
+    assert structural_hamming_distance(renamed(a, seed), b) == distance
+    assert 0 <= distance[1] <= distance[0]
+    if a.n_latents == b.n_latents:
+        assert distance == plain_distance(a, b)
+        equal = any(a == b.permuted(o) for o in permutations(range(a.n_latents)))
+        assert (distance[0] == 0) == equal
+
+
+@few
+@given(graphs(max_latents=5), seeds)
+def test_zero_for_the_same_graph_by_other_names(graph, seed):
+    assert structural_hamming_distance(graph, renamed(graph, seed)) == (0, 0)
+
+
+@few
+@given(graphs(max_latents=4, max_observed=6), seeds)
+def test_assignment_agrees_where_features_tell_latents_apart(graph, seed):
+    measured = graph.measurement.any(axis=1)
+    keep = np.flatnonzero(measured)
+    graph = TemporalGraph(
+        graph.measurement[keep],
+        graph.intra[np.ix_(keep, keep)],
+        graph.inter[np.ix_(keep, keep)],
+    )
+    intra = graph.intra.copy()
+    intra[np.triu_indices(len(keep), 1)] = False
+    other = renamed(
+        TemporalGraph(graph.measurement, np.triu(intra.T, 1), graph.inter), seed
+    )
+    exact = structural_hamming_distance(graph, other)
+    limit, metrics.MAX_PERMUTED = metrics.MAX_PERMUTED, 0
+    try:
+        assert structural_hamming_distance(graph, other) == exact
+    finally:
+        metrics.MAX_PERMUTED = limit
+
+
+def test_kinds_of_difference_count_one_each():
+    measurement = np.kron(np.eye(2), np.ones((1, 2)))
+    true = TemporalGraph(measurement, [[0, 1], [0, 0]], np.eye(2))
+    # Features tell the latents apart, so no relabelling hides a reversed edge.
+    for intra in ([[0, 0], [1, 0]], [[0, 1], [1, 0]], [[0, 0], [0, 0]]):
+        learned = TemporalGraph(measurement, intra, np.eye(2))
+        assert structural_hamming_distance(true, learned) == (1, 0)
+    learned = TemporalGraph(measurement, true.intra, [[1, 1], [0, 0]])
+    assert structural_hamming_distance(true, learned) == (2, 0)
+    moved = measurement.copy()
+    moved[:, 0] = moved[::-1, 0]
+    learned = TemporalGraph(moved, true.intra, true.inter)
+    assert structural_hamming_distance(true, learned) == (2, 2)
+
+
+def test_latents_without_a_partner_bring_all_their_edges():
+    true = TemporalGraph(
+        np.kron(np.eye(2), np.ones((1, 2))), np.zeros((2, 2)), np.eye(2)
+    )
+    learned = TemporalGraph([[1, 1, 1, 1]], [[0]], [[1]])
+    assert structural_hamming_distance(true, learned) == (2 + 2 + 1, 4)
+    none = TemporalGraph(np.zeros((0, 4)), np.zeros((0, 0)), np.zeros((0, 0)))
+    assert structural_hamming_distance(true, none) == (6, 4)
+
+
+def test_many_latents_are_matched_by_their_features():
+    n = 12
+    rng = np.random.default_rng(0)
+    graph = TemporalGraph(
+        np.kron(np.eye(n), np.ones((1, 2))),
+        np.triu(rng.random((n, n)) < 0.2, 1),
+        np.eye(n),
+    )
+    assert structural_hamming_distance(graph, renamed(graph, 1)) == (0, 0)
+
+
+def test_all_forms_of_a_graph():
+    measurement = np.array([[1, 1, 0], [0, 0, 1]])
+    intra = np.array([[0, 1], [0, 0]])
+    graph = TemporalGraph(measurement, intra, np.zeros((2, 2)))
+    adjacency = np.zeros((5, 5), dtype=int)
+    adjacency[3:, :3], adjacency[3:, 3:] = measurement, intra
+    for other in (graph, (measurement, intra), adjacency):
+        assert structural_hamming_distance(graph, other) == (0, 0)
+    assert structural_hamming_distance(graph, measurement) == (1, 0)
+    assert structural_hamming_distance(adjacency.tolist(), adjacency) == (0, 0)
+    lonely = adjacency.copy()
+    lonely[3] = 0  # the first latent has lost its three edges
+    assert structural_hamming_distance(adjacency, lonely) == (3, 2)
+    assert structural_hamming_distance(graph, lonely) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.zeros(3), ([[1]], [[0, 1]]), ([[1]],) * 4, np.eye(3), (np.zeros(2),)]
+)
+def test_wrong_graphs(bad):
+    good = TemporalGraph([[1]], [[0]], [[0]])
+    with pytest.raises(ValueError, match="learned"):
+        structural_hamming_distance(good, bad)
