@@ -1,0 +1,408 @@
+"""Latent variables over time: local graphs of slices, combined to a global one."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._progress import Progress, with_callbacks
+from ..exceptions import PoorDataWarning
+from ._cardinality import lone_states
+from ._chain_test import review_by_chain
+from ._em import fit_chain
+from ._graph import TemporalGraph
+from ._local import learn_local_graphs
+from ._local_to_global import (
+    co_occurrences,
+    edges_by_vote,
+    global_partners,
+    local_partners,
+    measure_support,
+    shared_parents,
+)
+from ._measurement import learn_measurement
+from ._panel_estimator import OnDemandImputer, PanelModel
+from ._structure import Measurement, learn_graph
+
+__all__ = ["LGLPCCTemporal", "StructureLearner"]
+
+LOCAL = ("bic", "lpcc")
+
+
+class StructureLearner(PanelModel):
+    """What `LPCC` and `LGLPCCTemporal` share: `fit`.
+
+    A subclass has the parameters that ``_check_parameters`` names.
+    """
+
+    def _check_parameters(self):
+        """Refuse parameters of the wrong kind."""
+        if self.local not in LOCAL:
+            raise ValueError(f'local must be "bic" or "lpcc", got {self.local!r}.')
+        if self.cardinality != "auto" and not _is_whole(self.cardinality, 2):
+            raise ValueError(
+                'cardinality must be "auto" or a whole number of at least 2, got '
+                f"{self.cardinality!r}."
+            )
+        for name, least in (
+            ("max_cardinality", 2),
+            ("n_bins", 2),
+            ("max_categories", 2),
+            ("max_joint_states", 1),
+            ("max_iter", 1),
+        ):
+            if not _is_whole(getattr(self, name), least):
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, got "
+                    f"{getattr(self, name)!r}."
+                )
+        if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
+            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+
+    @property
+    def _states(self) -> dict:
+        """How to choose numbers of states."""
+        known = None if self.cardinality == "auto" else int(self.cardinality)
+        return {"max_states": self.max_cardinality, "n_states": known}
+
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn latents, their features and states, edges and tables.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_sequences, n_slices * n_observed) or \
+(n_sequences, n_slices, n_observed)
+            Sequences; NaN is missing.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_sequences,) or None, default=None
+            Weights of the sequences; a weight of 2 is a sequence twice.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+        """
+        self._check_parameters()
+        with Progress(self, max_steps=4, X=X) as progress:
+            codes, weights, encoder = self._read_training(X, sample_weight)
+            n_categories = encoder.n_categories
+            self._warn_of_poor_data(codes, n_categories)
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            data = codes, weights, n_categories
+            measurement, graphs = self._learn_measurement(*data, seed)
+            progress(f"{len(measurement.groups)} latents")
+            graph, emission = self._learn_graph(*data, measurement, graphs)
+            progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
+            network, result = fit_chain(
+                codes,
+                n_categories,
+                graph,
+                measurement.cardinality,
+                sample_weight=weights,
+                initial=emission,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                max_joint_states=self.max_joint_states,
+            )
+            progress(f"log-likelihood {result.log_likelihood:.6g}")
+            if not result.converged:
+                warnings.warn(
+                    f"EM did not converge in max_iter={self.max_iter} steps.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            self._store(
+                network,
+                encoder,
+                OnDemandImputer(codes, weights),
+                local_graphs_=graphs,
+                support_=measure_support(graphs, graph),
+                log_likelihood_=result.log_likelihood,
+                n_iter_=result.n_iter,
+                converged_=result.converged,
+            )
+        return self
+
+    def _warn_of_poor_data(self, codes, n_categories):
+        """Say what cannot be learned from."""
+        empty = int((codes < 0).all(axis=(1, 2)).sum())
+        if empty == len(codes):
+            warnings.warn(
+                "X has no value at all, so nothing can be learned from it.",
+                PoorDataWarning,
+                stacklevel=3,
+            )
+        elif empty:
+            warnings.warn(
+                f"{empty} of {len(codes)} sequences have no value at all and say "
+                "nothing.",
+                PoorDataWarning,
+                stacklevel=3,
+            )
+        constant = np.flatnonzero(n_categories < 2)
+        if len(constant):
+            names = ", ".join(str(j) for j in constant[:10])
+            warnings.warn(
+                f"Features with one value measure no latent: {names} (numbers within "
+                "a slice).",
+                PoorDataWarning,
+                stacklevel=3,
+            )
+
+    def _learn_measurement(self, codes, weights, n_categories, seed):
+        """Groups of features, their tables, and the local graphs."""
+        data = codes, weights, n_categories
+        options = {**self._states, "random_state": np.random.RandomState(seed)}
+        pooled = Measurement([], [], codes.shape[2])
+        if self.local == "bic":
+            groups, search = learn_measurement(
+                *data,
+                max_classes=self.max_cardinality,
+                random_state=np.random.RandomState(seed),
+            )
+            if codes.shape[1] > 1:
+                groups = review_by_chain(*data, search, groups, self.max_joint_states)
+            pooled = pooled.with_groups(groups, *data, **options)
+            pooled = self._with_lone_features(*data, pooled)
+        graphs = learn_local_graphs(
+            *data,
+            local=self.local,
+            measurement=pooled,
+            n_jobs=self.n_jobs,
+            seed=seed,
+            max_joint_states=self.max_joint_states,
+            **self._states,
+        )
+        shared = shared_parents(graphs)
+        if self.local == "bic":
+            # A feature that most pairs of slices leave alone stays alone.
+            shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
+        groups = global_partners(local_partners(shared), shared)
+        taken = {feature for group in groups for feature in group}
+        lone = [g for g in pooled.groups if len(g) == 1 and g[0] not in taken]
+        return pooled.with_groups(sorted([*groups, *lone]), *data, **options), graphs
+
+    def _with_lone_features(self, codes, weights, n_categories, pooled):
+        """Latents for features that depend on their own past alone."""
+        taken = {feature for group in pooled.groups for feature in group}
+        found = list(zip(pooled.groups, pooled.tables, strict=True))
+        for feature in range(codes.shape[2]):
+            if feature not in taken:
+                tables = lone_states(
+                    codes[:, :, [feature]],
+                    weights,
+                    n_categories[[feature]],
+                    max_states=self.max_cardinality,
+                )
+                if tables is not None:
+                    found.append(((feature,), tables))
+        found.sort(key=lambda pair: pair[0])
+        return Measurement(
+            [group for group, _ in found],
+            [tables for _, tables in found],
+            pooled.n_observed,
+        )
+
+    def _learn_graph(self, codes, weights, n_categories, measurement, graphs):
+        """The global graph, and emission tables to start from."""
+        matrix = measurement.matrix
+        if self.local == "lpcc":
+            intra_votes, inter_votes = co_occurrences(graphs, matrix)
+            intra, inter = edges_by_vote(intra_votes, inter_votes, len(graphs))
+            emission = measurement.emission(codes, weights, n_categories)
+            return TemporalGraph(matrix, intra, inter), emission
+        learned = learn_graph(
+            codes,
+            weights,
+            n_categories,
+            measurement,
+            max_joint_states=self.max_joint_states,
+        )
+        return learned.graph, learned.emission
+
+
+class LGLPCCTemporal(StructureLearner):
+    """Latent variables over time, from sequences of discrete features.
+
+    Learns how many latents there are, which features measure each, how many states
+    they have, and how they cause each other within a slice and from one slice to the
+    next [1]_. The result is a dynamic Bayesian network that infers latents, fills gaps,
+    scores and draws sequences.
+
+    A local graph is learned for every pair of consecutive slices, and the local graphs
+    vote for the features that share a latent. Numbers of states are chosen by BIC, and
+    one EM on the chain of all slices gives the tables.
+
+    Parameters
+    ----------
+    n_slices : int, default=1
+        Number of slices of a row of a two-dimensional `X`. Three-dimensional data
+        brings its own.
+
+    local : {"bic", "lpcc"}, default="bic"
+        How local graphs are learned. "bic": features share a latent where one hidden
+        class explains them better than two dependent ones, and edges are those of
+        highest BIC given expected counts; in the vote for an edge, each pair of slices
+        weighs as much as its evidence. "lpcc": pairwise cluster comparison and a
+        majority vote for edges, as published [1]_ [2]_; it needs clean data.
+
+    cardinality : "auto" or int, default="auto"
+        Number of states of every latent. "auto": chosen by BIC for each.
+
+    max_cardinality : int, default=6
+        Largest number of states that "auto" tries.
+
+    n_bins : int, default=4
+        Numbers that are not whole, or that take more than `max_categories` values, are
+        cut into as many bins of about equal size.
+
+    max_categories : int, default=10
+        Whole numbers up to this many values are categories.
+
+    max_joint_states : int, default=500
+        Joint states of connected latents up to which inference is exact. Above, it is
+        factored, with a warning.
+
+    max_iter : int, default=200
+        Limit of the number of steps of EM on the chain.
+
+    tol : float, default=1e-4
+        EM stops when the log-posterior per sequence gains less than this in a step.
+
+    n_jobs : int or None, default=None
+        Number of local graphs that are learned at the same time, through joblib.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of the random starts of latent class models.
+
+    verbose : int, default=0
+        Whether to report progress.
+
+    Attributes
+    ----------
+    measurement_ : ndarray of bool of shape (n_latents, n_observed)
+        Features of each latent. A feature that depends on nothing measures none.
+
+    intra_ : ndarray of bool of shape (n_latents, n_latents)
+        Edges within a slice: ``[i, j]`` and not ``[j, i]`` is i -> j; both are an
+        undirected edge, whose direction the data cannot tell.
+
+    inter_ : ndarray of bool of shape (n_latents, n_latents)
+        Edges from latent i to latent j of the next slice.
+
+    cardinality_ : ndarray of int of shape (n_latents,)
+        Number of states of each latent.
+
+    graph_ : TemporalGraph
+        The three matrices as one object.
+
+    local_graphs_ : list of LocalGraph
+        One per pair of consecutive slices.
+
+    support_ : Support
+        Share of the local graphs behind each possible edge, in the matrices
+        ``measurement``, ``intra`` and ``inter``.
+
+    start_, transition_, emission_ : list of ndarray
+        Tables of the fitted network.
+
+    network_ : LatentDBN
+        The fitted network.
+
+    categories_ : list of ndarray
+        Labels of each feature of a slice, by number.
+
+    n_latents_ : int
+        Number of latents.
+
+    n_slices_ : int
+        Number of slices seen in `fit`.
+
+    n_observed_ : int
+        Number of features per slice.
+
+    log_likelihood_ : float
+        Of the training data.
+
+    n_iter_ : int
+        Steps of the last EM.
+
+    converged_ : bool
+        Whether it converged.
+
+    n_features_in_ : int
+        Number of slices times number of features per slice.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if `X` has string names.
+
+    See Also
+    --------
+    LPCC : The same for rows without time.
+    SEMDBN : Structural EM, slower and told the number of latents.
+    sequences_from_frame : Makes sequences of a long table.
+
+    References
+    ----------
+    .. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent
+       dynamic Bayesian network. ECAI.
+    .. [2] Asbeh, N., Lerner, B. (2016). Learning latent variable models by pairwise
+       cluster comparison. Journal of Machine Learning Research, 17.
+
+    Examples
+    --------
+    >>> from sklearn_latent import LGLPCCTemporal
+    >>> from sklearn_latent.datasets import make_latent_dbn
+    >>> data = make_latent_dbn("G3", n_sequences=1000, n_slices=4, random_state=0)
+    >>> model = LGLPCCTemporal(n_slices=4, random_state=0).fit(data.X)
+    >>> model.measurement_.astype(int)
+    array([[1, 1, 1, 0, 0, 0],
+           [0, 0, 0, 1, 1, 1]])
+    >>> model.cardinality_
+    array([4, 4])
+    >>> model.intra_.astype(int), model.inter_.astype(int)
+    (array([[0, 1],
+           [0, 0]]), array([[0, 0],
+           [0, 1]]))
+    """
+
+    def __init__(
+        self,
+        n_slices=1,
+        *,
+        local="bic",
+        cardinality="auto",
+        max_cardinality=6,
+        n_bins=4,
+        max_categories=10,
+        max_joint_states=500,
+        max_iter=200,
+        tol=1e-4,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_slices = n_slices
+        self.local = local
+        self.cardinality = cardinality
+        self.max_cardinality = max_cardinality
+        self.n_bins = n_bins
+        self.max_categories = max_categories
+        self.max_joint_states = max_joint_states
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+def _is_whole(value, least: int) -> bool:
+    return isinstance(value, Integral) and int(value) >= least

@@ -1,0 +1,185 @@
+"""A static pure measurement model: latents behind the features of a table."""
+
+from __future__ import annotations
+
+from ._estimator import StructureLearner
+
+__all__ = ["LPCC"]
+
+
+class LPCC(StructureLearner):
+    """Latent variables behind discrete features, each of which measures one latent.
+
+    Learns how many latents there are, which features measure each, how many states
+    they have and which of them depend on each other. Named after learning by pairwise
+    cluster comparison [1]_, which ``local="lpcc"`` runs as published; the default
+    compares models by BIC instead and needs less data.
+
+    Parameters
+    ----------
+    local : {"bic", "lpcc"}, default="bic"
+        "bic": features share a latent where one hidden class explains them better than
+        two dependent ones, and edges are those of highest BIC given expected counts.
+        "lpcc": both stages of pairwise cluster comparison.
+
+    cardinality : "auto" or int, default="auto"
+        Number of states of every latent. "auto": chosen by BIC for each.
+
+    max_cardinality : int, default=6
+        Largest number of states that "auto" tries.
+
+    n_bins : int, default=4
+        Numbers that are not whole, or that take more than `max_categories` values, are
+        cut into as many bins of about equal size.
+
+    max_categories : int, default=10
+        Whole numbers up to this many values are categories.
+
+    max_joint_states : int, default=500
+        Joint states of connected latents up to which inference is exact. Above, it is
+        factored, with a warning.
+
+    max_iter : int, default=200
+        Limit of the number of steps of EM.
+
+    tol : float, default=1e-4
+        EM stops when the log-posterior per row gains less than this in a step.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of the random starts of latent class models.
+
+    verbose : int, default=0
+        Whether to report progress.
+
+    Attributes
+    ----------
+    measurement_ : ndarray of bool of shape (n_latents, n_features)
+        Features of each latent. A feature that depends on nothing measures none.
+
+    intra_ : ndarray of bool of shape (n_latents, n_latents)
+        Edges: ``[i, j]`` and not ``[j, i]`` is i -> j; both are an undirected edge,
+        whose direction the data cannot tell.
+
+    cardinality_ : ndarray of int of shape (n_latents,)
+        Number of states of each latent.
+
+    graph_ : TemporalGraph
+        The matrices as one object, with no edges into a next slice.
+
+    start_, emission_ : list of ndarray
+        Tables of the fitted network.
+
+    network_ : LatentDBN
+        The fitted network, with one slice.
+
+    categories_ : list of ndarray
+        Labels of each feature, by number.
+
+    n_latents_ : int
+        Number of latents.
+
+    log_likelihood_ : float
+        Of the training data.
+
+    n_iter_ : int
+        Steps of EM.
+
+    converged_ : bool
+        Whether it converged.
+
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has string names.
+
+    See Also
+    --------
+    LGLPCCTemporal : For sequences.
+
+    References
+    ----------
+    .. [1] Asbeh, N., Lerner, B. (2016). Learning latent variable models by pairwise
+       cluster comparison. Journal of Machine Learning Research, 17.
+
+    Examples
+    --------
+    >>> from sklearn_latent import LPCC
+    >>> from sklearn_latent.datasets import make_latent_dbn
+    >>> data = make_latent_dbn("G2", n_sequences=2000, n_slices=1, random_state=0)
+    >>> model = LPCC(random_state=0).fit(data.X)
+    >>> model.measurement_.astype(int)
+    array([[1, 1, 1, 0, 0, 0],
+           [0, 0, 0, 1, 1, 1]])
+    >>> model.cardinality_
+    array([4, 4])
+    >>> model.transform(data.X).shape
+    (2000, 8)
+    """
+
+    n_jobs = None
+
+    def __init__(
+        self,
+        *,
+        local="bic",
+        cardinality="auto",
+        max_cardinality=6,
+        n_bins=4,
+        max_categories=10,
+        max_joint_states=500,
+        max_iter=200,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+    ):
+        self.local = local
+        self.cardinality = cardinality
+        self.max_cardinality = max_cardinality
+        self.n_bins = n_bins
+        self.max_categories = max_categories
+        self.max_joint_states = max_joint_states
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _n_slices_of(self, width):
+        return 1
+
+    def predict(self, X):
+        """Most probable states of the latents, taken together.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        states : ndarray of shape (n_samples, n_latents)
+            State numbers.
+        """
+        return super().predict(X)[:, 0]
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw rows from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Values as in the training data.
+
+        Z : ndarray of shape (n_samples, n_latents)
+            The states behind them.
+        """
+        X, states = super().sample(n_samples, random_state)
+        return X, states[:, 0]

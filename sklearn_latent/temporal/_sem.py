@@ -1,0 +1,283 @@
+"""Structural EM: the baseline that is told how many latents there are."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.utils import check_random_state
+
+from .._progress import Progress, with_callbacks
+from ..exceptions import PoorDataWarning
+from ._em import merge_sequences
+from ._inference import warn_if_approximate
+from ._model import MAX_JOINT_STATES
+from ._panel_estimator import OnDemandImputer, PanelModel
+from ._sem_search import structural_em
+
+__all__ = ["SEMDBN"]
+
+
+class SEMDBN(PanelModel):
+    """Latent dynamic Bayesian network by structural EM.
+
+    The baseline of [1]_: it must be told the number of latents and their numbers of
+    states, starts from random pure measurement models, and takes turns between EM [2]_
+    and moves of the structure that raise the expected score: a feature goes to another
+    latent; an edge between latents is added, deleted or reversed. Each round runs
+    forward-backward over all sequences many times, and a start may end in a poor local
+    optimum, so that several are needed. It is slow where latents are many, because
+    their joint states are enumerated; `LGLPCCTemporal` needs neither starts nor to be
+    told how many latents there are.
+
+    Parameters
+    ----------
+    n_latents : int, default=1
+        Number of latents; no more than there are features in a slice.
+
+    cardinality : int or array-like of shape (n_latents,), default=2
+        Number of states of the latents.
+
+    n_slices : int, default=1
+        Number of slices of a two-dimensional `X`; a three-dimensional one brings its
+        own.
+
+    n_init : int, default=5
+        Number of random starts, of which the one with the best BIC is kept.
+
+    init : {"classes", "random"}, default="classes"
+        First tables of a start: of a latent class model of the features that the start
+        gives to each latent, or drawn at random, as is usual.
+
+    max_rounds : int, default=50
+        Limit of the number of rounds of EM and moves of a start.
+
+    max_iter : int, default=200
+        Limit of the number of EM steps of a round.
+
+    tol : float, default=1e-4
+        EM stops when the log-posterior per sequence gains less than this in a step.
+
+    n_bins : int, default=4
+        Number of bins of a numeric feature.
+
+    max_categories : int, default=10
+        Most values of a feature of integers that stay categories.
+
+    max_joint_states : int, default=500
+        Largest number of joint states of the latents for which inference is exact.
+
+    n_jobs : int or None, default=None
+        Number of starts that run at the same time, through joblib.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of the random starts.
+
+    verbose : int, default=0
+        Whether to report progress.
+
+    Attributes
+    ----------
+    measurement_ : ndarray of bool of shape (n_latents, n_observed)
+        Features of each latent.
+
+    intra_ : ndarray of bool of shape (n_latents, n_latents)
+        Edges within a slice, ``[i, j]`` = i -> j.
+
+    inter_ : ndarray of bool of shape (n_latents, n_latents)
+        Edges into the next slice.
+
+    graph_ : TemporalGraph
+        The three matrices as one object.
+
+    cardinality_ : ndarray of int of shape (n_latents,)
+        Number of states of each latent.
+
+    network_ : LatentDBN
+        The fitted model.
+
+    start_, transition_, emission_ : list of ndarray
+        Its tables.
+
+    categories_ : list of ndarray
+        Values of each feature; for a binned one, a typical value of each bin.
+
+    bic_ : float
+        Bayesian information criterion of the training data; lower is better.
+
+    bics_ : ndarray of shape (n_init,)
+        The same for each start.
+
+    history_ : list of (str, float)
+        Moves of the best start and what they gained in expectation.
+
+    n_iter_ : int
+        Rounds of EM of the best start.
+
+    converged_ : bool
+        Whether the best start ended because no move helped.
+
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if `X` has string names.
+
+    See Also
+    --------
+    LGLPCCTemporal : Finds the number of latents, and is much faster.
+
+    References
+    ----------
+    .. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent
+       dynamic Bayesian network. ECAI.
+    .. [2] Friedman, N. (1998). The Bayesian structural EM algorithm. UAI.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_latent_dbn
+    >>> from sklearn_latent.temporal import SEMDBN
+    >>> data = make_latent_dbn("G1", n_sequences=300, n_slices=4, random_state=0)
+    >>> model = SEMDBN(n_latents=1, cardinality=4, n_slices=4, random_state=0)
+    >>> model.fit(data.X).graph_
+    TemporalGraph(n_latents=1, n_observed=3, n_intra=0, n_inter=1)
+    """
+
+    def __init__(
+        self,
+        n_latents=1,
+        cardinality=2,
+        n_slices=1,
+        *,
+        n_init=5,
+        init="classes",
+        max_rounds=50,
+        max_iter=200,
+        tol=1e-4,
+        n_bins=4,
+        max_categories=10,
+        max_joint_states=MAX_JOINT_STATES,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_latents = n_latents
+        self.cardinality = cardinality
+        self.n_slices = n_slices
+        self.n_init = n_init
+        self.init = init
+        self.max_rounds = max_rounds
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_bins = n_bins
+        self.max_categories = max_categories
+        self.max_joint_states = max_joint_states
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None, *, sample_weight=None):
+        """Learn structure and parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_sequences, n_slices * n_observed) or \
+(n_sequences, n_slices, n_observed)
+            Sequences; NaN is missing.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_sequences,) or None, default=None
+            Weights of the sequences; a weight of 2 is a sequence twice.
+
+        Returns
+        -------
+        self : SEMDBN
+            The fitted estimator.
+        """
+        self._check_parameters()
+        with Progress(self, max_steps=self.n_init, X=X) as progress:
+            codes, weights, encoder = self._read_training(X, sample_weight)
+            cardinality = self._check_cardinality(codes.shape[2])
+            distinct, mass = merge_sequences(codes, weights)
+            rng = check_random_state(self.random_state)
+            seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
+            search = delayed(structural_em)
+            runs = []
+            for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
+                search(
+                    distinct,
+                    mass,
+                    encoder.n_categories,
+                    cardinality,
+                    max_rounds=self.max_rounds,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    max_joint_states=self.max_joint_states,
+                    random_state=int(seed),
+                    init=self.init,
+                )
+                for seed in seeds
+            ):
+                runs.append(run)
+                if progress(f"start {len(runs)} of {self.n_init}, BIC {run.bic:.6g}"):
+                    break
+            best = min(runs, key=lambda run: run.bic)
+            warn_if_approximate(best.network, together=True)
+            self._store(
+                best.network,
+                encoder,
+                OnDemandImputer(codes, weights),
+                bic_=float(best.bic),
+                bics_=np.array([run.bic for run in runs]),
+                history_=best.history,
+                n_iter_=best.n_iter,
+                converged_=best.converged,
+            )
+        return self
+
+    def _check_parameters(self):
+        """Validate the parameters that do not concern the data."""
+        if self.init not in ("classes", "random"):
+            raise ValueError(f"init must be 'classes' or 'random', got {self.init!r}.")
+        for name, lowest in (
+            ("n_latents", 1),
+            ("n_init", 1),
+            ("max_rounds", 0),
+            ("max_iter", 1),
+            ("n_bins", 2),
+            ("max_categories", 2),
+            ("max_joint_states", 1),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < lowest:
+                raise ValueError(
+                    f"{name} must be an integer of at least {lowest}, got {value!r}."
+                )
+
+    def _check_cardinality(self, n_observed: int) -> np.ndarray:
+        """Number of states of as many latents as there are features for."""
+        cards = np.asarray(self.cardinality)
+        if cards.ndim == 0:
+            cards = np.full(self.n_latents, cards)
+        if cards.shape != (self.n_latents,) or cards.dtype.kind not in "iu":
+            raise ValueError(
+                "cardinality must be an integer or one per latent, shape "
+                f"({self.n_latents},), got {self.cardinality!r}."
+            )
+        if cards.min() < 1:
+            raise ValueError(
+                f"cardinality must be at least 1, got {self.cardinality!r}."
+            )
+        if self.n_latents > n_observed:
+            warnings.warn(
+                f"n_latents={self.n_latents} latents need as many features in a slice, "
+                f"got {n_observed}; only {n_observed} are used.",
+                PoorDataWarning,
+                stacklevel=3,
+            )
+        return cards[:n_observed].astype(int)

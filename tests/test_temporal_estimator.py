@@ -1,0 +1,292 @@
+"""Latents over time: what users see."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
+from sklearn_latent.metrics import structural_hamming_distance
+from sklearn_latent.temporal import LGLPCCTemporal, TemporalGraph
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_latent_dbn("G3", 800, 4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return LGLPCCTemporal(4, random_state=0).fit(data.X)
+
+
+@pytest.mark.parametrize("name", ["G1", "G2", "G3"])
+def test_true_graph(name):
+    data = make_latent_dbn(name, 1000, 4, random_state=1)
+    model = LGLPCCTemporal(4, random_state=0).fit(data.X)
+    assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
+    assert np.array_equal(model.cardinality_, data.network.cardinality)
+    assert len(model.local_graphs_) == 3
+    assert (model.support_.measurement[model.measurement_] > 0.5).all()
+    assert (model.support_.inter[model.inter_] > 0.5).all()
+
+
+def test_pairwise_cluster_comparison_votes():
+    data = make_latent_dbn("G1", 3000, 5, random_state=0)
+    model = LGLPCCTemporal(5, local="lpcc", random_state=0).fit(data.X)
+    assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
+    assert len(model.local_graphs_) == 4
+
+
+def test_close_to_the_true_model(data, model):
+    fresh = data.network.sample(500, 4, random_state=1)[0]
+    truth = data.network.log_likelihood(fresh).mean()
+    assert model.score(fresh) == pytest.approx(truth, abs=0.3)
+    states = model.predict(data.X)
+    assert states.shape == data.Z.shape
+    agreement = pd.crosstab(states[:, :, 0].ravel(), data.Z[:, :, 0].ravel())
+    assert agreement.max(axis=1).sum() / agreement.to_numpy().sum() > 0.85
+
+
+def test_two_and_three_dimensions_agree(data, model):
+    cube = LGLPCCTemporal(random_state=0).fit(data.codes)
+    assert cube.graph_ == model.graph_
+    assert cube.n_slices_ == 4 and cube.n_features_in_ == 24
+    assert np.allclose(cube.transform(data.codes), model.transform(data.X))
+    assert np.allclose(model.score_samples(data.codes), model.score_samples(data.X))
+    scores = [
+        cross_val_score(LGLPCCTemporal(4, random_state=0), X, cv=3)
+        for X in (data.X, data.codes)
+    ]
+    assert np.allclose(*scores)
+
+
+def test_sequences_of_another_length(data, model):
+    assert model.score_samples(data.codes[:5, :2]).shape == (5,)
+    assert model.predict(data.codes[:5, :2]).shape == (5, 2, 2)
+    with pytest.raises(ValueError, match="features"):
+        model.score_samples(data.codes[:5, :, :2])
+
+
+def test_transform_are_probabilities(data, model):
+    posterior = model.transform(data.X)
+    assert posterior.shape == (800, 4 * 8)
+    assert np.allclose(posterior.reshape(800, 4, 2, 4).sum(axis=3), 1.0)
+    names = model.get_feature_names_out()
+    assert len(names) == 32 and names[0] == "t0_latent0_state0"
+
+
+def test_grid_search(data):
+    search = GridSearchCV(
+        LGLPCCTemporal(4, random_state=0), {"cardinality": [2, 4]}, cv=2
+    )
+    search.fit(data.X[:400])
+    assert search.best_params_ == {"cardinality": 4}
+
+
+def test_pipeline(data):
+    pipeline = make_pipeline(
+        LGLPCCTemporal(4, random_state=0), RandomForestClassifier(10, random_state=0)
+    )
+    pipeline.fit(data.X[:400], data.Z[:400, -1, 1])
+    assert pipeline.score(data.X[400:], data.Z[400:, -1, 1]) > 0.7
+
+
+def test_jobs_do_not_change_the_result(data, model):
+    parallel = LGLPCCTemporal(4, random_state=0, n_jobs=2).fit(data.X)
+    assert parallel.graph_ == model.graph_
+    assert np.array_equal(parallel.transform(data.X), model.transform(data.X))
+
+
+def test_weights_are_repeated_sequences(data):
+    weights = np.random.default_rng(0).integers(0, 3, 300)
+    X = data.X[:300]
+    weighted = LGLPCCTemporal(4, random_state=0).fit(X, sample_weight=weights)
+    repeated = LGLPCCTemporal(4, random_state=0).fit(np.repeat(X, weights, axis=0))
+    assert weighted.graph_ == repeated.graph_
+    assert np.allclose(weighted.transform(X), repeated.transform(X), atol=1e-6)
+
+
+def test_clone_and_pickle(data, model):
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.transform(data.X[:5]), model.transform(data.X[:5]))
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("strategy", ["posterior", "hybrid"])
+def test_impute_fills_gaps_only(data, model, strategy):
+    X = data.X[:200].astype(float)
+    gaps = np.random.default_rng(0).random(X.shape) < 0.2
+    holed = np.where(gaps, np.nan, X)
+    filled = model.impute(holed, strategy=strategy)
+    assert np.array_equal(filled[~gaps], X[~gaps])
+    assert (filled[gaps] == X[gaps]).mean() > 0.5
+    cube = model.impute(holed.reshape(200, 4, 6), strategy=strategy)
+    assert np.array_equal(cube.reshape(200, -1), filled)
+
+
+def test_labels_come_back(data):
+    labels = np.array(["no", "some", "much", "most"], dtype=object)
+    names = [f"{item}_{t}" for t in range(4) for item in "abcdef"]
+    frame = pd.DataFrame(labels[data.X], columns=names)
+    model = LGLPCCTemporal(4, random_state=0).fit(frame)
+    holed = frame.copy()
+    holed.iloc[0, 3] = None
+    filled = model.impute(holed)
+    assert isinstance(filled, pd.DataFrame) and filled.iloc[0, 3] in labels
+    assert filled.drop(index=0).equals(frame.drop(index=0))
+    X, Z = model.sample(10, random_state=0)
+    assert X.shape == (10, 24) and set(X.ravel()) <= set(labels)
+    assert Z.shape == (10, 4, 2)
+    assert set(model.to_frame()["parent"].map(lambda node: node[0])) == {
+        "latent0",
+        "latent1",
+    }
+    assert ("a_0", 1) in model.to_networkx()
+
+
+def test_polars_frames(data, model):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(data.X.astype(float))
+    fitted = LGLPCCTemporal(4, random_state=0).fit(frame)
+    assert fitted.graph_ == model.graph_
+    holed = frame.with_columns(
+        pl.when(pl.int_range(pl.len()) == 0)
+        .then(None)
+        .otherwise(pl.col("column_3"))
+        .alias("column_3")
+    )
+    filled = fitted.impute(holed)
+    assert (
+        isinstance(filled, pl.DataFrame)
+        and filled.null_count().sum_horizontal()[0] == 0
+    )
+    assert filled[1:].equals(frame[1:])
+
+
+def test_to_pgmpy(model):
+    assert model.to_pgmpy().check_model()
+
+
+def test_ragged_sequences(data):
+    X = data.codes.astype(float)
+    X[:300, 2:] = np.nan
+    model = LGLPCCTemporal(random_state=0).fit(X)
+    assert model.graph_ == data.graph
+    assert np.allclose(model.score_samples(X[:300]), model.score_samples(X[:300, :2]))
+
+
+def test_independent_feature_has_its_own_distribution(data):
+    noise = np.random.default_rng(0).choice(3, (800, 4, 1), p=[0.5, 0.3, 0.2])
+    X = np.concatenate([data.codes, noise], axis=2)
+    model = LGLPCCTemporal(random_state=0).fit(X)
+    assert not model.measurement_[:, 6].any()
+    assert np.allclose(model.emission_[6], [[0.5, 0.3, 0.2]], atol=0.03)
+    holed = X.astype(float)
+    holed[0, 0, 6] = np.nan
+    assert model.impute(holed)[0, 0, 6] == 0
+
+
+def test_zero_latents():
+    X = np.random.default_rng(0).integers(2, size=(100, 6))
+    model = LGLPCCTemporal(3, random_state=0).fit(X)
+    assert model.n_latents_ == 0
+    assert model.transform(X).shape == (100, 0)
+    assert model.predict(X).shape == (100, 3, 0)
+    assert np.isfinite(model.score(X))
+
+
+def test_width_must_fit_slices(data):
+    with pytest.raises(ValueError, match="24 columns and n_slices=5"):
+        LGLPCCTemporal(5).fit(data.X)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_slices", 0),
+        ("local", "other"),
+        ("cardinality", 1),
+        ("max_cardinality", 1),
+        ("n_bins", 1),
+        ("max_joint_states", 0),
+        ("tol", -1),
+    ],
+)
+def test_wrong_parameters(data, name, value):
+    with pytest.raises(ValueError, match=name):
+        LGLPCCTemporal(4).set_params(**{name: value}).fit(data.X)
+
+
+def test_wrong_strategy(data, model):
+    with pytest.raises(ValueError, match="strategy"):
+        model.impute(data.X, strategy="mean")
+
+
+def test_sequences_without_values(data):
+    X = data.X[:300].astype(float)
+    X[:3] = np.nan
+    with pytest.warns(PoorDataWarning, match="3 of 300 sequences"):
+        model = LGLPCCTemporal(4, random_state=0).fit(X)
+    assert np.allclose(model.score_samples(X[:3]), 0.0)
+    assert not np.isnan(model.impute(X[:3])).any()
+
+
+def test_constant_feature(data):
+    X = data.codes.copy()
+    X[:, :, 0] = 7
+    with pytest.warns(PoorDataWarning, match="one value"):
+        model = LGLPCCTemporal(random_state=0).fit(X)
+    assert not model.measurement_[:, 0].any()
+
+
+def test_unseen_category(data, model):
+    X = data.X[:5].copy()
+    X[0, 0] = 99
+    with pytest.warns(PoorDataWarning, match="99"):
+        scores = model.score_samples(X)
+    holed = X.astype(float)
+    holed[0, 0] = np.nan
+    assert np.allclose(scores, model.score_samples(holed))
+    with pytest.warns(PoorDataWarning, match="99"):
+        assert model.impute(X)[0, 0] == 99
+
+
+def test_too_many_joint_states(data):
+    with pytest.warns(ApproximateInferenceWarning, match="max_joint_states=8"):
+        model = LGLPCCTemporal(4, max_joint_states=8, random_state=0).fit(data.X)
+    assert model.graph_ == data.graph
+
+
+def test_interrupted_fit_leaves_the_model_as_it_was(data, model, monkeypatch):
+    fitted = pickle.loads(pickle.dumps(model))
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_latent.temporal._estimator.fit_chain", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(data.X[:100])
+    assert np.array_equal(fitted.transform(data.X[:5]), model.transform(data.X[:5]))
+
+
+def test_verbose(data, capsys):
+    LGLPCCTemporal(4, random_state=0, verbose=1).fit(data.X[:200])
+    assert "latents" in capsys.readouterr().out
+
+
+def test_undirected_edge_in_time():
+    # Latents without memory: nothing tells the direction of the edge.
+    graph = TemporalGraph(
+        np.kron(np.eye(2), np.ones((1, 3))), [[0, 1], [0, 0]], np.zeros((2, 2))
+    )
+    data = make_latent_dbn(graph, 1000, 3, random_state=0)
+    model = LGLPCCTemporal(3, random_state=0).fit(data.X)
+    assert model.intra_[0, 1] and model.intra_[1, 0]
+    assert not model.inter_.any()

@@ -1,0 +1,76 @@
+"""Latents behind the features of a table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal import LPCC
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_latent_dbn("G2", 2000, 1, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return LPCC(random_state=0).fit(data.X)
+
+
+def test_true_model(data, model):
+    assert np.array_equal(model.measurement_, data.graph.measurement)
+    assert model.cardinality_.tolist() == [4, 4]
+    # A single slice cannot tell the direction.
+    assert model.intra_[0, 1] and model.intra_[1, 0]
+    assert not model.inter_.any()
+
+
+def test_cluster_comparison_on_clean_data():
+    data = make_latent_dbn("G2", 3000, 1, reliability=0.97, random_state=0)
+    model = LPCC(local="lpcc", random_state=0).fit(data.X)
+    assert np.array_equal(model.measurement_, data.graph.measurement)
+
+
+def test_shapes(data, model):
+    assert model.transform(data.X).shape == (2000, 8)
+    assert model.predict(data.X).shape == (2000, 2)
+    assert model.get_feature_names_out()[0] == "latent0_state0"
+    X, Z = model.sample(7, random_state=0)
+    assert X.shape == (7, 6) and Z.shape == (7, 2)
+
+
+def test_state_is_the_most_probable(data, model):
+    posterior = model.transform(data.X).reshape(-1, 2, 4)
+    agree = posterior.argmax(axis=2) == model.predict(data.X)
+    assert agree.mean() > 0.97
+
+
+def test_impute_keeps_labels(data):
+    labels = np.array(["a", "b", "c", "d"], dtype=object)
+    frame = pd.DataFrame(labels[data.X[:500]], columns=list("uvwxyz"))
+    model = LPCC(random_state=0).fit(frame)
+    holed = frame.copy()
+    holed.loc[:20, "u"] = None
+    filled = model.impute(holed)
+    assert (filled["u"] == frame["u"]).mean() > 0.95
+    assert filled.loc[21:].equals(frame.loc[21:])
+
+
+def test_bins_of_numbers():
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(1000, 2))
+    X = np.repeat(factor, 3, axis=1) + 0.4 * rng.normal(size=(1000, 6))
+    model = LPCC(random_state=0).fit(X)
+    assert [np.flatnonzero(row).tolist() for row in model.measurement_] == [
+        [0, 1, 2],
+        [3, 4, 5],
+    ]
+    holed = X.copy()
+    holed[0, 0] = np.nan
+    assert np.isfinite(model.impute(holed)[0, 0])
+
+
+def test_export(model):
+    assert model.to_pgmpy().check_model()
+    assert len(model.to_frame()) > 0

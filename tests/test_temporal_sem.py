@@ -1,0 +1,151 @@
+"""Structural EM."""
+
+import numpy as np
+import pytest
+from dbn_strategies import graphs, random_dbn, seeds, sequences
+from hypothesis import given, settings
+from joblib import parallel_config
+from sklearn.base import clone
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.metrics import structural_hamming_distance
+from sklearn_latent.temporal import SEMDBN, TemporalGraph
+from sklearn_latent.temporal._graph import topological_order
+from sklearn_latent.temporal._inference import ChainData
+from sklearn_latent.temporal._sem_search import ExpectedCounts, climb, random_graph
+
+few = settings(max_examples=20, deadline=None)
+
+
+@few
+@given(seeds)
+def test_starts_are_pure_measurement_models(seed):
+    rng = np.random.RandomState(seed)
+    graph = random_graph(3, 7, 2, rng)
+    assert (graph.measurement.sum(axis=0) == 1).all()
+    assert graph.measurement.any(axis=1).all()
+    assert topological_order(graph.intra) is not None
+    assert not random_graph(3, 7, 1, rng).inter.any()
+
+
+def total_score(counts, graph):
+    parents = graph.measurement.argmax(axis=0)
+    score = sum(counts.feature_score(f, j) for f, j in enumerate(parents))
+    for j in range(graph.n_latents):
+        within, before = graph.parents_within(j), graph.parents_before(j)
+        score += counts.latent_score(j, before, within)
+    return score
+
+
+@few
+@given(graphs(undirected=False), seeds)
+def test_moves_gain_what_they_say(graph, seed):
+    # A pure measurement model: each feature has a latent, each latent a feature.
+    n = graph.n_latents
+    measurement = np.concatenate([np.eye(n), np.eye(n)[:1].repeat(2, axis=0)]).T
+    graph = TemporalGraph(measurement, graph.intra, graph.inter)
+    network = random_dbn(graph, [2] * n, [3] * (n + 2), seed)
+    codes = sequences(network, 30, 3, seed, missing=0.1)
+    counts = ExpectedCounts(network, ChainData.of(codes, graph.measurement))
+    end, moves = climb(counts, graph)
+    gains = [gain for _, gain in moves]
+    assert all(gain > 0 for gain in gains)
+    np.testing.assert_allclose(
+        total_score(counts, end) - total_score(counts, graph), sum(gains), atol=1e-6
+    )
+    assert (end.measurement.sum(axis=0) == 1).all()
+    assert end.measurement.any(axis=1).all()
+    assert climb(counts, end) == (end, [])
+
+
+@pytest.mark.parametrize("name", ["G1", "G2"])
+def test_graphs_of_the_paper_come_back(name):
+    data = make_latent_dbn(name, n_sequences=1000, n_slices=4, random_state=0)
+    n_latents = data.graph.n_latents
+    model = SEMDBN(n_latents, 4, 4, random_state=0).fit(data.X)
+    assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
+    assert model.bic_ == model.bics_.min()
+    np.testing.assert_allclose(model.bic(data.X), model.bic_)
+    assert model.transform(data.X).shape == (1000, 4 * 4 * n_latents)
+    assert model.predict(data.X).shape == (1000, 4, n_latents)
+
+
+def test_random_tables_as_a_start():
+    data = make_latent_dbn("G1", n_sequences=300, n_slices=3, random_state=0)
+    options = {"n_latents": 1, "cardinality": 4, "n_slices": 3, "random_state": 0}
+    usual = SEMDBN(init="random", **options).fit(data.X)
+    better = SEMDBN(**options).fit(data.X)
+    assert usual.bic_ >= better.bic_ - 1.0
+    assert usual.graph_ == better.graph_
+
+
+def test_gaps_and_frames():
+    data = make_latent_dbn("G1", n_sequences=200, n_slices=3, random_state=0)
+    X = data.X.astype(float)
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    model = SEMDBN(1, 4, 3, n_init=1, random_state=0).fit(X)
+    for strategy in ("posterior", "hybrid"):
+        filled = model.impute(X, strategy=strategy)
+        assert not np.isnan(filled).any()
+        np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+    assert model.to_pgmpy().check_model()
+    assert set(model.to_frame()["kind"]) == {"measurement", "inter"}
+
+
+def test_starts_in_parallel_are_the_same():
+    data = make_latent_dbn("G2", n_sequences=100, n_slices=3, random_state=0)
+    one = SEMDBN(2, 4, 3, n_init=2, max_rounds=2, random_state=3)
+    two = clone(one).set_params(n_jobs=2)
+    with parallel_config(backend="threading"):
+        two.fit(data.X)
+    np.testing.assert_array_equal(one.fit(data.X).bics_, two.bics_)
+
+
+def test_more_latents_than_features():
+    X = np.random.default_rng(0).integers(0, 3, (30, 2))
+    with pytest.warns(PoorDataWarning, match="only 2 are used"):
+        model = SEMDBN(n_latents=3, random_state=0).fit(X)
+    assert model.measurement_.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_latents": 0}, "n_latents must be an integer of at least 1, got 0"),
+        ({"n_init": 1.5}, "n_init must be an integer of at least 1, got 1.5"),
+        ({"cardinality": [2, 2]}, "cardinality must be an integer or one per latent"),
+        ({"cardinality": 0}, "cardinality must be at least 1"),
+        ({"n_slices": 4}, "n_slices"),
+        ({"init": "warm"}, "init must be 'classes' or 'random', got 'warm'"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SEMDBN(**parameters).fit(np.zeros((5, 3)))
+
+
+def test_too_many_joint_states_are_factored_with_a_warning():
+    from sklearn_latent.exceptions import ApproximateInferenceWarning
+
+    data = make_latent_dbn("G3", n_sequences=150, n_slices=3, random_state=0)
+    model = SEMDBN(
+        2, 4, 3, n_init=1, max_rounds=2, max_iter=10, max_joint_states=8, random_state=0
+    )
+    with pytest.warns(ApproximateInferenceWarning, match="max_joint_states=8"):
+        model.fit(data.X)
+    assert np.isfinite(model.bic_)
+
+
+def test_sequences_without_any_value_and_features_with_one():
+    data = make_latent_dbn("G1", n_sequences=60, n_slices=3, random_state=0)
+    panel = data.codes.astype(float)
+    panel[:, :, 2] = 1.0
+    known = SEMDBN(1, 2, n_init=1, random_state=0).fit(panel)
+    empty = np.concatenate([panel, np.full((2, 3, 3), np.nan)])
+    model = SEMDBN(1, 2, n_init=1, random_state=0).fit(empty)
+    # They say nothing, so the tables are the same and their likelihood is 1.
+    np.testing.assert_allclose(model.emission_[0], known.emission_[0], atol=0.02)
+    np.testing.assert_allclose(model.score_samples(empty)[-2:], 0.0, atol=1e-9)
+    assert np.isfinite(model.transform(empty)).all()
+    assert (model.impute(empty)[:, :, 2] == 1.0).all()
