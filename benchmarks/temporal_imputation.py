@@ -1,0 +1,310 @@
+"""Filling gaps in panels: latent models against what is usually done.
+
+Rebuilds Section 4.3 and, on public panels, the imputation part of Section 4.4 of
+Halbersberg and Lerner (2020), "Local to global learning of a latent dynamic Bayesian
+network": models learned from complete sequences of G3 fill sequences from which 5 to
+25% of the values were deleted. Competitors are the naive rule of the paper (the value
+of the slice before, else of the slice after, else the most frequent one), the last
+known value, scikit-learn's `KNNImputer` and `IterativeImputer`, and structural EM.
+
+All methods see the same categories. Values of G3 are names without order, so
+`KNNImputer` gets indicator columns there, of which the largest filled one names the
+category, and `IterativeImputer` is also run with trees that predict classes. On the
+real panels, whose categories are ordered, both get numbers, rounded to the nearest
+category, in two layouts: a row per sequence and a row per visit.
+
+    python benchmarks/temporal_imputation.py --data folder_with_real_panels
+
+The folder holds help_panel.csv, help_panel_key.csv (items of two questionnaires over
+five visits) and pbcseq.csv (laboratory values, cut into four bins). Without it only G3
+is run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from _common import Report, clocked, expected, parse_arguments
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.exceptions import LatentWarning
+from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal, sequences_from_frame
+from sklearn_latent.temporal._encoding import PanelEncoder
+
+RATES = [0.05, 0.10, 0.15, 0.20, 0.25]
+MISSING = -1
+CLINICAL = [
+    "ascites",
+    "hepato",
+    "spiders",
+    "edema",
+    "bili",
+    "chol",
+    "albumin",
+    "alk.phos",
+    "ast",
+    "platelet",
+    "protime",
+    "stage",
+]
+MAX_VISITS = 8
+
+
+def most_frequent(codes):
+    """Most frequent category of each feature."""
+    return np.array(
+        [np.bincount(x[x >= 0], minlength=1).argmax() for x in codes.T.swapaxes(1, 2)]
+    )
+
+
+def naive(codes, reference):
+    """Fill by the rule of the paper: slice before, slice after, most frequent."""
+    before = np.full_like(codes, MISSING)
+    before[:, 1:] = codes[:, :-1]
+    after = np.full_like(codes, MISSING)
+    after[:, :-1] = codes[:, 1:]
+    value = np.where(before >= 0, before, after)
+    value = np.where(value >= 0, value, most_frequent(reference))
+    return np.where(codes < 0, value, codes)
+
+
+def last_known(codes, reference):
+    """Last known value, else the next known one, else the most frequent one."""
+    forward, backward = codes.copy(), codes.copy()
+    for t in range(1, codes.shape[1]):
+        gap = forward[:, t] < 0
+        forward[:, t][gap] = forward[:, t - 1][gap]
+        gap = backward[:, -t - 1] < 0
+        backward[:, -t - 1][gap] = backward[:, -t][gap]
+    value = np.where(forward >= 0, forward, backward)
+    value = np.where(value >= 0, value, most_frequent(reference))
+    return np.where(codes < 0, value, codes)
+
+
+def with_indicators(imputer, reference, codes, n_categories):
+    """Fill indicator columns; the largest one names the category."""
+    both = np.concatenate([reference, codes])
+    n, n_slices, n_observed = both.shape
+    width = int(max(n_categories))
+    table = np.where(both[..., None] < 0, np.nan, both[..., None] == np.arange(width))
+    filled = fit_transform(imputer, table.reshape(n, -1))
+    best = filled.reshape(n, n_slices, n_observed, width).argmax(axis=3)
+    return np.where(codes < 0, best[len(reference) :], codes)
+
+
+def with_numbers(imputer, codes, n_categories, layout):
+    """Fill numbers and round them to the nearest category."""
+    _, n_slices, n_observed = codes.shape
+    table = np.where(codes < 0, np.nan, codes.astype(float))
+    width = n_slices * n_observed if layout == "row per sequence" else n_observed
+    table = table.reshape(-1, width)
+    # The imputers drop columns without any value, and a visit without any value has
+    # no neighbours.
+    rows, columns = ~np.isnan(table).all(axis=1), ~np.isnan(table).all(axis=0)
+    filled = np.zeros(table.shape)
+    filled[np.ix_(rows, columns)] = fit_transform(imputer, table[rows][:, columns])
+    best = np.rint(filled.reshape(codes.shape)).clip(0, n_categories - 1).astype(int)
+    return np.where(codes < 0, best, codes)
+
+
+def after(reference, codes, imputer):
+    """Fill numbers, with complete sequences to learn from in front."""
+    both = np.concatenate([reference, codes])
+    n_categories = both.max() + 1
+    filled = with_numbers(imputer, both, n_categories, "row per sequence")
+    return filled[len(reference) :]
+
+
+def fit_transform(imputer, table):
+    with expected(ConvergenceWarning, UserWarning):
+        return imputer.fit_transform(table)
+
+
+def neighbours():
+    return KNNImputer(weights="distance")
+
+
+def iterative():
+    return IterativeImputer(random_state=0, max_iter=5)
+
+
+def iterative_trees():
+    return IterativeImputer(
+        ExtraTreesClassifier(20, min_samples_leaf=5, random_state=0),
+        initial_strategy="most_frequent",
+        random_state=0,
+        max_iter=2,
+    )
+
+
+def fit(model, X):
+    with expected(LatentWarning, ConvergenceWarning):
+        return model.fit(X)
+
+
+def fill(model, codes, strategy):
+    """Fill codes with a fitted estimator whose categories are the codes."""
+    X = np.where(codes < 0, np.nan, codes.astype(float))
+    with expected(LatentWarning):
+        return model.impute(X, strategy=strategy).astype(int)
+
+
+def accuracy(filled, codes, hidden):
+    return (filled == codes)[hidden].mean()
+
+
+def synthetic(draws, rates, n_slices, n_train, n_test):
+    """Accuracies on G3 by (method, rate)."""
+    found = defaultdict(list)
+    for seed in range(draws):
+        data = make_latent_dbn("G3", n_train + n_test, n_slices, random_state=seed)
+        train, test = data.codes[:n_train], data.codes[n_train:]
+        models = {
+            "LGL-LPCC": LGLPCCTemporal(n_slices=n_slices, random_state=0),
+            "structural EM": SEMDBN(2, 4, n_slices, random_state=0),
+        }
+        for model in models.values():
+            fit(model, train)
+        rng = np.random.default_rng(seed)
+        for rate in rates:
+            hidden = rng.random(test.shape) < rate
+            codes = np.where(hidden, MISSING, test)
+            filled = {
+                "LGL-LPCC, posterior": fill(models["LGL-LPCC"], codes, "posterior"),
+                "LGL-LPCC, hybrid": fill(models["LGL-LPCC"], codes, "hybrid"),
+                "structural EM": fill(models["structural EM"], codes, "posterior"),
+                "naive": naive(codes, train),
+                "last known": last_known(codes, train),
+                "k-nearest": with_indicators(neighbours(), train, codes, [4]),
+                "k-nearest, numbers": after(train, codes, neighbours()),
+                "iterative": after(train, codes, iterative()),
+                "iterative, trees": after(train, codes, iterative_trees()),
+                "true model": data.network.impute(codes),
+            }
+            for method, values in filled.items():
+                found[method, rate].append(accuracy(values, test, hidden))
+    return found
+
+
+def read_panels(folder):
+    """Real panels by name, as arrays of sequences."""
+    import pandas as pd
+
+    items = pd.read_csv(folder / "help_panel_key.csv")["item"].tolist()
+    frame = pd.read_csv(folder / "help_panel.csv")
+    panels = {
+        "HELP": sequences_from_frame(frame, sequence="ID", time="TIME", columns=items)
+    }
+    frame = pd.read_csv(folder / "pbcseq.csv")
+    frame["visit"] = frame.groupby("id").cumcount()
+    frame = frame[frame["visit"] < MAX_VISITS]
+    panels["pbcseq"] = sequences_from_frame(
+        frame, sequence="id", time="visit", columns=CLINICAL
+    )
+    return panels
+
+
+def real(panel, draws, rate, slow):
+    """Accuracies on a real panel by method, and processor seconds of each."""
+    encoder = PanelEncoder().fit(panel)
+    complete, n_categories = encoder.encode(panel), encoder.n_categories
+    found, seconds = defaultdict(list), defaultdict(list)
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        hidden = (rng.random(complete.shape) < rate) & (complete >= 0)
+        codes = np.where(hidden, MISSING, complete)
+        X = np.where(codes < 0, np.nan, codes.astype(float))
+        (_, spent), model = clocked(fit, LGLPCCTemporal(random_state=0), X)
+        fitted = {"LGL-LPCC, posterior": (fill, model, codes, "posterior")}
+        fitted["LGL-LPCC, hybrid"] = (fill, model, codes, "hybrid")
+        rules = {
+            "naive": (naive, codes, codes),
+            "last known": (last_known, codes, codes),
+        }
+        for layout in ("row per sequence", "row per visit"):
+            for name, imputer in (("k-nearest", neighbours), ("iterative", iterative)):
+                if name == "iterative" and layout == "row per sequence" and not slow:
+                    continue
+                call = (with_numbers, imputer(), codes, n_categories, layout)
+                rules[f"{name}, {layout}"] = call
+        for method, (function, *arguments) in {**fitted, **rules}.items():
+            (_, took), values = clocked(function, *arguments)
+            found[method].append(accuracy(values, complete, hidden))
+            seconds[method].append(took + (spent if method in fitted else 0.0))
+    return found, seconds
+
+
+def rate_rows(found, rates):
+    methods = dict.fromkeys(method for method, _ in found)
+    for method in methods:
+        yield [method, *[f"{np.mean(found[method, rate]):.3f}" for rate in rates]]
+
+
+def draw(found, rates):
+    figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for method in dict.fromkeys(method for method, _ in found):
+        values = [np.mean(found[method, rate]) for rate in rates]
+        style = "k:" if method == "true model" else "o-"
+        ax.plot(100 * np.array(rates), values, style, label=method)
+    ax.set(xlabel="missing values (%)", ylabel="accuracy", title="G3")
+    ax.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def main():
+    arguments = parse_arguments(__doc__, draws=5, slices="4,8", panels="", data="")
+    quick = arguments.quick
+    draws = 1 if quick else arguments.draws
+    lengths = [int(length) for length in arguments.slices.split(",") if length]
+    panels = read_panels(Path(arguments.data)) if arguments.data else {}
+    if arguments.panels:
+        panels = {name: panels[name] for name in arguments.panels.split(",")}
+    report = Report("temporal_imputation", "Imputation", quick=quick)
+    report_synthetic(report, lengths[:1] if quick else lengths, draws, quick)
+    for name, panel in panels.items():
+        report_panel(report, name, panel, draws)
+    report.close()
+
+
+def report_synthetic(report, lengths, draws, quick):
+    rates = RATES[1::2] if quick else RATES
+    n_train, n_test = (500, 200) if quick else (2000, 1000)
+    header = ["method", *[f"{100 * rate:.0f}%" for rate in rates]]
+    for n_slices in lengths:
+        found = synthetic(draws, rates, n_slices, n_train, n_test)
+        report.text(
+            f"## G3, {n_slices} slices",
+            f"Share of deleted values that come back, mean of {draws} draws; learned "
+            f"from {n_train:,} sequences, filled in {n_test:,}.",
+        )
+        report.table(header, rate_rows(found, rates))
+        if n_slices == lengths[0]:
+            report.figure(draw(found, rates))
+
+
+def report_panel(report, name, panel, draws):
+    # One regression per item and visit: two minutes a draw on HELP.
+    slow = name != "HELP"
+    found, seconds = real(panel, draws, 0.10, slow)
+    report.text(
+        f"## {name}, 10% missing",
+        f"{panel.shape[0]} sequences of {panel.shape[1]} slices and {panel.shape[2]} "
+        f"features; mean of {draws} draws of the gaps, the standard deviation, and "
+        "processor seconds.",
+    )
+    rows = [
+        [m, f"{np.mean(v):.3f}", f"{np.std(v):.3f}", f"{np.mean(seconds[m]):.1f}"]
+        for m, v in found.items()
+    ]
+    report.table(["method", "accuracy", "deviation", "seconds"], rows)
+
+
+if __name__ == "__main__":
+    main()
