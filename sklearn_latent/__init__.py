@@ -1,15 +1,23 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
-from . import datasets, exceptions, metrics, noisy_or, plotting
+from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
 from ._version import __version__
+from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
     NoisyOrEM,
     NoisyOrMoMLearner,
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
+from .temporal import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_frame
 
 __all__ = [
+    "LPCC",
+    "SEMDBN",
+    "GaussianNetwork",
+    "IdealParentGaussianBN",
+    "LGLPCCTemporal",
+    "LatentDBN",
     "NoisyOrEM",
     "NoisyOrMoMLearner",
     "NoisyOrNetwork",
@@ -17,7 +25,10 @@ __all__ = [
     "__version__",
     "datasets",
     "exceptions",
+    "gaussian",
     "metrics",
     "noisy_or",
     "plotting",
+    "sequences_from_frame",
+    "temporal",
 ]

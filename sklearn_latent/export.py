@@ -13,7 +13,11 @@ MAX_PGMPY_PARENTS = 16
 
 # Edge attributes by model family, so that a graph without edges still makes a table
 # with the usual columns.
-EDGE_ATTRIBUTES = {"noisy-or": ("failure", "strength")}
+EDGE_ATTRIBUTES = {
+    "noisy-or": ("failure", "strength"),
+    "gaussian": ("weight", "strength"),
+    "temporal": ("kind", "directed", "support", "strength"),
+}
 
 
 def noisy_or_to_networkx(network, latent_names=None, feature_names=None):

@@ -4,7 +4,15 @@ import pytest
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
+from sklearn_latent import (
+    LPCC,
+    SEMDBN,
+    IdealParentGaussianBN,
+    LGLPCCTemporal,
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    QuartetStructureLearner,
+)
 
 ESTIMATORS = [
     NoisyOrMoMLearner(),
@@ -13,6 +21,14 @@ ESTIMATORS = [
     NoisyOrEM(n_latents=2, inference="variational"),
     QuartetStructureLearner(),
     QuartetStructureLearner(refine=False),
+    IdealParentGaussianBN(),
+    IdealParentGaussianBN(search="greedy", n_candidates=2, max_hidden=2),
+    IdealParentGaussianBN(link="sigmoid", max_hidden=1, bipartite=True),
+    LPCC(),
+    LPCC(local="lpcc"),
+    LGLPCCTemporal(),
+    LGLPCCTemporal(local="lpcc"),
+    SEMDBN(),
 ]
 # The checks feed one to three columns of noise, which no structure can explain.
 pytestmark = pytest.mark.filterwarnings(
