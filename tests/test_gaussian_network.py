@@ -5,7 +5,11 @@ from scipy.stats import multivariate_normal, norm
 
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._export import gaussian_to_networkx, gaussian_to_pgmpy
+from sklearn_latent.gaussian._export import (
+    edge_strengths,
+    gaussian_to_networkx,
+    gaussian_to_pgmpy,
+)
 from sklearn_latent.gaussian._graph import (
     equivalence_class,
     reaches,
@@ -223,3 +227,33 @@ def test_equivalence_class_agrees_with_pgmpy():
         for i, j in pdag.undirected_edges:
             pattern[i, j] = pattern[j, i] = True
         np.testing.assert_array_equal(equivalence_class(network.adjacency), pattern)
+
+
+def test_strength_is_the_standardised_coefficient():
+    rng = np.random.RandomState(0)
+    cause = rng.normal(scale=3.0, size=5000)
+    effect = -0.2 * cause + rng.normal(size=5000)
+    slope, *_ = np.polyfit(cause, effect, 1)
+    noise = [np.var(cause), np.var(effect - slope * cause)]
+    edge = np.array([[False, True], [False, False]])
+    network = GaussianNetwork(edge, edge * slope, [0.0, 0.0], noise)
+    strength = edge_strengths(network)
+    expected = -np.corrcoef(cause, effect)[0, 1]
+    np.testing.assert_allclose(strength, edge * expected, rtol=1e-10)
+    # Units do not matter.
+    other = GaussianNetwork(edge, edge * slope / 1e3, [0, 0], [noise[0] * 1e6, noise[1]])
+    np.testing.assert_allclose(edge_strengths(other), strength, rtol=1e-10)
+
+
+def test_strength_of_a_bent_link_compares_with_the_strongest_parent():
+    weights = np.zeros((3, 3))
+    weights[:2, 2] = -4.0, 1.0
+    network = GaussianNetwork(
+        weights != 0,
+        weights,
+        np.zeros(3),
+        np.ones(3),
+        link="sigmoid",
+        link_parameters=np.tile([0.0, 1.0], (3, 1)),
+    )
+    np.testing.assert_allclose(edge_strengths(network), np.abs(weights) / 4.0)

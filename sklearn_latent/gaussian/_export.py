@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["gaussian_to_networkx", "gaussian_to_pgmpy"]
+__all__ = ["edge_strengths", "gaussian_to_networkx", "gaussian_to_pgmpy"]
 
 
 def gaussian_to_networkx(network):
@@ -20,7 +20,8 @@ def gaussian_to_networkx(network):
     graph : networkx.DiGraph
         Nodes have the attributes ``kind`` ("feature" or "latent"), ``intercept`` and
         ``noise_variance``, and with a link that is not linear ``link_parameters`` of
-        nodes with parents. Edges have a ``weight``.
+        nodes with parents. Edges have a ``weight`` and a ``strength`` from 0 to 1; see
+        `edge_strengths`.
 
     Examples
     --------
@@ -29,8 +30,8 @@ def gaussian_to_networkx(network):
     >>> from sklearn_latent.gaussian._export import gaussian_to_networkx
     >>> weights = np.array([[0.0, 2.0], [0.0, 0.0]])
     >>> network = GaussianNetwork(weights != 0, weights, [1.0, 0.0], [1.0, 0.5])
-    >>> gaussian_to_networkx(network).edges["x0", "x1"]
-    {'weight': 2.0}
+    >>> gaussian_to_networkx(network).edges["x0", "x1"]  # doctest: +ELLIPSIS
+    {'weight': 2.0, 'strength': 0.94...}
     """
     import networkx as nx
 
@@ -45,13 +46,40 @@ def gaussian_to_networkx(network):
         if network.link_parameters is not None and has_parents[node]:
             attributes["link_parameters"] = network.link_parameters[node].tolist()
         graph.add_node(name, **attributes)
+    strengths = edge_strengths(network)
     for parent, child in np.argwhere(network.adjacency).tolist():
         graph.add_edge(
             network.node_names[parent],
             network.node_names[child],
             weight=float(network.weights[parent, child]),
+            strength=float(strengths[parent, child]),
         )
     return graph
+
+
+def edge_strengths(network) -> np.ndarray:
+    """How strong edges are, whatever the units of their nodes.
+
+    In a linear network the strength is the size of the standardised coefficient: by
+    how many standard deviations the child moves if the parent moves by one. Other
+    networks have no such number in closed form; there it is the size of the weight
+    compared with the largest of the same child.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+        The network.
+
+    Returns
+    -------
+    strengths : ndarray of shape (n_nodes, n_nodes)
+        From 0 to 1; 0 without an edge.
+    """
+    size = np.abs(network.weights)
+    if network.is_jointly_gaussian:
+        deviation = np.sqrt(np.maximum(network.joint()[1].diagonal(), 1e-300))
+        return np.minimum(size * deviation[:, np.newaxis] / deviation, 1.0)
+    return size / np.maximum(size.max(axis=0, initial=0.0), 1e-300)
 
 
 def gaussian_to_pgmpy(network):
