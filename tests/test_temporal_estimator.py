@@ -1,6 +1,7 @@
 """Latents over time: what users see."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -290,3 +291,13 @@ def test_undirected_edge_in_time():
     model = LGLPCCTemporal(3, random_state=0).fit(data.X)
     assert model.intra_[0, 1] and model.intra_[1, 0]
     assert not model.inter_.any()
+
+
+def test_one_slice_with_more_joint_states_than_allowed():
+    data = make_latent_dbn("G2", n_sequences=300, n_slices=1, random_state=0)
+    model = LGLPCCTemporal(random_state=0, max_joint_states=8)
+    with pytest.warns(ApproximateInferenceWarning, match="8"):
+        model.fit(data.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximateInferenceWarning)
+        assert np.isfinite(model.score(data.X))

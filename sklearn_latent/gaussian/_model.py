@@ -11,7 +11,7 @@ from sklearn.utils.validation import (
 
 from .._base import BaseLatentModel
 from ._export import gaussian_to_networkx, gaussian_to_pgmpy
-from ._network import GaussianNetwork
+from ._network import LARGEST, GaussianNetwork
 from ._noise import get_noise
 
 __all__ = ["GaussianModel"]
@@ -33,6 +33,12 @@ class GaussianModel(BaseLatentModel):
         X = validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
+        size = np.nanmax(np.abs(X), initial=0.0)
+        if size > LARGEST:
+            raise ValueError(
+                f"X must hold values up to {LARGEST:g} in size, whose squares can be "
+                f"summed, got {size:g}."
+            )
         get_noise(self.noise).check(X)
         return X
 
@@ -81,7 +87,7 @@ class GaussianModel(BaseLatentModel):
 
         Returns
         -------
-        completed : ndarray of shape (n_samples, n_features + n_hidden_)
+        completed : ndarray of shape (n_samples, n_nodes)
             Expected value of every node given the observed values of the row; observed
             values are left as they are.
         """
@@ -139,7 +145,7 @@ class GaussianModel(BaseLatentModel):
         X : ndarray of shape (n_samples, n_features)
             Features.
 
-        Z : ndarray of shape (n_samples, n_hidden_)
+        Z : ndarray of shape (n_samples, n_hidden)
             The hidden nodes behind them.
         """
         check_is_fitted(self, "network_")

@@ -13,6 +13,8 @@ References
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -236,7 +238,7 @@ def _contract(table, family, target, states):
         if axes[0]:
             # The table is still the same for all rows: one matrix product.
             order = [axes.index(axis) for axis in (*own, *left)]
-            flat = state.reshape(len(state), -1)
+            flat = state.reshape(len(state), prod(state.shape[1:]))
             matrix = result.transpose(order).reshape(flat.shape[1], -1)
             shape = [result.shape[axes.index(axis)] for axis in left]
             result = (flat @ matrix).reshape(len(state), *shape)

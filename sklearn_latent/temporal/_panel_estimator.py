@@ -224,8 +224,9 @@ class PanelModel(BaseLatentModel):
 
         Returns
         -------
-        posterior : ndarray of shape (n_sequences, n_slices * sum(cardinality_))
-            P(state | whole sequence), slice by slice, in each latent by latent.
+        posterior : ndarray of shape (n_sequences, n_slices * n_states)
+            P(state | whole sequence), slice by slice, in each latent by latent;
+            ``n_states`` is the sum of ``cardinality_``.
         """
         return self._in_batches(self._encode(X), self._posterior)
 
