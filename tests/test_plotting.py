@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
+from sklearn_latent.datasets import image_sources, make_noisy_or
+from sklearn_latent.export import noisy_or_to_networkx
+from sklearn_latent.plotting import LatentGraphDisplay
 from sklearn_latent.plotting._layout import (
     count_crossings,
     order_layers,
     place_above,
     spread_evenly,
 )
-from sklearn_latent.datasets import image_sources, make_noisy_or
-from sklearn_latent.export import noisy_or_to_networkx
-from sklearn_latent.plotting import LatentGraphDisplay
 
 matplotlib.use("Agg")
 

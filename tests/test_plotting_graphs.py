@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sklearn_latent import NoisyOrMoMLearner
+from sklearn_latent.datasets import figure_1_structure, make_noisy_or
+from sklearn_latent.export import noisy_or_to_networkx
 from sklearn_latent.plotting import LatentGraphDisplay
 from sklearn_latent.plotting._layers import assign_layers, layered_layout
 
@@ -162,6 +165,18 @@ def test_two_slices_show_every_node_and_edge(n_latents):
         assert not a.overlaps(b), (first, second)
 
 
+def test_without_edges_over_time_one_slice_is_drawn():
+    graph = two_slices(3, 4)
+    between = [e[:2] for e in graph.edges(data="kind") if e[2] == "inter"]
+    graph.remove_edges_from(between)
+    display = draw(graph)
+    assert set(display.positions_) == {n for n in graph if n.endswith("@0")}
+    texts = [t.get_text() for t in display.ax_.texts]
+    assert {"L0", "L1", "L2"} <= set(texts)
+    assert not any("time" in text for text in texts)
+    assert len(display.edges_.get_segments()) == graph.number_of_edges() / 2
+
+
 def test_an_edge_without_direction_is_one_line_without_arrow():
     directed, undirected = (draw(two_slices(2, 3, flag)) for flag in (True, False))
     n_lines = [len(d.edges_.get_segments()) for d in (directed, undirected)]
@@ -173,6 +188,55 @@ def test_an_edge_without_direction_is_one_line_without_arrow():
     assert n_arrows[0] == n_arrows[1] + 2
     labels = [t.get_text() for t in undirected.ax_.get_legend().get_texts()]
     assert "direction unknown" in labels
+
+
+def entries(display):
+    return [t.get_text() for t in display.ax_.get_legend().get_texts()]
+
+
+def test_colours_can_show_the_depth():
+    structure = figure_1_structure()
+    X = make_noisy_or(structure, 2000, random_state=0).X
+    learner = NoisyOrMoMLearner(structure).fit(X)
+    display = LatentGraphDisplay.from_estimator(
+        learner, ax=Figure().add_subplot(), color_by="depth"
+    )
+    assert entries(display)[-2:] == ["depth 0", "depth 1"]
+    starts = [segment[0, 0] for segment in display.edges_.get_segments()]
+    first = display.positions_["latent0"][0]
+    colors = np.asarray(display.edges_.get_colors())[:, :3]
+    late = np.isclose(starts, first)
+    # latent0 waits for latent1: one colour each.
+    assert len(np.unique(colors[late], axis=0)) == 1
+    assert len(np.unique(colors[~late], axis=0)) == 1
+    assert len(np.unique(colors, axis=0)) == 2
+
+
+def test_edges_out_of_reach_are_named():
+    structure = np.ones((2, 60), dtype=bool)
+    graph = noisy_or_to_networkx(make_noisy_or(structure, 1, random_state=0).network)
+    for *_, data in graph.edges(data=True):
+        data["depth"] = np.inf
+    assert entries(draw(graph, size=(9, 5), color_by="depth"))[-1] == "out of reach"
+
+
+def test_colours_can_show_the_support():
+    display = draw(two_slices(3, 2), color_by="support")
+    assert entries(display) == ["measured by", "0.75", "1"]
+
+
+def test_colours_of_a_general_graph():
+    graph = graph_of(random_dag(0, 8, 0.4))
+    for k, (*_, data) in enumerate(graph.edges(data=True)):
+        data["confidence"] = 0.1 * k
+    display = draw(graph, size=(7, 5), color_by="confidence")
+    colors = np.asarray(display.edges_.get_colors())[:, :3]
+    assert len(np.unique(colors, axis=0)) == graph.number_of_edges()
+
+
+def test_an_unknown_attribute_is_named():
+    with pytest.raises(ValueError, match=r"color_by must be.*weight.*got 'age'"):
+        draw(graph_of(random_dag(0, 8, 0.4)), size=(7, 5), color_by="age")
 
 
 def test_no_latents_over_time_draw():

@@ -2,5 +2,15 @@
 
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
+from ._schedule import ScheduleDisplay
+from ._threshold import ThresholdCurveDisplay, score_and_count
+from ._trajectory import TrajectoryDisplay
 
-__all__ = ["LatentGraphDisplay", "LatentImagesDisplay"]
+__all__ = [
+    "LatentGraphDisplay",
+    "LatentImagesDisplay",
+    "ScheduleDisplay",
+    "ThresholdCurveDisplay",
+    "TrajectoryDisplay",
+    "score_and_count",
+]

@@ -22,7 +22,7 @@ __all__ = ["draw_bipartite"]
 LEGEND_POINTS = 22.0
 
 
-def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend):
+def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend, tints=None):
     """Draw a graph whose edges all run from latents to features.
 
     Parameters
@@ -35,6 +35,9 @@ def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend):
 
     min_strength, feature_labels, legend : float, str or bool, bool
         As in `LatentGraphDisplay.plot`.
+
+    tints : Tints or None
+        Colours of edges, instead of the usual ones.
 
     Returns
     -------
@@ -67,13 +70,16 @@ def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend):
 
     shown = np.argwhere(strength >= min_strength)
     colors = [PALETTE[i % len(PALETTE)] for i in range(len(latents))]
-    edges = _draw_edges(ax, top.x, bottom.x, strength, shown, colors)
+    hues = [
+        colors[i] if tints is None else tints(latents[i], features[j]) for i, j in shown
+    ]
+    edges = _draw_edges(ax, top.x, bottom.x, strength, shown, hues)
     top.draw(1.0, colors)
     bottom.draw(0.0, [FEATURE_COLOR] * len(features))
     if not latents:
         ax.text(0.5, 0.6, "no latents", ha="center", color="0.5", fontsize=12)
     if legend and len(shown):
-        strength_legend(ax)
+        strength_legend(ax, [] if tints is None else tints.legend())
     positions = {name: (float(x), 1.0) for name, x in zip(latents, top.x, strict=True)}
     positions |= {
         name: (float(x), 0.0) for name, x in zip(features, bottom.x, strict=True)
@@ -211,6 +217,7 @@ def _draw_edges(ax, top, bottom, strength, shown, colors):
     value = strength[tuple(shown.T)]
     order = np.argsort(value)
     shown, value = shown[order], np.clip(value[order], 0.0, 1.0)
+    colors = [colors[k] for k in order]
     t = np.linspace(0.0, 1.0, 25)
     ease = t * t * (3.0 - 2.0 * t)
     start, end = top[shown[:, 0], None], bottom[shown[:, 1], None]
@@ -220,7 +227,7 @@ def _draw_edges(ax, top, bottom, strength, shown, colors):
     scale = float(np.clip(np.sqrt(60.0 / max(len(shown), 1)), 0.15, 1.0))
     rgba = np.ones((len(shown), 4))
     if len(shown):
-        rgba[:, :3] = np.array([to_rgb(color) for color in colors])[shown[:, 0]]
+        rgba[:, :3] = [to_rgb(color) for color in colors]
     rgba[:, 3] = edge_opacity(value)
     lines = LineCollection(
         list(curves), colors=rgba, linewidths=edge_width(value) * scale, zorder=1

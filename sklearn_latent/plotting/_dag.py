@@ -27,7 +27,7 @@ WIDEST_ROW = 1100.0  # points; longer rows stand in two or three lines
 LEGEND_INCHES = 0.35
 
 
-def draw_dag(graph, ax, *, min_strength, feature_labels, legend):
+def draw_dag(graph, ax, *, min_strength, feature_labels, legend, tints=None):
     """Draw an acyclic graph.
 
     Hidden nodes are filled, edges with a positive weight blue and with a negative one
@@ -43,6 +43,9 @@ def draw_dag(graph, ax, *, min_strength, feature_labels, legend):
 
     min_strength, feature_labels, legend : float, str or bool, bool
         As in `LatentGraphDisplay.plot`.
+
+    tints : Tints or None
+        Colours of edges, instead of the usual ones.
 
     Returns
     -------
@@ -84,7 +87,12 @@ def draw_dag(graph, ax, *, min_strength, feature_labels, legend):
     points_per_unit = height / (span + 0.1 + legend_span)
     label = bool(feature_labels) and font >= SMALLEST_FONT
     half = (0.5 * font + 4.5 if label else 4.0) / points_per_unit
-    edges = _draw_edges(ax, layout, shown, strength, sign, y, half)
+    if tints is None:
+        hue = {1.0: POSITIVE_COLOR, -1.0: NEGATIVE_COLOR, 0.0: "#404040"}
+        hues = [hue[sign[edge]] for edge in shown]
+    else:
+        hues = [tints(nodes[i], nodes[j]) for i, j in shown]
+    edges = _draw_edges(ax, layout, shown, strength, hues, y, half)
     if label:
         _draw_boxes(ax, x, y, names, is_latent, font)
     else:
@@ -93,7 +101,8 @@ def draw_dag(graph, ax, *, min_strength, feature_labels, legend):
     if not nodes:
         ax.text(0.5, 0.0, "no nodes", ha="center", color="0.5", fontsize=12)
     if legend and shown:
-        strength_legend(ax, sign_legend(sign[tuple(np.transpose(shown))]))
+        signs = sign[tuple(np.transpose(shown))]
+        strength_legend(ax, sign_legend(signs) if tints is None else tints.legend())
     positions = {
         node: (float(a), float(b)) for node, a, b in zip(nodes, x, y, strict=True)
     }
@@ -131,7 +140,7 @@ def _stagger(layout, n_lines) -> np.ndarray:
     return shift
 
 
-def _draw_edges(ax, layout, shown, strength, sign, y, half):
+def _draw_edges(ax, layout, shown, strength, hues, y, half):
     """Edges as curves that leave and arrive upright, with a point at the child."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgb
@@ -150,11 +159,10 @@ def _draw_edges(ax, layout, shown, strength, sign, y, half):
         tips.append(route[-1])
     value = np.clip([strength[edge] for edge in shown], 0.0, 1.0)
     crowd = float(np.clip(np.sqrt(60.0 / max(len(shown), 1)), 0.3, 1.0))
-    hue = {1.0: POSITIVE_COLOR, -1.0: NEGATIVE_COLOR, 0.0: "#404040"}
     rgba = np.array(
         [
-            (*to_rgb(hue[sign[edge]]), alpha)
-            for edge, alpha in zip(shown, edge_opacity(value), strict=True)
+            (*to_rgb(hue), alpha)
+            for hue, alpha in zip(hues, edge_opacity(value), strict=True)
         ]
     ).reshape(-1, 4)
     widths = edge_width(value) * crowd

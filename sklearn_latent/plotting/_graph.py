@@ -8,6 +8,7 @@ from ..export import noisy_or_to_networkx
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
 from ._ink import check_matplotlib
+from ._tint import Tints
 from ._two_slices import draw_two_slices
 
 __all__ = ["LatentGraphDisplay"]
@@ -18,10 +19,10 @@ class LatentGraphDisplay:
 
     Models of two layers show latents on top, with their priors, and features below.
     Other networks stand in layers from causes to effects, hidden nodes filled. Models
-    over time show two slices side by side. The wider and darker an edge, the stronger;
-    where weights have a sign, blue is positive and orange negative. Nodes are ordered
-    such that few edges cross. Names are turned, thinned or left out as space gets
-    scarce.
+    over time show two slices side by side, or one if none depends on the one before.
+    The wider and darker an edge, the stronger; where weights have a sign, blue is
+    positive and orange negative; other colours can be asked for. Nodes are ordered such
+    that few edges cross. Names are turned, thinned or left out as space gets scarce.
 
     Parameters
     ----------
@@ -83,7 +84,9 @@ class LatentGraphDisplay:
                 f"{type(estimator).__name__}."
             )
         check_is_fitted(estimator)
-        return cls(estimator.to_networkx()).plot(ax=ax, **kwargs)
+        graph = estimator.to_networkx()
+        _add_depths(graph, getattr(estimator, "depth_", None))
+        return cls(graph).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_network(
@@ -113,7 +116,15 @@ class LatentGraphDisplay:
         graph = noisy_or_to_networkx(network, latent_names, feature_names)
         return cls(graph).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, *, min_strength=0.0, feature_labels="auto", legend=True):
+    def plot(
+        self,
+        ax=None,
+        *,
+        min_strength=0.0,
+        feature_labels="auto",
+        color_by=None,
+        legend=True,
+    ):
         """Draw the picture.
 
         Parameters
@@ -127,19 +138,25 @@ class LatentGraphDisplay:
         feature_labels : {"auto", True, False}, default="auto"
             Whether to write the names of features. "auto" writes as many as fit.
 
+        color_by : str or None, default=None
+            Numeric attribute of edges that gives their colours, for example "depth" of
+            noisy-or networks or "support" of models over time. None: by latent, by sign
+            or by kind of edge, as suits the graph.
+
         legend : bool, default=True
-            Whether to explain the width of edges.
+            Whether to explain widths and colours of edges.
 
         Returns
         -------
         self : LatentGraphDisplay
             With the drawing in ``ax_`` and ``figure_``.
         """
-        check_matplotlib()
+        check_matplotlib("LatentGraphDisplay")
         if feature_labels not in ("auto", True, False):
             raise ValueError(
                 f'feature_labels must be "auto", True or False, got {feature_labels!r}.'
             )
+        tints = None if color_by is None else Tints(self.graph, color_by)
         draw = _drawing_of(self.graph)
         self.ax_, self.positions_, self.edges_ = draw(
             self.graph,
@@ -147,9 +164,25 @@ class LatentGraphDisplay:
             min_strength=min_strength,
             feature_labels=feature_labels,
             legend=legend,
+            tints=tints,
         )
         self.figure_ = self.ax_.figure
         return self
+
+
+def _add_depths(graph, depth) -> None:
+    """Note on the edges of a noisy-or network when each was learned."""
+    if depth is None or graph.graph.get("family") != "noisy-or":
+        return
+    kinds = graph.nodes(data="kind")
+    latents, features = (
+        {node: i for i, node in enumerate(n for n, kind in kinds if kind == wanted)}
+        for wanted in ("latent", "feature")
+    )
+    for parent, child, data in graph.edges(data=True):
+        row = latents[parent]
+        value = depth[row] if depth.ndim == 1 else depth[row, features[child]]
+        data.setdefault("depth", float(value))
 
 
 def _drawing_of(graph):

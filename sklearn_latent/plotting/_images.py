@@ -7,6 +7,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._ink import check_matplotlib
+
 __all__ = ["LatentImagesDisplay"]
 
 LARGEST_GRID = 8  # images in a row
@@ -114,7 +116,7 @@ class LatentImagesDisplay:
         """
         images = self._images()
         if axes is None:
-            axes = _new_axes(len(images))
+            axes = _new_axes(len(images), 1.3 if self.titles is None else 1.7)
         axes = np.ravel(np.asarray(axes, dtype=object))
         if len(axes) < max(1, len(images)):
             raise ValueError(
@@ -152,21 +154,17 @@ class LatentImagesDisplay:
         return strength.reshape(len(strength), *shape)
 
 
-def _new_axes(n_images):
+def _new_axes(n_images, row_height):
     """Axes of a new figure, in rows of at most LARGEST_GRID."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "LatentImagesDisplay.plot needs matplotlib. Install it, or this package "
-            "with its extra: sklearn-latent[plot]."
-        ) from error
+    check_matplotlib("LatentImagesDisplay")
+    import matplotlib.pyplot as plt
+
     n_columns = int(np.clip(n_images, 1, LARGEST_GRID))
     n_rows = max(1, -(-n_images // n_columns))
     _, axes = plt.subplots(
         n_rows,
         n_columns,
-        figsize=(max(3.0, 1.3 * n_columns), 1.7 * n_rows),
+        figsize=(max(3.0, 1.3 * n_columns), row_height * n_rows),
         squeeze=False,
         layout="constrained",
     )

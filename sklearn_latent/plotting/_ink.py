@@ -30,14 +30,20 @@ NEGATIVE_COLOR = "#D55E00"
 LONGEST_LABEL = 24
 
 
-def check_matplotlib() -> None:
-    """Say what to install; matplotlib is not required for anything else."""
+def check_matplotlib(display: str) -> None:
+    """Say what to install; matplotlib is not required for anything else.
+
+    Parameters
+    ----------
+    display : str
+        Name of the class that needs it.
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "LatentGraphDisplay.plot needs matplotlib. Install it, or this package "
-            "with its extra: sklearn-latent[plot]."
+            f"{display}.plot needs matplotlib. Install it, or this package with its "
+            "extra: sklearn-latent[plot]."
         ) from error
 
 

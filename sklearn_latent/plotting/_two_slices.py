@@ -24,12 +24,13 @@ INTER_COLOR = "#B2182B"
 INTRA_COLOR = "#303030"
 
 
-def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend):
+def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend, tints=None):
     """Draw a two-slice graph: features outside, latents inside, time to the right.
 
     Edges within a slice bend outwards, those between slices run across the middle;
     edges without a direction have no arrow. A number beside an edge between latents
-    is its support, if the edge has one.
+    is its support, if the edge has one. Without edges between slices all slices are the
+    same and independent, and one of them is drawn.
 
     Parameters
     ----------
@@ -43,6 +44,9 @@ def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend):
     min_strength, feature_labels, legend : float, str or bool, bool
         As in `LatentGraphDisplay.plot`.
 
+    tints : Tints or None
+        Colours of edges, instead of the usual ones.
+
     Returns
     -------
     ax : matplotlib Axes
@@ -54,6 +58,10 @@ def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend):
     edges : matplotlib LineCollection
         The edges.
     """
+    kinds = {kind for *_, kind in graph.edges(data="kind")}
+    n_slices = 2 if "inter" in kinds else 1
+    if n_slices == 1:
+        graph = graph.subgraph([n for n, when in graph.nodes(data="slice") if not when])
     positions, n_rows = _positions(graph)
     longest = max(
         (text_width([shorten(_label(graph, node))], 9.0) for node in graph), default=0.0
@@ -62,23 +70,26 @@ def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend):
     ax.set_axis_off()
     width, height = size_in_points(ax)
     margin = (longest + 14.0) / max(width - 2 * (longest + 14.0), 0.4 * width)
-    ax.set_xlim(-margin, 1.0 + margin)
+    ax.set_xlim(-margin, 1.0 + margin if n_slices == 2 else LATENT_X[1])
     top = 30.0 / height * (n_rows + 1.5)
     ax.set_ylim(-n_rows - 0.4 - 2 * top * bool(legend), 0.2 + top)
     row = height / (n_rows + 0.6 + top * (1 + 2 * bool(legend)))
     # A latent's circle must fit between its neighbours in the column.
-    n_latents = sum(kind == "latent" for _, kind in graph.nodes(data="kind")) // 2
+    n_latents = (
+        sum(kind == "latent" for _, kind in graph.nodes(data="kind")) // n_slices
+    )
     diameter = float(np.clip(0.62 * row * n_rows / max(n_latents, 1), 6.0, 34.0))
     font = float(np.clip(0.8 * row, 0.0, 9.0))
 
-    edges = _draw_edges(ax, graph, positions, min_strength, diameter)
-    _draw_nodes(ax, graph, positions, diameter, font, feature_labels)
-    for x, title in ((LATENT_X[0], "time t"), (LATENT_X[1], "time t + 1")):
+    edges = _draw_edges(ax, graph, positions, min_strength, diameter, tints)
+    _draw_nodes(ax, graph, positions, diameter, font, feature_labels, n_latents)
+    titles = ("time t", "time t + 1") if n_slices == 2 else ()
+    for x, title in zip(LATENT_X, titles, strict=False):
         ax.text(x, 0.2 + 0.4 * top, title, ha="center", fontsize=10, color="0.35")
     if not n_latents:
         ax.text(0.5, -n_rows / 2, "no latents", ha="center", color="0.5", fontsize=12)
     if legend:
-        _draw_legend(ax, graph)
+        _draw_legend(ax, graph, tints)
     return ax, positions, edges
 
 
@@ -118,13 +129,14 @@ def _positions(graph) -> tuple[dict, int]:
     return positions, n_rows
 
 
-def _draw_nodes(ax, graph, positions, diameter, font, feature_labels) -> None:
+def _draw_nodes(
+    ax, graph, positions, diameter, font, feature_labels, n_latents
+) -> None:
     """Latents as numbered circles, features as dots with their names outside."""
     style = {"edgecolors": "white", "linewidths": 1.0, "zorder": 3}
     latents = [node for node in graph if graph.nodes[node]["kind"] == "latent"]
-    half = max(len(latents) // 2, 1)
     for number, node in enumerate(latents):
-        color = PALETTE[number % half % len(PALETTE)]
+        color = PALETTE[number % n_latents % len(PALETTE)]
         x, y = positions[node]
         ax.scatter([x], [y], s=diameter**2, facecolors=[color], **style)
         name = shorten(_label(graph, node))
@@ -161,12 +173,21 @@ def _draw_nodes(ax, graph, positions, diameter, font, feature_labels) -> None:
         )
 
 
-def _draw_edges(ax, graph, positions, min_strength, diameter):
+def _draw_edges(ax, graph, positions, min_strength, diameter, tints):
     """All edges as curves; arrows at the ends of directed ones between latents."""
     from matplotlib.collections import LineCollection
 
     curves, widths, colors, styles = [], [], [], []
     drawn = set()
+    # Mutual information is small even of strong edges, so the strongest sets the scale.
+    strongest = max(
+        (
+            data.get("strength", 1.0)
+            for *_, data in graph.edges(data=True)
+            if data.get("kind", "measurement") != "measurement"
+        ),
+        default=1.0,
+    )
     for parent, child, data in graph.edges(data=True):
         strength = float(np.clip(data.get("strength", 1.0), 0.0, 1.0))
         directed = data.get("directed", True)
@@ -176,10 +197,13 @@ def _draw_edges(ax, graph, positions, min_strength, diameter):
         kind = data.get("kind", "measurement")
         curve = _curve(positions[parent], positions[child], kind)
         between = kind != "measurement"
+        share = min(strength / strongest, 1.0) if strongest > 0 else 1.0
         curves.append(curve)
-        widths.append(edge_width(strength) if between else 1.1)
+        widths.append(edge_width(share) if between else 1.1)
         shade = {"inter": INTER_COLOR, "intra": INTRA_COLOR}.get(kind, "#8C8C8C")
-        colors.append((shade, float(edge_opacity(strength)) if between else 0.7))
+        if between and tints is not None:
+            shade = tints(parent, child)
+        colors.append((shade, float(edge_opacity(share)) if between else 0.7))
         styles.append((0, (4, 3)) if kind == "intra" and not directed else "solid")
         if between:
             if directed:
@@ -242,7 +266,7 @@ def _write_support(ax, curve, support, color) -> None:
     )
 
 
-def _draw_legend(ax, graph) -> None:
+def _draw_legend(ax, graph, tints) -> None:
     """Name the kinds of edges that occur."""
     from matplotlib.lines import Line2D
 
@@ -256,11 +280,15 @@ def _draw_legend(ax, graph) -> None:
         (("intra", False), INTRA_COLOR, (0, (4, 3)), "direction unknown"),
         (("measurement", True), "#8C8C8C", "solid", "measured by"),
     ]
-    shown = [entry for entry in entries if entry[0] in kinds]
+    shown = [
+        (Line2D([], [], color=color, ls=style), label)
+        for kind, color, style, label in entries
+        if kind in kinds and (tints is None or kind[0] == "measurement")
+    ]
+    shown += [] if tints is None else tints.legend()
     if shown:
         ax.legend(
-            [Line2D([], [], color=c, ls=style) for _, c, style, _ in shown],
-            [label for *_, label in shown],
+            *zip(*shown, strict=True),
             loc="lower center",
             ncols=len(shown),
             frameon=False,

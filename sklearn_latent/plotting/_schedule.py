@@ -1,0 +1,281 @@
+"""In which round each edge of a noisy-or network is learned."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._ink import check_matplotlib, shorten, size_in_points, text_width
+from ._panels import new_axes
+
+__all__ = ["ScheduleDisplay"]
+
+# Beyond this many rows or columns a cell is smaller than a dot of ink.
+MOST_LATENTS, MOST_FEATURES = 120, 400
+UNREACHED_COLOR = "#D55E00"
+FONT = 8.0
+
+
+class ScheduleDisplay:
+    """What is learned at which depth.
+
+    Latents are rows and features columns. A coloured cell is an edge, darker the
+    earlier it is learned; those that only a search reaches are orange. Latents that are
+    learned first stand on top. The legend counts the edges of each depth. Structures
+    too large for that are drawn as bars, one per depth.
+
+    Parameters
+    ----------
+    depth : array-like of shape (n_latents, n_features)
+        Round in which an edge is learned; NaN: no edge; inf: only by clean-up.
+
+    latent_names, feature_names : sequence of str or None, default=None
+        Names of the nodes; None stands for latent0, ... and x0, ...
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+
+    figure_ : matplotlib Figure
+        Figure of these axes.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import figure_1_structure
+    >>> from sklearn_latent.noisy_or import find_schedule
+    >>> from sklearn_latent.plotting import ScheduleDisplay
+    >>> schedule = find_schedule(figure_1_structure())
+    >>> display = ScheduleDisplay.from_schedule(schedule)
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['depth 0: 4 edges', 'depth 1: 3 edges']
+    """
+
+    def __init__(self, depth, latent_names=None, feature_names=None):
+        self.depth = depth
+        self.latent_names = latent_names
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_schedule(
+        cls, schedule, *, latent_names=None, feature_names=None, ax=None, **kwargs
+    ):
+        """Draw the schedule of a structure, before there are any data.
+
+        Parameters
+        ----------
+        schedule : Schedule
+            What `find_schedule` returned.
+
+        latent_names, feature_names : sequence of str or None, default=None
+            Names of the nodes.
+
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : ScheduleDisplay
+            The drawn display.
+        """
+        if not hasattr(schedule, "depth"):
+            raise TypeError(
+                "schedule must be what find_schedule returns, got an instance of "
+                f"{type(schedule).__name__}."
+            )
+        display = cls(schedule.depth, latent_names, feature_names)
+        return display.plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, latent_names=None, ax=None, **kwargs):
+        """Draw what a fitted estimator learned when.
+
+        Parameters
+        ----------
+        estimator : NoisyOrMoMLearner or QuartetStructureLearner
+            Fitted estimator with ``depth_``. If it has one depth per latent, as
+            `QuartetStructureLearner` does, all edges of a latent share it.
+
+        latent_names : sequence of str or None, default=None
+            Names of the latents.
+
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : ScheduleDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "depth_"):
+            raise TypeError(
+                "estimator must have the attribute depth_, got an instance of "
+                f"{type(estimator).__name__}."
+            )
+        depth = np.asarray(estimator.depth_, dtype=float)
+        if depth.ndim == 1:
+            depth = np.where(estimator.structure_, depth[:, np.newaxis], np.nan)
+        names = getattr(estimator, "feature_names_in_", None)
+        return cls(depth, latent_names, names).plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, *, cmap="viridis"):
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        cmap : str, default="viridis"
+            Colours from the first round to the last.
+
+        Returns
+        -------
+        self : ScheduleDisplay
+            With the drawing in ``ax_`` and ``figure_``.
+        """
+        check_matplotlib("ScheduleDisplay")
+        depth, latents, features = self._check()
+        rounds = np.unique(depth[~np.isnan(depth)])
+        colors = _colors(rounds, cmap)
+        if depth.shape[0] > MOST_LATENTS or depth.shape[1] > MOST_FEATURES:
+            self.ax_ = new_axes(6.4, 1.2 + 0.35 * len(rounds)) if ax is None else ax
+            _draw_bars(self.ax_, depth, rounds, colors)
+        else:
+            self.ax_ = _new_matrix_axes(depth, latents, features) if ax is None else ax
+            _draw_matrix(self.ax_, depth, latents, features, rounds, colors)
+        self.figure_ = self.ax_.figure
+        return self
+
+    def _check(self):
+        """The matrix and the names of its rows and columns."""
+        depth = np.asarray(self.depth, dtype=float)
+        if depth.ndim != 2:
+            raise ValueError(
+                "depth must have shape (n_latents, n_features), got shape "
+                f"{depth.shape}."
+            )
+        names = []
+        for argument, prefix, size in (
+            ("latent_names", "latent", depth.shape[0]),
+            ("feature_names", "x", depth.shape[1]),
+        ):
+            given = getattr(self, argument)
+            given = [f"{prefix}{i}" for i in range(size)] if given is None else given
+            if len(given) != size:
+                raise ValueError(
+                    f"{argument} must hold {size} names, got {len(given)}."
+                )
+            names.append([shorten(name) for name in given])
+        return depth, *names
+
+
+def _colors(rounds, cmap) -> list:
+    """One colour per round, that of edges out of reach last."""
+    import matplotlib as mpl
+
+    scale = mpl.colormaps[cmap]
+    last = max(np.max(rounds, initial=0.0, where=np.isfinite(rounds)), 1.0)
+    return [
+        scale(0.85 * value / last) if np.isfinite(value) else UNREACHED_COLOR
+        for value in rounds
+    ]
+
+
+def _captions(depth, rounds) -> list[str]:
+    """What each colour stands for, and how many edges it has."""
+    captions = []
+    for value in rounds:
+        n_edges = int((depth == value).sum())
+        name = f"depth {value:.0f}" if np.isfinite(value) else "out of reach"
+        captions.append(f"{name}: {n_edges:,} edge{'s' if n_edges != 1 else ''}")
+    return captions
+
+
+def _draw_matrix(ax, depth, latents, features, rounds, colors) -> None:
+    """Cells for edges, rows in the order in which latents are learned."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Patch
+
+    reached = np.where(np.isnan(depth), np.inf, depth)
+    order = np.lexsort((np.arange(len(depth)), reached.min(axis=1, initial=np.inf)))
+    depth = depth[order]
+    image = np.ones((*depth.shape, 4))
+    for value, color in zip(rounds, colors, strict=True):
+        image[depth == value] = to_rgba(color)
+    if depth.size:
+        ax.imshow(image, aspect="auto", interpolation="nearest")
+    else:
+        ax.text(0.5, 0.5, "no edges", ha="center", color="0.5", transform=ax.transAxes)
+    _grid(ax, depth.shape)
+    width, height = size_in_points(ax)
+    _label(ax.yaxis, [latents[i] for i in order], height, turned=False)
+    _label(ax.xaxis, features, width, turned=True)
+    ax.tick_params(length=0)
+    ax.spines[:].set_color("0.8")
+    if len(rounds):
+        ax.legend(
+            [Patch(color=color) for color in colors],
+            _captions(depth, rounds),
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=min(len(rounds), 4),
+            frameon=False,
+            fontsize=FONT,
+            borderaxespad=0.2,
+        )
+
+
+def _grid(ax, shape) -> None:
+    """Thin lines between cells, as long as cells are larger than lines."""
+    width, height = size_in_points(ax)
+    n_latents, n_features = shape
+    if width > 5 * n_features:
+        ax.set_xticks(np.arange(n_features + 1) - 0.5, minor=True)
+    if height > 5 * n_latents:
+        ax.set_yticks(np.arange(n_latents + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="0.9", lw=0.6)
+    ax.tick_params(which="minor", length=0)
+
+
+def _label(axis, names, room, *, turned) -> None:
+    """Write every name if there is room, else every second and so on."""
+    per_name = room / max(len(names), 1)
+    level = turned and text_width(names, FONT) <= per_name
+    step = 1 if level else int(np.ceil(1.3 * FONT / max(per_name, 1e-9)))
+    places = np.arange(0, len(names), step)
+    axis.set_ticks(places, [names[i] for i in places])
+    axis.set_tick_params(
+        labelsize=FONT, **({"labelrotation": 90} if turned and not level else {})
+    )
+
+
+def _draw_bars(ax, depth, rounds, colors) -> None:
+    """One bar per depth, with its number of edges."""
+    places = np.arange(len(rounds))
+    n_edges = np.array([(depth == value).sum() for value in rounds])
+    ax.barh(places, n_edges, color=colors, height=0.7)
+    ax.set_xscale("log")
+    ax.set_xlim(0.5, 4.0 * max(n_edges, default=1))
+    names = [f"depth {v:.0f}" if np.isfinite(v) else "out of reach" for v in rounds]
+    ax.set_yticks(places, names)
+    ax.invert_yaxis()
+    for place, count in zip(places, n_edges, strict=True):
+        ax.text(1.1 * count, place, f"{count:,}", va="center", fontsize=FONT + 1)
+    ax.set_xlabel(f"edges, of {depth.shape[0]:,} latents x {depth.shape[1]:,} features")
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _new_matrix_axes(depth, latents, features):
+    """Axes of a new figure with room for cells and names."""
+    n_latents, n_features = depth.shape
+    width = np.clip(0.19 * n_features, 3.6, 12.0) + text_width(latents, FONT) / 72
+    height = np.clip(0.19 * n_latents, 1.0, 9.0) + text_width(features, FONT) / 72
+    return new_axes(float(width + 0.4), float(height + 0.6))

@@ -1,0 +1,281 @@
+"""Posterior states of latents over time."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._ink import PALETTE, check_matplotlib, shorten
+from ._panels import new_axes, split_axes
+
+__all__ = ["TrajectoryDisplay"]
+
+MOST_SEQUENCES = 6  # more are drawn as lines of a heat map
+FONT = 8.0
+
+
+class TrajectoryDisplay:
+    """States of latents over time, as far as the data tell.
+
+    A few sequences are drawn one below the other, latents side by side: bars over
+    time are divided by the probabilities of the states. Of many sequences each is one
+    line of a heat map, whose colour is the most probable state, the paler the less
+    certain.
+
+    Parameters
+    ----------
+    probabilities : list of array-like of shape (n_sequences, n_slices, n_states)
+        One array per latent: P(state | sequence).
+
+    latent_names : sequence of str or None, default=None
+        Names of the latents; None stands for latent0, latent1, ...
+
+    sequence_names : sequence of str or None, default=None
+        Names of the sequences; None numbers them.
+
+    slice_names : sequence of str or None, default=None
+        Names of the slices; None numbers them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes that hold the panels.
+
+    axes_ : ndarray of matplotlib Axes of shape (n_rows, n_latents)
+        The panels; one row per sequence, or one for all.
+
+    figure_ : matplotlib Figure
+        Figure of these axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.plotting import TrajectoryDisplay
+    >>> rising = np.linspace(0.1, 0.9, 5)
+    >>> states = np.stack([1 - rising, rising], axis=1)[np.newaxis]
+    >>> display = TrajectoryDisplay([states], latent_names=["mood"]).plot()
+    >>> display.axes_.shape
+    (1, 1)
+    """
+
+    def __init__(
+        self, probabilities, latent_names=None, sequence_names=None, slice_names=None
+    ):
+        self.probabilities = probabilities
+        self.latent_names = latent_names
+        self.sequence_names = sequence_names
+        self.slice_names = slice_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        latent_names=None,
+        sequence_names=None,
+        slice_names=None,
+        ax=None,
+        **kwargs,
+    ):
+        """Infer the states of sequences, and draw them.
+
+        Parameters
+        ----------
+        estimator : LGLPCCTemporal, SEMDBN or LPCC
+            Fitted estimator with ``cardinality_``, whose ``transform`` gives
+            probabilities of states.
+
+        X : array-like of shape (n_sequences, n_slices * n_observed) or \
+(n_sequences, n_slices, n_observed)
+            The sequences to draw; NaN is missing.
+
+        latent_names, sequence_names, slice_names : sequence of str or None
+            Names; None numbers them.
+
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        **kwargs : dict
+            Passed on to `plot`.
+
+        Returns
+        -------
+        display : TrajectoryDisplay
+            The drawn display.
+        """
+        if not hasattr(estimator, "transform"):
+            raise TypeError(
+                "estimator must have a method transform, got an instance of "
+                f"{type(estimator).__name__}."
+            )
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "cardinality_"):
+            raise TypeError(
+                "estimator must have the attribute cardinality_, got an instance of "
+                f"{type(estimator).__name__}."
+            )
+        cardinality = np.asarray(estimator.cardinality_, dtype=int)
+        posterior = np.asarray(estimator.transform(X), dtype=float)
+        n_states = int(cardinality.sum())
+        n_slices = posterior.shape[1] // n_states if n_states else 0
+        panel = posterior.reshape(len(posterior), n_slices, n_states)
+        parts = np.split(panel, np.cumsum(cardinality)[:-1], axis=2)
+        display = cls(
+            parts if n_states else [], latent_names, sequence_names, slice_names
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax=None, *, kind="auto"):
+        """Draw the states.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        kind : {"auto", "bars", "heatmap"}, default="auto"
+            Bars for each sequence, or a heat map with a line for each. "auto" draws
+            bars up to six sequences.
+
+        Returns
+        -------
+        self : TrajectoryDisplay
+            With the drawing in ``ax_``, ``axes_`` and ``figure_``.
+        """
+        check_matplotlib("TrajectoryDisplay")
+        if kind not in ("auto", "bars", "heatmap"):
+            raise ValueError(f'kind must be "auto", "bars" or "heatmap", got {kind!r}.')
+        parts, latents, sequences, slices = self._check()
+        if kind == "auto":
+            kind = "bars" if len(sequences) <= MOST_SEQUENCES else "heatmap"
+        n_rows = max(len(sequences), 1) if kind == "bars" else 1
+        n_columns = max(len(parts), 1)
+        if ax is None:
+            height = 1.1 * n_rows if kind == "bars" else 0.14 * len(sequences)
+            ax = new_axes(
+                float(np.clip(3.4 * n_columns, 5.0, 16.0)),
+                float(np.clip(height, 1.6, 10.0) + 1.0),
+            )
+        self.ax_, self.figure_ = ax, ax.figure
+        self.axes_ = split_axes(ax, n_rows, n_columns, gap=(0.22 / n_rows, 0.04))
+        if not parts:
+            ax.text(0.5, 0.5, "no latents", ha="center", color="0.5", fontsize=12)
+            self.axes_[0, 0].set_axis_off()
+            return self
+        for j, states in enumerate(parts):
+            if kind == "bars":
+                for i in range(len(sequences)):
+                    _draw_bars(self.axes_[i, j], states[i])
+            else:
+                _draw_heatmap(self.axes_[0, j], states)
+            self.axes_[0, j].set_title(latents[j], fontsize=10)
+            self.axes_[-1, j].set_xlabel("slice", fontsize=9)
+        self._label(kind, sequences, slices)
+        _draw_legend(ax, max(states.shape[2] for states in parts))
+        return self
+
+    def _label(self, kind, sequences, slices) -> None:
+        """Name sequences at the left and slices at the bottom."""
+        step = max(1, -(-len(slices) // 12))
+        places = np.arange(0, len(slices), step)
+        for panel in self.axes_.flat:
+            panel.set_xticks(places, [slices[t] for t in places], fontsize=FONT)
+            panel.tick_params(length=2)
+        for panel in self.axes_[:-1].flat:
+            panel.tick_params(labelbottom=False)
+        for panel in self.axes_[:, 1:].flat:
+            panel.tick_params(labelleft=False)
+        if kind == "bars":
+            for panel, name in zip(self.axes_[:, 0], sequences, strict=True):
+                panel.set_ylabel(
+                    name, rotation=0, ha="right", va="center", fontsize=FONT + 1
+                )
+                panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
+            for panel in self.axes_[:, 1:].flat:
+                panel.set_yticks([])
+            return
+        step = max(1, -(-len(sequences) // 25))
+        places = np.arange(0, len(sequences), step)
+        for panel in self.axes_[0]:
+            panel.set_yticks(places, [sequences[i] for i in places], fontsize=FONT - 1)
+
+    def _check(self):
+        """Arrays, and the names of latents, sequences and slices."""
+        parts = [np.asarray(states, dtype=float) for states in self.probabilities]
+        for number, states in enumerate(parts):
+            if states.ndim != 3 or states.shape[:2] != parts[0].shape[:2]:
+                raise ValueError(
+                    "probabilities must hold arrays of shape (n_sequences, n_slices, "
+                    f"n_states) that agree in the first two, got shape {states.shape} "
+                    f"for latent {number}."
+                )
+        n_sequences, n_slices = parts[0].shape[:2] if parts else (0, 0)
+        return (
+            parts,
+            _names("latent_names", self.latent_names, "latent", len(parts)),
+            _names("sequence_names", self.sequence_names, "sequence ", n_sequences),
+            _names("slice_names", self.slice_names, "", n_slices),
+        )
+
+
+def _names(argument, given, prefix, size) -> list[str]:
+    """Names that were given, or numbers."""
+    if given is None:
+        return [f"{prefix}{i}" for i in range(size)]
+    if isinstance(given, str | Integral) or len(given) != size:
+        raise ValueError(f"{argument} must hold {size} names, got {given!r}.")
+    return [shorten(name) for name in given]
+
+
+def _draw_bars(panel, states) -> None:
+    """Bars over time, divided by the probabilities of the states."""
+    n_slices, n_states = states.shape
+    bottom = np.zeros(n_slices)
+    for k in range(n_states):
+        panel.bar(
+            np.arange(n_slices),
+            states[:, k],
+            width=0.96,
+            bottom=bottom,
+            color=PALETTE[k % len(PALETTE)],
+        )
+        bottom += states[:, k]
+    panel.set_xlim(-0.5, n_slices - 0.5)
+    panel.set_ylim(0.0, 1.0)
+    panel.spines[:].set_visible(False)
+
+
+def _draw_heatmap(panel, states) -> None:
+    """A line per sequence: hue is the most probable state, paleness is doubt."""
+    from matplotlib.colors import to_rgb
+
+    n_states = states.shape[2]
+    hues = np.array([to_rgb(PALETTE[k % len(PALETTE)]) for k in range(n_states)])
+    best = states.argmax(axis=2)
+    # No more certain than chance is white.
+    chance = 1.0 / n_states
+    sure = (states.max(axis=2) - chance) / max(1.0 - chance, 1e-12)
+    sure = np.clip(sure, 0.0, 1.0)[..., np.newaxis] if n_states > 1 else 1.0
+    image = sure * hues[best] + (1.0 - sure)
+    panel.imshow(image, aspect="auto", interpolation="nearest")
+    panel.spines[:].set_color("0.8")
+
+
+def _draw_legend(ax, n_states: int) -> None:
+    """Name the colours above the panels."""
+    from matplotlib.patches import Patch
+
+    ax.legend(
+        [Patch(color=PALETTE[k % len(PALETTE)]) for k in range(n_states)],
+        [f"state {k}" for k in range(n_states)],
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        # In units of the font: above the titles, however high the panels are.
+        borderaxespad=2.4,
+        ncols=min(n_states, 7),
+        frameon=False,
+        fontsize=FONT,
+    )
