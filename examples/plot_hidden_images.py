@@ -26,9 +26,9 @@ LatentImagesDisplay(data.X[:16], (8, 8)).plot()
 # %%
 # The hidden images
 # -----------------
-# Nothing has to be chosen: the number of images is found, and with each image its
-# prior and the strength of every pixel. Depth 1 means that an image came to light only
-# after others had been subtracted.
+# Nothing has to be chosen: the number of images is found, and with each image its prior
+# and the strength of every pixel. Depth 1 means that an image came to light only after
+# others had been subtracted.
 learner = QuartetStructureLearner().fit(data.X)
 learner.plot_images((8, 8))
 
@@ -51,8 +51,8 @@ plain.plot_images((8, 8))
 # %%
 # Guessing the number
 # -------------------
-# Matrix factorisation must be told how many components there are. Eight are fine;
-# with twelve it breaks the images up.
+# Matrix factorisation must be told how many components there are. Eight are fine; with
+# twelve it breaks the images up.
 parts = NMF(12, max_iter=2000, random_state=0).fit(data.X).components_
 LatentImagesDisplay(parts / parts.max(axis=1, keepdims=True), (8, 8)).plot()
 
@@ -71,3 +71,4 @@ axes[1].set_xlabel("latent")
 axes[1].set_ylabel("P(present | mixture)")
 axes[1].set_ylim(0, 1)
 plt.show()
+# sphinx_gallery_thumbnail_number = 2

@@ -1,0 +1,101 @@
+"""
+How sure? Standard errors and bootstrap
+========================================
+
+An estimate without an error is half an answer. Noisy-or learners give standard errors
+for priors and failures; this example checks them against the bootstrap, and against the
+truth.
+"""
+
+# %%
+# Standard errors that come with the fit
+# --------------------------------------
+# Rare causes are known less well, and so are edges that had to wait for others.
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.base import clone
+
+from sklearn_latent import NoisyOrMoMLearner, QuartetStructureLearner
+from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
+
+structure = np.zeros((4, 14), dtype=bool)
+for i in range(4):
+    structure[i, 3 * i : 3 * i + 5] = True
+data = make_noisy_or(
+    structure, 5000, prior=[0.3, 0.15, 0.05, 0.02], failure=(0.2, 0.6), random_state=0
+)
+learner = NoisyOrMoMLearner(structure).fit(data.X)
+for i in range(4):
+    interval = learner.prior_[i] + np.array([-2, 2]) * learner.prior_stderr_[i]
+    print(
+        f"latent{i}: true prior {data.network.prior[i]:.3f}, "
+        f"learned {learner.prior_[i]:.3f}, interval {interval.round(3)}"
+    )
+
+# %%
+# The bootstrap agrees
+# --------------------
+# A weight is a number of copies, so a bootstrap sample is a vector of weights: no rows
+# are moved.
+rng = np.random.RandomState(0)
+replicates = []
+for _ in range(50):
+    weights = rng.multinomial(len(data.X), np.full(len(data.X), 1 / len(data.X)))
+    replicate = clone(learner).fit(data.X, sample_weight=weights)
+    replicates.append(replicate.failure_[structure])
+bootstrap = np.std(replicates, axis=0)
+
+figure, ax = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
+latent = np.nonzero(structure)[0]
+for i in range(4):
+    edges = latent == i
+    ax.loglog(
+        learner.failure_stderr_[structure][edges],
+        bootstrap[edges],
+        "o",
+        label=f"latent{i}, prior {data.network.prior[i]:.2f}",
+    )
+ends = np.array([bootstrap.min(), bootstrap.max()])
+ax.loglog(ends, ends, ":", color="0.6")
+ax.set(xlabel="standard error of the fit", ylabel="standard deviation of 50 bootstraps")
+ax.legend(frameon=False, fontsize=8)
+
+# %%
+# Do intervals cover?
+# -------------------
+# Thirty other samples of the same network: how many intervals of two standard errors
+# hold the truth?
+covered, total = 0, 0
+for seed in range(30):
+    sample, _ = data.network.sample(5000, random_state=seed)
+    fit = clone(learner).fit(sample)
+    error = np.abs(fit.failure_ - data.network.failure)[structure]
+    covered += np.sum(error <= 2 * fit.failure_stderr_[structure])
+    total += error.size
+print(f"{covered / total:.1%} of {total:,} intervals hold the true failure")
+
+# %%
+# Is a latent there at all?
+# -------------------------
+# For the structure itself there is no formula. Refit bootstrap samples, and count how
+# often each pair of columns shares a latent. A hundred rows are few, and it shows.
+images = make_noisy_or_images(100, random_state=0)
+found = QuartetStructureLearner().fit(images.X)
+together = np.zeros((64, 64))
+n_bootstraps = 10
+for _ in range(n_bootstraps):
+    weights = rng.multinomial(len(images.X), np.full(len(images.X), 1 / len(images.X)))
+    fit = clone(found).fit(images.X, sample_weight=weights)
+    together += (fit.structure_.T.astype(int) @ fit.structure_.astype(int)) > 0
+together /= n_bootstraps
+
+support = [
+    together[np.ix_(edges, edges)][~np.eye(edges.sum(), dtype=bool)].mean()
+    for edges in found.structure_
+]
+display = found.plot_images((8, 8))
+for ax, name, share in zip(
+    display.axes_, found.get_feature_names_out(), support, strict=True
+):
+    ax.set_title(f"{name}\nsupport {share:.0%}", fontsize=8)
+plt.show()
