@@ -1,0 +1,344 @@
+"""Model objects as plain dictionaries, and back: JSON instead of pickle.
+
+A file from a stranger, or from a bad disk, must not run code or make a model that is
+not one. So nothing but numbers, strings, lists and dictionaries is written, and every
+field is checked on the way in, before the constructor checks how they fit together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+__all__ = [
+    "Array",
+    "Arrays",
+    "Choice",
+    "Field",
+    "Integer",
+    "Model",
+    "Names",
+    "Persistent",
+]
+
+FORMAT = "sklearn_latent"
+# Raised when the meaning of a stored field changes.
+VERSION = 1
+
+# Types of stored values: bool is no number here, although Python thinks so.
+STORED: dict[str, set[type]] = {"float": {float, int}, "int": {int}, "bool": {bool}}
+DTYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
+
+
+class Field(Protocol):
+    """How one argument of a model's constructor is written and read."""
+
+    def encode(self, value) -> Any:
+        """Plain form of a value."""
+        ...
+
+    def decode(self, name: str, value) -> Any:
+        """Value from its plain form; ValueError if that is wrong."""
+        ...
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of finite numbers or truth values, stored as shape and flat list.
+
+    Parameters
+    ----------
+    kind : {"float", "int", "bool"}
+        Type of the values.
+
+    ndim : int or None, default=None
+        Number of dimensions; None is any.
+
+    optional : bool, default=False
+        Whether the value may be None.
+    """
+
+    kind: str = "float"
+    ndim: int | None = None
+    optional: bool = False
+
+    def encode(self, value):
+        """Shape and flat list."""
+        if value is None:
+            return None
+        array: np.ndarray = np.asarray(value, dtype=DTYPES[self.kind])
+        return {"shape": list(array.shape), "values": array.ravel().tolist()}
+
+    def decode(self, name, value):
+        """Array of that shape."""
+        if value is None and self.optional:
+            return None
+        stored = _mapping(name, value, {"shape", "values"})
+        shape, values = stored["shape"], stored["values"]
+        if type(shape) is not list or any(
+            type(n) is not int or not 0 <= n < 2**31 for n in shape
+        ):
+            raise ValueError(f"{name} must have a list of sizes as shape.")
+        if self.ndim is not None and len(shape) != self.ndim:
+            raise ValueError(
+                f"{name} must have {self.ndim} dimension(s), got {len(shape)}."
+            )
+        if type(values) is not list or len(values) != prod(shape):
+            raise ValueError(
+                f"{name} must have a flat list of {prod(shape)} values for its shape, "
+                f"got {_described(values)}."
+            )
+        wrong = set(map(type, values)) - STORED[self.kind]
+        if wrong:
+            raise ValueError(
+                f"{name} must hold values of type {self.kind}, got "
+                f"{sorted(kind.__name__ for kind in wrong)}."
+            )
+        try:
+            array: np.ndarray = np.array(values, dtype=DTYPES[self.kind]).reshape(shape)
+        except (OverflowError, ValueError) as error:
+            raise ValueError(f"{name} does not fit an array: {error}.") from None
+        if self.kind == "float" and not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity.")
+        return array
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A list of arrays of numbers."""
+
+    kind: str = "float"
+
+    def encode(self, value):
+        """List of encoded arrays."""
+        return [Array(self.kind).encode(array) for array in value]
+
+    def decode(self, name, value):
+        """List of arrays."""
+        if type(value) is not list:
+            raise ValueError(f"{name} must be a list, got {_described(value)}.")
+        return [
+            Array(self.kind).decode(f"{name}[{number}]", array)
+            for number, array in enumerate(value)
+        ]
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number of at least `low`."""
+
+    low: int = 0
+
+    def encode(self, value):
+        """The number."""
+        return int(value)
+
+    def decode(self, name, value):
+        """The number."""
+        if type(value) is not int or not self.low <= value < 2**63:
+            raise ValueError(
+                f"{name} must be an integer of at least {self.low}, got "
+                f"{_described(value)}."
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few strings."""
+
+    choices: tuple[str, ...]
+
+    def encode(self, value):
+        """The string."""
+        if value not in self.choices:
+            raise ValueError(
+                f"Only {', '.join(self.choices)} can be written, got {value!r}."
+            )
+        return value
+
+    def decode(self, name, value):
+        """The string."""
+        if type(value) is not str or value not in self.choices:
+            raise ValueError(
+                f"{name} must be one of {', '.join(self.choices)}, got "
+                f"{_described(value)}."
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Names:
+    """A list of strings, or None."""
+
+    def encode(self, value):
+        """List of strings."""
+        return None if value is None else [str(name) for name in value]
+
+    def decode(self, name, value):
+        """List of strings."""
+        if value is None:
+            return None
+        if type(value) is not list or any(type(item) is not str for item in value):
+            raise ValueError(
+                f"{name} must be a list of strings or null, got {_described(value)}."
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Model:
+    """Another model object."""
+
+    type: type[Persistent]
+
+    def encode(self, value):
+        """Plain form of the model."""
+        return value.to_dict()
+
+    def decode(self, name, value):
+        """The model."""
+        return self.type.from_dict(value)
+
+
+class Persistent:
+    """Mixin of model objects: plain dictionaries and JSON, without pickle.
+
+    A subclass lists the arguments of its constructor, which are attributes too, in
+    ``_fields``.
+    """
+
+    _fields: ClassVar[dict[str, Field]]
+
+    # Other formats restore a model through its constructor too, so that what they
+    # bring is checked.
+    def __getstate__(self):
+        return {name: getattr(self, name) for name in self._fields}
+
+    def __setstate__(self, state):
+        self.__init__(**_mapping("state", state, set(self._fields)))  # type: ignore[misc]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain form of the model: numbers, strings, lists and dictionaries.
+
+        Returns
+        -------
+        data : dict
+            Ready for `json.dump`; `from_dict` reads it.
+        """
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "type": type(self).__name__,
+            "fields": {
+                name: field.encode(getattr(self, name))
+                for name, field in self._fields.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data):
+        """Model from its plain form.
+
+        Parameters
+        ----------
+        data : dict
+            As `to_dict` makes it. Everything is checked; no code of the data is run.
+
+        Returns
+        -------
+        model : object of this class
+            Equal to the one that was written, to the last bit.
+        """
+        head = _mapping("data", data, {"format", "version", "type", "fields"})
+        if type(head["format"]) is not str or head["format"] != FORMAT:
+            raise ValueError(
+                f"format must be {FORMAT!r}, got {_described(head['format'])}."
+            )
+        version = head["version"]
+        if type(version) is not int or not 1 <= version <= VERSION:
+            raise ValueError(
+                f"version must be an integer from 1 to {VERSION}, got "
+                f"{_described(version)}; a newer sklearn_latent may read it."
+            )
+        if type(head["type"]) is not str or head["type"] != cls.__name__:
+            raise ValueError(
+                f"type must be {cls.__name__!r}, got {_described(head['type'])}."
+            )
+        fields = _mapping("fields", head["fields"], set(cls._fields))
+        values = {
+            name: field.decode(name, fields[name])
+            for name, field in cls._fields.items()
+        }
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """Model as JSON text.
+
+        Returns
+        -------
+        text : str
+            `from_json` reads it.
+        """
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text):
+        """Model from JSON text.
+
+        Parameters
+        ----------
+        text : str or bytes
+            As `to_json` makes it. Everything is checked; no code is run.
+
+        Returns
+        -------
+        model : object of this class
+            Equal to the one that was written, to the last bit.
+        """
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise TypeError(f"text must be a string, got {type(text).__name__}.")
+        try:
+            data = json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            reason = str(error).split("\n")[0][:200]
+            raise ValueError(f"text must be JSON of a model: {reason}.") from None
+        return cls.from_dict(data)
+
+
+def _refuse(constant):
+    raise ValueError(f"{constant} is no number of a model")
+
+
+def _mapping(name, value, keys) -> Mapping:
+    """Check that a value is a dictionary with just these keys."""
+    if type(value) is not dict:
+        raise ValueError(f"{name} must be a dictionary, got {_described(value)}.")
+    missing = sorted(keys - value.keys())
+    if missing:
+        raise ValueError(f"{name} must have {', '.join(missing)}, got no such entry.")
+    if len(value) > len(keys):
+        surplus = next(key for key in value if key not in keys)
+        raise ValueError(
+            f"{name} must have no more than {', '.join(sorted(keys))}, got also "
+            f"{_described(surplus)}."
+        )
+    return value
+
+
+def _described(value) -> str:
+    """A few words on a value that may be huge or hostile."""
+    if type(value) is str:
+        return repr(value[:40])
+    if value is None or type(value) in (bool, float):
+        return repr(value)
+    if type(value) is int:
+        return str(value) if abs(value) < 10**18 else "a huge integer"
+    if type(value) in (list, dict):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"an object of type {type(value).__name__}"

@@ -1,0 +1,33 @@
+"""All or nothing: a fit that does not end leaves the estimator as it was."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+__all__ = ["all_or_nothing"]
+
+
+@contextmanager
+def all_or_nothing(estimator):
+    """Restore an estimator if its fit is interrupted or fails.
+
+    Validation sets ``n_features_in_`` long before there is a model, so that without
+    this an interrupted second fit would mix the old model with the width of new data.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose attributes come back. They must have been replaced, not changed in place.
+
+    Yields
+    ------
+    None
+    """
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        # KeyboardInterrupt is no Exception.
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise

@@ -1,0 +1,395 @@
+"""Models survive JSON and skops; damaged or hostile files are refused."""
+
+import copy
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import networks
+
+from sklearn_latent import (
+    LPCC,
+    IdealParentGaussianBN,
+    LGLPCCTemporal,
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    NoisyOrNetwork,
+    QuartetStructureLearner,
+)
+from sklearn_latent._persistence import Array, Arrays, Choice, Integer, Model, Names
+from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
+from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.temporal import SEMDBN, LatentDBN, TemporalGraph
+
+NETWORK = NoisyOrNetwork(
+    [0.3, 0.2], [[0.2, 0.3, 0.4, 1.0], [1.0, 0.1, 0.5, 0.6]], [0.01, 0.0, 0.1, 1.0]
+)
+STRUCTURE = np.kron(np.eye(2, dtype=bool), np.ones((1, 5), dtype=bool))
+
+
+class Bomb:
+    """Goes off when somebody does more than look at its type."""
+
+    def _boom(self, *args):
+        raise AssertionError("code of the data was run")
+
+    __float__ = __int__ = __index__ = __array__ = __iter__ = __len__ = _boom
+    __eq__ = __lt__ = __hash__ = __str__ = __repr__ = __bool__ = _boom
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text("ab", max_size=3)
+    | st.builds(Bomb),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+# Where to damage a model, with what, and what the error must say.
+REFUSED = [
+    ((), [], "data must be a dictionary"),
+    (("format",), "pickle", "format must be 'sklearn_latent'"),
+    (("version",), 2, "version must be an integer from 1"),
+    (("version",), True, "version must be an integer from 1"),
+    (("version",), 10**5000, "a huge integer"),
+    (("type",), "GaussianNetwork", "type must be 'NoisyOrNetwork'"),
+    (("fields",), {}, "fields must have failure, leak, prior"),
+    (("fields", "code"), "import os", "got also 'code'"),
+    (("fields", "prior"), [0.3, 0.2], "prior must be a dictionary"),
+    (("fields", "prior", "shape"), [2, 1], "prior must have 1 dimension"),
+    (("fields", "prior", "shape"), [10**12], "list of sizes"),
+    (("fields", "prior", "shape"), [-2], "list of sizes"),
+    (("fields", "prior", "shape"), [3], "flat list of 3 values"),
+    (("fields", "prior", "values"), ["a", 0.1], "got \\['str'\\]"),
+    (("fields", "prior", "values"), [True, 0.1], "got \\['bool'\\]"),
+    (("fields", "prior", "values"), [None, 0.1], "got \\['NoneType'\\]"),
+    (("fields", "prior", "values"), [[0.1], 0.1], "got \\['list'\\]"),
+    (("fields", "prior", "values"), [0.1, float("nan")], "must be finite"),
+    (("fields", "prior", "values"), [0.1, float("inf")], "must be finite"),
+    (("fields", "prior", "values"), [0.1, 10**400], "does not fit"),
+    (("fields", "prior", "values"), [0.1, 1.5], "prior must be within"),
+    (("fields", "prior", "values"), [Bomb(), 0.1], "got \\['Bomb'\\]"),
+    (("fields", "prior"), Bomb(), "an object of type Bomb"),
+]
+
+
+class TestDictionaries:
+    @settings(deadline=None)
+    @given(networks())
+    def test_round_trip_to_the_last_bit(self, network):
+        text = json.dumps(network.to_dict(), allow_nan=False)
+        assert NoisyOrNetwork.from_dict(json.loads(text)) == network
+        assert NoisyOrNetwork.from_json(network.to_json()) == network
+        assert NoisyOrNetwork.from_json(network.to_json().encode()) == network
+
+    def test_no_latents(self):
+        empty = NoisyOrNetwork([], np.ones((0, 3)), [0.1, 0.2, 0.3])
+        assert NoisyOrNetwork.from_json(empty.to_json()) == empty
+
+    def test_pickle_goes_through_the_constructor(self):
+        again = pickle.loads(pickle.dumps(NETWORK))
+        assert again == NETWORK
+        assert not again.prior.flags.writeable
+        state = NETWORK.__getstate__() | {"prior": np.array([0.3, 7.0])}
+        with pytest.raises(ValueError, match="prior must be within"):
+            NoisyOrNetwork.__new__(NoisyOrNetwork).__setstate__(state)
+
+    @pytest.mark.parametrize("number", range(len(REFUSED)))
+    def test_refused(self, number):
+        path, value, message = REFUSED[number]
+        data = NETWORK.to_dict()
+        if not path:
+            data = value
+        else:
+            place = data
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = value
+        with pytest.raises(ValueError, match=message):
+            NoisyOrNetwork.from_dict(data)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "{",
+            "nul",
+            "[" * 100_000,
+            '{"a":' * 100_000,
+            "NaN",
+            "1" * 10_000,
+            b"\xff",
+        ],
+        ids=str,
+    )
+    def test_text_that_is_no_model(self, text):
+        with pytest.raises(ValueError, match=r"must be"):
+            NoisyOrNetwork.from_json(text)
+
+    def test_text_must_be_text(self):
+        with pytest.raises(TypeError, match="text must be a string"):
+            NoisyOrNetwork.from_json(NETWORK.to_dict())
+
+    @settings(deadline=None, max_examples=150)
+    @given(st.data())
+    def test_damage_anywhere(self, data):
+        """Replace any part by anything: an error, or a valid model."""
+        damaged = copy.deepcopy(NETWORK.to_dict())
+        place = damaged
+        while True:
+            items = place if isinstance(place, dict) else range(len(place))
+            key = data.draw(st.sampled_from(sorted(items)))
+            inner = place[key]
+            if isinstance(inner, dict | list) and inner and data.draw(st.booleans()):
+                place = inner
+                continue
+            place[key] = data.draw(ANYTHING)
+            break
+        self.check_outcome(lambda: NoisyOrNetwork.from_dict(damaged))
+
+    @settings(deadline=None, max_examples=150)
+    @given(st.integers(0, 10_000), st.integers(0, 255), st.booleans())
+    def test_damaged_bytes(self, where, byte, cut):
+        text = bytearray(NETWORK.to_json().encode())
+        if cut:
+            text = text[: where % len(text)]
+        else:
+            text[where % len(text)] = byte
+        self.check_outcome(lambda: NoisyOrNetwork.from_json(bytes(text)))
+
+    @staticmethod
+    def check_outcome(read):
+        try:
+            network = read()
+        except ValueError as error:
+            assert len(str(error)) < 500
+        else:
+            assert (
+                np.isfinite(network.log_likelihood(np.zeros((1, 4))))
+                or (network.leak == 1).any()
+            )
+
+
+class TestOtherFamilies:
+    @staticmethod
+    def models():
+        graph = TemporalGraph([[1, 1, 0], [0, 0, 1]], [[0, 1], [0, 0]], np.eye(2))
+        half = np.full(2, 0.5)
+        return [
+            GaussianNetwork([[0, 1], [0, 0]], [[0, 2.5], [0, 0]], [1, 0], [1, 0.1]),
+            GaussianNetwork(
+                [[0, 1], [0, 0]],
+                [[0, 2.5], [0, 0]],
+                [1, 0],
+                [1, 0.1],
+                link="sigmoid",
+                link_parameters=np.ones((2, 3)),
+                n_hidden=1,
+                node_names=["a", "b"],
+            ),
+            graph,
+            LatentDBN(
+                graph,
+                [2, 2],
+                [half, np.full((2, 2), 0.5)],
+                [np.full((2, 2), 0.5), np.full((2, 2, 2), 0.5)],
+                [np.full((2, 3), 1 / 3)] * 3,
+            ),
+        ]
+
+    def test_round_trip(self):
+        for model in self.models():
+            plain = model.to_dict()
+            again = type(model).from_json(json.dumps(plain, allow_nan=False))
+            assert again.to_dict() == plain
+            assert pickle.loads(pickle.dumps(model)).to_dict() == plain
+
+    @settings(deadline=None, max_examples=100)
+    @given(st.data())
+    def test_damage_anywhere(self, data):
+        model = data.draw(st.sampled_from(self.models()))
+        damaged = place = copy.deepcopy(model.to_dict())
+        while True:
+            items = place if isinstance(place, dict) else range(len(place))
+            key = data.draw(st.sampled_from(sorted(items)))
+            inner = place[key]
+            if isinstance(inner, dict | list) and inner and data.draw(st.booleans()):
+                place = inner
+                continue
+            place[key] = data.draw(ANYTHING)
+            break
+        try:
+            again = type(model).from_dict(damaged)
+        except ValueError as error:
+            assert len(str(error)) < 500
+        else:
+            json.dumps(again.to_dict(), allow_nan=False)
+
+
+class TestFields:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            (Array("int", 1), np.array([3, -1])),
+            (Array("bool", 2), np.eye(2, dtype=bool)),
+            (Array(optional=True), None),
+            (Arrays(), [np.ones((2, 3)), np.zeros(0)]),
+            (Integer(1), 7),
+            (Choice(("a", "b")), "b"),
+            (Names(), ["x", "y"]),
+            (Names(), None),
+            (Model(NoisyOrNetwork), NETWORK),
+        ],
+    )
+    def test_round_trip(self, field, value):
+        plain = json.loads(json.dumps(field.encode(value), allow_nan=False))
+        again = field.decode("value", plain)
+        if isinstance(value, list) and not isinstance(value[0], str):
+            for one, two in zip(again, value, strict=True):
+                np.testing.assert_array_equal(one, two)
+        elif isinstance(value, np.ndarray):
+            assert again.dtype == value.dtype
+            np.testing.assert_array_equal(again, value)
+        else:
+            assert again == value
+
+    @settings(deadline=None, max_examples=100)
+    @given(
+        st.sampled_from(
+            [
+                Array("int", 1),
+                Array("bool", 2),
+                Arrays(),
+                Integer(1),
+                Choice(("a",)),
+                Names(),
+                Model(NoisyOrNetwork),
+            ]
+        ),
+        ANYTHING,
+    )
+    def test_anything_is_a_value_or_an_error(self, field, plain):
+        try:
+            value = field.decode("value", plain)
+        except ValueError as error:
+            assert "value" in str(error) or "data" in str(error)
+        else:
+            field.encode(value)
+
+    def test_only_known_choices_are_written(self):
+        with pytest.raises(ValueError, match="can be written"):
+            Choice(("a",)).encode("b")
+
+
+class TestSkops:
+    @pytest.fixture(autouse=True)
+    def _skops(self):
+        self.sio = pytest.importorskip("skops.io")
+
+    @staticmethod
+    def fitted():
+        failure = np.where(STRUCTURE, 0.3, 1.0)
+        X, _ = NoisyOrNetwork([0.3, 0.4], failure, [0.05] * 10).sample(1000, 0)
+        return X, [
+            NoisyOrMoMLearner(STRUCTURE).fit(X),
+            NoisyOrMoMLearner(STRUCTURE, refine=False).partial_fit(X),
+            NoisyOrEM(structure=STRUCTURE, random_state=0).fit(X),
+            NoisyOrEM(2, inference="variational", random_state=0, tol=1e-3).fit(X),
+            QuartetStructureLearner().fit(X),
+            QuartetStructureLearner(refine=False).partial_fit(X),
+        ]
+
+    def test_other_families(self):
+        X = make_gaussian_bn(n_samples=200, n_features=4, random_state=0).X
+        panel = make_latent_dbn("G1", 100, 2, random_state=0).X
+        panel = np.asarray(panel).reshape(100, -1)
+        for estimator, rows in (
+            (IdealParentGaussianBN(), X),
+            (IdealParentGaussianBN(link="sigmoid", max_iter=3), X),
+            (LPCC(random_state=0), panel),
+            (LGLPCCTemporal(2, random_state=0), panel),
+            (SEMDBN(2, 2, 2, n_init=1, max_rounds=2, random_state=0), panel),
+        ):
+            data = self.sio.dumps(estimator.fit(rows))
+            types = self.sio.get_untrusted_types(data=data)
+            assert all(name.startswith("sklearn_latent.") for name in types)
+            again = self.sio.loads(data, trusted=types)
+            np.testing.assert_array_equal(
+                again.transform(rows), estimator.transform(rows)
+            )
+
+    def test_round_trip(self):
+        X, estimators = self.fitted()
+        for estimator in estimators:
+            data = self.sio.dumps(estimator)
+            types = self.sio.get_untrusted_types(data=data)
+            assert all(name.startswith("sklearn_latent.") for name in types)
+            again = self.sio.loads(data, trusted=types)
+            assert again.network_ == estimator.network_
+            np.testing.assert_array_equal(again.transform(X), estimator.transform(X))
+            if hasattr(estimator, "prior_stderr_"):
+                np.testing.assert_array_equal(
+                    again.failure_stderr_, estimator.failure_stderr_
+                )
+            if hasattr(estimator, "_blocks") or hasattr(estimator, "_statistics"):
+                again.partial_fit(X)
+                estimator.partial_fit(X)
+                np.testing.assert_allclose(again.prior_, estimator.prior_, atol=1e-10)
+
+    def test_a_type_that_nobody_trusts(self):
+        _, estimators = self.fitted()
+        data = self.rewritten(self.sio.dumps(estimators[-2]))
+        types = [t for t in self.sio.get_untrusted_types(data=data) if "latent" in t]
+        with pytest.raises(TypeError, match=r"subprocess\.Popen"):
+            self.sio.loads(data, trusted=types)
+
+    def test_damaged_file(self):
+        _, estimators = self.fitted()
+        data = self.sio.dumps(estimators[2])
+        types = self.sio.get_untrusted_types(data=data)
+        for damaged in (data[:100], data[: len(data) // 2], b"", b"junk" * 100):
+            with pytest.raises((zipfile.BadZipFile, OSError, ValueError)):
+                self.sio.loads(damaged, trusted=types)
+        # A flipped bit in an array is found by the checksum of the archive.
+        flipped = bytearray(data)
+        flipped[len(data) // 8] ^= 0xFF
+        with pytest.raises((zipfile.BadZipFile, ValueError, NotImplementedError)):
+            self.sio.loads(bytes(flipped), trusted=types)
+
+    @staticmethod
+    def rewritten(data):
+        """The archive with networks turned into processes."""
+        target = io.BytesIO()
+        with (
+            zipfile.ZipFile(io.BytesIO(data)) as source,
+            zipfile.ZipFile(target, "w") as archive,
+        ):
+            for name in source.namelist():
+                content = source.read(name)
+                if name == "schema.json":
+                    schema = TestSkops.replaced(json.loads(content))
+                    content = json.dumps(schema).encode()
+                archive.writestr(name, content)
+        return target.getvalue()
+
+    @staticmethod
+    def replaced(node):
+        if isinstance(node, list):
+            return [TestSkops.replaced(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        node = {key: TestSkops.replaced(value) for key, value in node.items()}
+        if node.get("__class__") == "NoisyOrNetwork":
+            node |= {"__class__": "Popen", "__module__": "subprocess"}
+        return node
