@@ -15,6 +15,7 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from ..exceptions import LatentWarning, PoorDataWarning
+from ._blockwise import BlockwiseFit
 from ._model import GaussianModel
 from ._parameters import check_parameters, is_linear, make_options
 from ._search import choose_search, count_distinct, learn_network
@@ -23,7 +24,7 @@ from ._unseen import extend_network, restrict_options
 __all__ = ["IdealParentGaussianBN"]
 
 
-class IdealParentGaussianBN(GaussianModel):
+class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
     """Structure and parameters of a network of continuous variables.
 
     Learns a directed acyclic graph and, for each node, how it depends on its parents:
@@ -270,7 +271,9 @@ class IdealParentGaussianBN(GaussianModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; NaN is missing.
+            Data; NaN is missing. With Dask installed, also a Dask array or data frame
+            of complete rows for a linear network without hidden variables, which is
+            summed up block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -283,6 +286,8 @@ class IdealParentGaussianBN(GaussianModel):
         self : IdealParentGaussianBN
             The fitted estimator.
         """
+        if hasattr(X, "__dask_graph__"):
+            return self._fit_collection(X, sample_weight)
         check_parameters(self)
         before = getattr(self, "network_", None) if self.warm_start else None
         with all_or_nothing(self), Progress(self, X=X) as progress:
@@ -311,6 +316,7 @@ class IdealParentGaussianBN(GaussianModel):
             self.n_evaluated_ = learned.n_evaluated
             self.n_considered_ = learned.n_considered
             self._store(network)
+            self._statistics = self._statistics_of(X, weights)
         return self
 
     def edge_confidence(self, X, n_bootstraps=100, *, random_state=None):

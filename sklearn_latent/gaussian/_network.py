@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 
 from .._persistence import Array, Choice, Integer, Names, Persistent
 from ._graph import topological_order
@@ -14,7 +15,13 @@ from ._inference import Joint, condition
 from ._links import Linear, get_link
 from ._noise import Additive, get_noise
 
-__all__ = ["GaussianNetwork"]
+__all__ = ["LARGEST", "GaussianNetwork"]
+
+# Largest value of the data: squares, and products of variances, must not overflow.
+LARGEST = 1e100
+
+# More rows than this are a mistake, not a sample.
+MOST_ROWS = 1 << 48
 
 
 class GaussianNetwork(Persistent):
@@ -107,6 +114,11 @@ class GaussianNetwork(Persistent):
         )
         self._link, self._noise = get_link(link), get_noise(noise)
         self.n_hidden = int(n_hidden)
+        if self.intercept.ndim != 1:
+            raise ValueError(
+                "intercept must have one value per node, got shape "
+                f"{self.intercept.shape}."
+            )
         n_nodes = len(self.intercept)
         if link_parameters is None and not isinstance(self._link, Linear):
             raise ValueError(f"link_parameters must be given with link={link!r}.")
@@ -212,7 +224,21 @@ class GaussianNetwork(Persistent):
         return self.family_means(values @ self.weights, np.arange(self.n_nodes))
 
     def family_means(self, eta, nodes) -> np.ndarray:
-        """Means of some nodes from the weighted sums of their parents."""
+        """Means of some nodes from the weighted sums of their parents.
+
+        Parameters
+        ----------
+        eta : ndarray of shape (..., n_chosen)
+            Weighted sums.
+
+        nodes : array-like of int of shape (n_chosen,)
+            The nodes.
+
+        Returns
+        -------
+        means : ndarray of the shape of `eta`
+            Link functions of the sums; intercepts for nodes without parents.
+        """
         if isinstance(self._link, Linear) or self.link_parameters is None:
             return eta + self.intercept[nodes]
         has_parents = self.adjacency[:, nodes].any(axis=0)
@@ -272,6 +298,7 @@ class GaussianNetwork(Persistent):
             Exact if nothing is missing and nothing hidden, and for linear links with
             additive noise; else the mean-field lower bound.
         """
+        X = self._check(X)
         if self.n_hidden == 0 and not np.isnan(X).any():
             return self.family_log_likelihoods(X).sum(axis=1)
         if self.is_jointly_gaussian:
@@ -279,6 +306,28 @@ class GaussianNetwork(Persistent):
         from ._mean_field import infer
 
         return infer(self, X)[1]
+
+    def _check(self, X) -> np.ndarray:
+        """Rows as an array of numbers with a column per feature."""
+        X = check_array(
+            X,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name="X",
+        )
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have one column per feature, {self.n_features}, got shape "
+                f"{X.shape}."
+            )
+        if np.nanmax(np.abs(X), initial=0.0) > LARGEST:
+            raise ValueError(
+                f"X must hold values up to {LARGEST:g} in size, whose squares can be "
+                "summed, got a larger one."
+            )
+        return X
 
     def _joint(self) -> Joint:
         return Joint(self.weights, self.intercept, self.noise_variance)
@@ -296,6 +345,7 @@ class GaussianNetwork(Persistent):
         completed : ndarray of shape (n_samples, n_nodes)
             Observed entries as they are, expectations elsewhere.
         """
+        X = self._check(X)
         if self.n_hidden == 0 and not np.isnan(X).any():
             return np.array(X, dtype=float)
         if self.is_jointly_gaussian:
@@ -344,8 +394,12 @@ class GaussianNetwork(Persistent):
         Z : ndarray of shape (n_samples, n_hidden)
             Hidden nodes.
         """
+        if not isinstance(n_samples, Integral):
+            raise ValueError(f"n_samples must be an integer, got {n_samples!r}.")
+        if not 1 <= int(n_samples) < MOST_ROWS:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples!r}.")
         rng = check_random_state(random_state)
-        values = np.zeros((n_samples, self.n_nodes))
+        values = np.zeros((int(n_samples), self.n_nodes))
         for node in self.topological_order.tolist():
             nodes = np.array([node])
             parents = np.flatnonzero(self.adjacency[:, node])

@@ -41,6 +41,7 @@ def rounded(statistics: GaussianStatistics) -> GaussianStatistics:
 
 def _round_digits(values):
     """Round to so many significant digits."""
-    size = np.abs(np.where(values == 0.0, 1.0, values))
+    # Numbers this small have lost digits already, and their unit would be zero.
+    size = np.abs(np.where(np.abs(values) < 1e-280, 1.0, values))
     unit = 10.0 ** (np.floor(np.log10(size)) - DIGITS)
     return np.round(values / unit) * unit

@@ -101,6 +101,11 @@ def learn_network(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
     learned : LearnedNetwork
         Network, score and history.
     """
+    if not X.shape[1]:
+        # No feature has a value, so that there is nothing to learn.
+        nothing = np.zeros((0, 0))
+        network = GaussianNetwork(nothing, nothing, np.zeros(0), np.zeros(0))
+        return LearnedNetwork(network, 0.0, [], 0, 0)
     if options.max_hidden > 0 or np.isnan(X).any():
         return learn(X, sample_weight, options, hidden_search=options.hidden_search)
     if is_linear(options):
@@ -185,9 +190,7 @@ def choose_search(X, sample_weight, options: SearchOptions) -> SearchOptions:
         penalty = 1.0 if options.penalty == "auto" else options.penalty
         # The published similarities miss good candidates where links bend.
         similarity = "C3" if options.search == "auto" else options.similarity
-        return replace(
-            options, search="greedy", penalty=penalty, similarity=similarity
-        )
+        return replace(options, search="greedy", penalty=penalty, similarity=similarity)
     if options.search != "auto":
         penalty = 1.0 if options.penalty == "auto" else options.penalty
         return replace(options, penalty=penalty)
@@ -244,10 +247,13 @@ def choose_among(
                     progress=None,
                 )
             )
-        if scores[search, penalties[0]] >= scores[search, penalties[-1]]:
+        if scores[search, penalties[0]] >= scores[search, penalties[-1]] - 1e-9:
             penalties = penalties[:1]
-    # Of equals, the search that is stronger in theory.
-    search, penalty = max(scores, key=lambda key: (scores[key], key[0] == "order"))
+    # Of equals, the search that is stronger in theory; those that find the same
+    # network differ by rounding only.
+    search, penalty = max(
+        scores, key=lambda key: (round(scores[key], 9), key[0] == "order")
+    )
     return replace(options, search=search, penalty=penalty, n_candidates=None)
 
 

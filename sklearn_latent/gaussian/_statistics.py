@@ -10,6 +10,8 @@ __all__ = ["GaussianStatistics"]
 
 # Standard deviations below this share of the mean are rounding errors of a constant.
 ROUNDING = 1e-12
+# Squares below this have lost their digits, or are zero.
+TINY = 1e-250
 # Smallest noise variance of a node, as a share of its variance. It keeps a duplicate
 # of another column, or a sum of others, at a finite likelihood.
 NOISE_SHARE = 1e-8
@@ -92,7 +94,7 @@ class GaussianStatistics:
     def variance(self) -> np.ndarray:
         """Diagonal of the covariance, with exact zeros for constant columns."""
         variance = np.diag(self.scatter) / self.weight
-        constant = variance <= (ROUNDING * np.abs(self.mean)) ** 2
+        constant = variance <= (ROUNDING * np.abs(self.mean)) ** 2 + TINY
         return np.where(constant, 0.0, variance)
 
     @property
@@ -102,6 +104,7 @@ class GaussianStatistics:
         A share of its variance; a constant column is taken to vary as much as it is
         large, or by 1 if it is zero.
         """
-        size = np.where(self.mean == 0.0, 1.0, self.mean**2)
+        square = self.mean**2
+        size = np.where(square > TINY, square, 1.0)
         variance = self.variance
         return NOISE_SHARE * np.where(variance > 0.0, variance, size)

@@ -13,15 +13,27 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.utils import gen_batches
 
 from ._moments import off_probability, pack_columns, weight_bits
 from ._network import NoisyOrNetwork
 from ._patterns import Patterns
+from ._statistics import Plan, Statistics
 
-__all__ = ["CountedMoments", "ExactMoments", "MomentSource", "Residual"]
+__all__ = [
+    "CountedMoments",
+    "ExactMoments",
+    "MomentSource",
+    "Residual",
+    "RowSource",
+    "count_sets",
+]
 
 # Words of 64 rows that are handled at a time: the pairs of 64 features take 2 MB then.
 WORDS_AT_A_TIME = 160
+
+# Rows that the moment learner reads at a time.
+ROWS_AT_A_TIME = 2**17
 
 # Sets times words that one thread counts in less time than a second one takes to start.
 LITTLE_WORK = 1 << 24
@@ -52,6 +64,14 @@ class MomentSource(Protocol):
 
     def known_rows(self, sets) -> np.ndarray:
         """Weight of the rows that know all of each set."""
+        ...
+
+
+class RowSource(MomentSource, Protocol):
+    """Moments of rows, which also know what the moment learner needs."""
+
+    def statistics(self, plan: Plan) -> Statistics:
+        """Statistics of the moment learner, of all rows."""
         ...
 
 
@@ -94,6 +114,7 @@ class CountedMoments:
         self.n_features = patterns.on.shape[1]
         self.n_rows = float(patterns.weights.sum())
         self._n_jobs = n_jobs
+        self._patterns = patterns
         # A weight is a sum of powers of two, and a row takes part once for each: never
         # more rows than the table had, and each word has one weight.
         off, known, scales = [], [], []
@@ -119,26 +140,59 @@ class CountedMoments:
             return np.full(len(sets), self.n_rows)
         return self._count(self._known, np.asarray(sets))
 
+    def statistics(self, plan: Plan) -> Statistics:
+        """Statistics of the moment learner."""
+        on, observed, weights = self._patterns
+        parts = []
+        for rows in gen_batches(len(on), ROWS_AT_A_TIME):
+            values = on[rows]
+            if observed is not None:
+                values = np.where(observed[rows], values, np.nan)
+            parts.append(Statistics.of(values, plan, weights[rows]))
+        return sum(parts[1:], parts[0])
+
     def _count(self, words, sets):
-        """Weight of the rows in which all of a set hold."""
-        if not len(sets):
-            return np.zeros(0)
-        # Sets in order share the AND of all but their last two features.
-        order = np.lexsort(sets.T[::-1])
-        plan = _SharedPairs.of(sets[order])
-        blocks = [
-            slice(start, start + WORDS_AT_A_TIME)
-            for start in range(0, words.shape[1], WORDS_AT_A_TIME)
-        ]
-        # Threads cost more than they save on little work: 20 ms a call.
-        n_jobs = self._n_jobs if len(sets) * words.shape[1] > LITTLE_WORK else 1
-        parts = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-            delayed(plan.count_words)(words[:, block], self._scales[block])
-            for block in blocks
-        )
-        counts = np.empty(len(sets))
-        counts[order] = sum(parts)
-        return counts
+        return count_sets(words, self._scales, sets, self._n_jobs)
+
+
+def count_sets(words, scales, sets, n_jobs=None) -> np.ndarray:
+    """Weight of the rows in which all of a set hold.
+
+    Parameters
+    ----------
+    words : ndarray of uint64 of shape (n_features, n_words)
+        Packed rows; see `pack_columns`.
+
+    scales : ndarray of shape (n_words,)
+        Weight of the rows of each word.
+
+    sets : ndarray of int of shape (n_sets, size)
+        Sets of features of equal size.
+
+    n_jobs : int or None, default=None
+        Number of threads that count.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_sets,)
+    """
+    if not len(sets):
+        return np.zeros(0)
+    # Sets in order share the AND of all but their last two features.
+    order = np.lexsort(sets.T[::-1])
+    plan = _SharedPairs.of(sets[order])
+    blocks = [
+        slice(start, start + WORDS_AT_A_TIME)
+        for start in range(0, words.shape[1], WORDS_AT_A_TIME)
+    ]
+    # Threads cost more than they save on little work: 20 ms a call.
+    jobs = n_jobs if len(sets) * words.shape[1] > LITTLE_WORK else 1
+    parts = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(
+        delayed(plan.count_words)(words[:, block], scales[block]) for block in blocks
+    )
+    counts = np.empty(len(sets))
+    counts[order] = sum(parts)
+    return counts
 
 
 class _SharedPairs(NamedTuple):

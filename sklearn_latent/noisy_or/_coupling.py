@@ -152,12 +152,20 @@ def triplet_moments(residual: Residual, sets, pairs):
 
 
 def pair_moments(source: MomentSource) -> np.ndarray:
-    """P(both off) of all pairs in the data, with P(off) on the diagonal."""
+    """P(both off) of all pairs in the data, with P(off) on the diagonal.
+
+    They are counted once per source: on many rows this takes longer than anything else.
+    """
+    known = source.__dict__.get("_pair_moments")
+    if known is not None:
+        return known
     n_features = source.n_features
     one, two = np.triu_indices(n_features)
     pairs = np.empty((n_features, n_features))
     pairs[one, two] = source.probability(np.column_stack([one, two]))
     pairs[two, one] = pairs[one, two]
+    pairs.setflags(write=False)
+    source.__dict__["_pair_moments"] = pairs
     return pairs
 
 

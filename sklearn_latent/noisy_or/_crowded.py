@@ -11,10 +11,9 @@ import warnings
 import numpy as np
 
 from ..exceptions import LatentWarning
-from ._counts import MomentSource, Residual
+from ._counts import Residual, RowSource
 from ._coupling import coupled_triplets, pair_moments
 from ._mom import NoisyOrMoMLearner
-from ._patterns import Patterns
 from ._proposals import propose_children
 from ._search import cover
 from ._smoothed import Model
@@ -28,16 +27,12 @@ MAX_ROUNDS = 3
 WEAKEST_FAILURE = 0.97
 
 
-def search_crowded(
-    source: MomentSource, patterns: Patterns, children, pretest, report=None
-) -> Model:
+def search_crowded(source: RowSource, children, pretest, report=None) -> Model:
     """Find latents by moments alone.
 
     Parameters
     ----------
-    source : MomentSource
-
-    patterns : Patterns
+    source : RowSource
 
     children : ndarray of bool of shape (n_latents, n_features)
         First proposals.
@@ -54,7 +49,7 @@ def search_crowded(
     """
     pairs = pair_moments(source)
     for number in range(MAX_ROUNDS):
-        model = _fit(children, patterns)
+        model = _fit(children, source)
         kept = model.structure
         if report is not None and report(model):
             break
@@ -69,41 +64,37 @@ def search_crowded(
     return model
 
 
-def crowded_errors(structure, patterns: Patterns):
+def crowded_errors(structure, source: RowSource):
     """Standard errors of priors and failures by moments.
 
     Parameters
     ----------
     structure : ndarray of bool of shape (n_latents, n_features)
 
-    patterns : Patterns
+    source : RowSource
 
     Returns
     -------
     prior, failure : ndarrays
     """
-    learner = _learner(structure, patterns)
+    learner = _learner(structure, source)
     return learner.prior_stderr_, learner.failure_stderr_
 
 
-def _learner(structure, patterns):
+def _learner(structure, source: RowSource):
     """The moment learner for a known structure, fitted."""
-    rows = patterns.on.astype(float)
-    if patterns.observed is not None:
-        rows[~patterns.observed] = np.nan
     with warnings.catch_warnings():
         # What no schedule reaches is a matter of the search, not of the user.
         warnings.simplefilter("ignore", LatentWarning)
-        learner = NoisyOrMoMLearner(structure, binarize=None)
-        return learner.fit(rows, sample_weight=patterns.weights)
+        return NoisyOrMoMLearner(structure)._fit_source(source)
 
 
-def _fit(children, patterns) -> Model:
+def _fit(children, source) -> Model:
     """Parameters by moments; weak edges and latents of fewer than three are dropped."""
-    learner = _learner(children, patterns)
+    learner = _learner(children, source)
     weak = learner.failure_ > WEAKEST_FAILURE
     failure = np.where(weak, 1.0, learner.failure_)
     useful = ((failure < 1.0).sum(axis=1) >= 3) & (
-        learner.prior_ * patterns.weights.sum() >= 3.0
+        learner.prior_ * source.n_rows >= 3.0
     )
     return Model(learner.prior_[useful], failure[useful], learner.leak_)

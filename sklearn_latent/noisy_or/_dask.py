@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dask
 import numpy as np
+from scipy import sparse
 
-from .._base import check_sample_weight
+from .._dask import add_present, split_collection, tree_sum
+from ._model import binarize_rows
+from ._rows import PackedRows, collapse, merge_collapsed, take
 
-__all__ = ["read_blocks"]
+__all__ = ["DaskBlocks", "pack_collection", "read_blocks"]
 
 
 def read_blocks(learner, X, sample_weight, *, reset):
@@ -31,59 +34,155 @@ def read_blocks(learner, X, sample_weight, *, reset):
 
     plan : Plan
     """
-    is_frame = hasattr(X, "columns")
-    if is_frame:
-        blocks = X.to_delayed()
-        example = X.partitions[0].head(1, npartitions=1)
-    else:
-        X = X.rechunk({1: -1})
-        blocks = X.to_delayed().ravel()
-        example = np.zeros((1, X.shape[1]))
-    # One row is enough to check and keep the names and number of features.
-    learner._check_X(example, reset=reset)
+    blocks, weights = _split(learner, X, sample_weight, reset=reset)
     plan = learner._make_plan() if reset else learner._plan
-    weights = _split_weights(X, sample_weight, len(blocks), is_frame)
     count = dask.delayed(_count_block, pure=False)
-    shared_plan = dask.delayed(plan)
+    shared = dask.delayed(plan)
     parts = [
-        count(learner.binarize, block, shared_plan, weight)
+        count(learner.binarize, block, shared, weight)
         for block, weight in zip(blocks, weights, strict=True)
     ]
-    add = dask.delayed(_add, pure=False)
-    # Add in pairs, so that no worker holds more than a few statistics at a time.
-    while len(parts) > 1:
-        parts = [add(parts[i : i + 2]) for i in range(0, len(parts), 2)]
-    statistics = parts[0].compute()
+    statistics = tree_sum(parts, add_present).compute()
     if statistics is None:
         raise ValueError("X must have at least one row of positive weight, got none.")
     return statistics, plan
 
 
-def _split_weights(X, sample_weight, n_blocks, is_frame):
-    if sample_weight is None:
-        return [None] * n_blocks
-    if is_frame:
-        raise ValueError(
-            "sample_weight must be None when X is a Dask data frame, because the "
-            "sizes of its partitions are not known; got an array. Use a Dask array."
-        )
-    if hasattr(sample_weight, "compute"):
-        sample_weight = sample_weight.compute()
-    weights = np.asarray(check_sample_weight(sample_weight, X.shape[0]))
-    return np.split(weights, np.cumsum(X.chunks[0])[:-1])
+def pack_collection(learner, X, sample_weight) -> DaskBlocks:
+    """Pack the blocks of a Dask array or data frame, where they are.
+
+    Parameters
+    ----------
+    learner : QuartetStructureLearner
+
+    X : dask array or dask data frame
+
+    sample_weight : None or array-like of shape (n_samples,)
+        Only with a Dask array whose numbers of rows are known.
+
+    Returns
+    -------
+    blocks : DaskBlocks
+    """
+    pieces, weights = _split(learner, X, sample_weight, reset=True)
+    pack = dask.delayed(_pack_block, pure=False)
+    parts = [
+        pack(learner.binarize, piece, weight)
+        for piece, weight in zip(pieces, weights, strict=True)
+    ]
+    return DaskBlocks.of(parts, learner.n_features_in_)
+
+
+class DaskBlocks:
+    """Packed rows in the memory of Dask workers; see `Blocks`.
+
+    One bit per value stays with the workers while the learner asks; counts come back,
+    and a sample of the rows. Dask packs the blocks of a worker that is lost again.
+
+    Parameters
+    ----------
+    parts : list of Delayed
+        The blocks.
+
+    n_features : int
+        Number of features.
+
+    totals : ndarray of shape (n_blocks,)
+        Number of rows of each block, or sum of their weights.
+
+    has_missing : bool
+        Whether a value is missing somewhere.
+    """
+
+    def __init__(self, parts, n_features, totals, has_missing):
+        self.parts = parts
+        self.n_features = n_features
+        self.totals = totals
+        self.has_missing = has_missing
+
+    @classmethod
+    def of(cls, parts, n_features) -> DaskBlocks:
+        """Compute the blocks, and leave them where they are."""
+        parts = dask.persist(*parts)
+        describe = dask.delayed(_describe, pure=False)
+        described = dask.compute(*(describe(part) for part in parts))
+        present = [part for part, (n, _, _) in zip(parts, described, strict=True) if n]
+        if not present:
+            raise ValueError(
+                "X must have at least one row of positive weight, got none."
+            )
+        totals = np.array([total for n, total, _ in described if n])
+        return cls(present, n_features, totals, any(known for _, _, known in described))
+
+    def sum(self, function, *arguments):
+        """Sum over blocks of ``function(block, *arguments)``."""
+        shared = [dask.delayed(argument) for argument in arguments]
+        call = dask.delayed(function, pure=False)
+        return tree_sum(
+            [call(part, *shared) for part in self.parts], add_present
+        ).compute()
+
+    def distinct(self, most: int) -> PackedRows | None:
+        """Distinct rows of all blocks; None if they are more than `most`."""
+        call = dask.delayed(collapse, pure=False)
+        merge = dask.delayed(merge_collapsed, pure=False)
+        tables = [call(part, most) for part in self.parts]
+        while len(tables) > 1:
+            tables = [merge(tables[i : i + 2], most) for i in range(0, len(tables), 2)]
+        return tables[0].compute()
+
+    def take(self, positions) -> list[PackedRows]:
+        """Rows of each block at the positions that are given for it; see `take`."""
+        call = dask.delayed(take, pure=False)
+        chosen = [
+            call(part, where)
+            for part, where in zip(self.parts, positions, strict=True)
+            if len(where)
+        ]
+        return list(dask.compute(*chosen))
+
+
+def _split(learner, X, sample_weight, *, reset):
+    """Delayed blocks of rows and their weights; names and widths are checked."""
+    blocks, weights, example = split_collection(X, sample_weight)
+    # One row is enough to check and keep the names and number of features.
+    learner._check_X(example, reset=reset)
+    return blocks, weights
+
+
+def _read_block(binarize, block, weights):
+    """Validated block, or None if no row of it has any weight."""
+    from ._mom import NoisyOrMoMLearner
+
+    if block.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None
+    rows = block if sparse.issparse(block) else np.asarray(block)
+    return NoisyOrMoMLearner(binarize=binarize)._check_X(rows, reset=True)
 
 
 def _count_block(binarize, block, plan, weights):
     """Statistics of one block, or None if it has no rows."""
     from ._mom import NoisyOrMoMLearner
 
-    if len(block) == 0 or (weights is not None and not weights.any()):
+    X = _read_block(binarize, block, weights)
+    if X is None:
         return None
-    learner = NoisyOrMoMLearner(binarize=binarize)
-    X = learner._check_X(np.asarray(block), reset=True)
-    return learner._count_rows(X, plan, weights)
+    return NoisyOrMoMLearner(binarize=binarize)._count_rows(X, plan, weights)
 
 
-def _add(parts):
-    present = [part for part in parts if part is not None]
-    return sum(present[1:], present[0]) if present else None
+def _pack_block(binarize, block, weights):
+    """Packed rows of one block, or None if it has no rows."""
+    X = _read_block(binarize, block, weights)
+    if X is None:
+        return None
+    rows = binarize_rows(X, binarize)
+    if weights is not None:
+        rows, weights = rows[weights > 0], weights[weights > 0]
+    return PackedRows.of(rows, weights)
+
+
+def _describe(block):
+    """Rows of a block, their weight, and whether values are missing."""
+    if block is None:
+        return 0, 0.0, False
+    return block.n_rows, block.total, block.known is not None

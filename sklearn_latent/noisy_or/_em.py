@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
+from .._transaction import all_or_nothing
 from ._exact import MAX_ENUMERATED, clip_parameters, em_step
 from ._likelihood import maximize_likelihood
-from ._model import NoisyOrModel
+from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._patterns import Patterns, components
 from ._schedule import check_structure
@@ -68,6 +69,10 @@ default=None
     tol : float, default=1e-6
         EM stops when the bound of the mean log-likelihood per row gains less than this
         in an iteration; quasi-Newton steps stop when the gradient vanishes.
+
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the parameters of the last one, instead of
+        from `n_init` random starts.
 
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
@@ -143,6 +148,7 @@ default=None
         n_init=1,
         max_iter=1000,
         tol=1e-6,
+        warm_start=False,
         binarize=0.0,
         n_jobs=None,
         random_state=None,
@@ -154,6 +160,7 @@ default=None
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.binarize = binarize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -181,7 +188,10 @@ default=None
         """
         self._check_parameters()
         n_rounds = -(-self.max_iter // ROUND)
-        with Progress(self, max_steps=n_rounds + 1, X=X) as progress:
+        with (
+            all_or_nothing(self),
+            Progress(self, max_steps=n_rounds + 1, X=X) as progress,
+        ):
             X = self._check_X(X, reset=True)
             weights = check_sample_weight(sample_weight, X.shape[0])
             patterns = self._patterns(X, weights)
@@ -211,7 +221,9 @@ default=None
 
     def _check_parameters(self):
         """Validate the parameters that do not concern the data."""
-        if self.inference not in ("exact", "variational"):
+        check_flags(self, "warm_start")
+        known = ("exact", "variational")
+        if not isinstance(self.inference, str) or self.inference not in known:
             raise ValueError(
                 f"inference must be 'exact' or 'variational', got {self.inference!r}."
             )
@@ -254,8 +266,11 @@ default=None
         rng = check_random_state(self.random_state)
         known = patterns.weights @ patterns.known
         rate = (patterns.weights @ patterns.on) / np.maximum(known, 1e-300)
-        draws = []
-        for _ in range(self.n_init):
+        if self.warm_start and hasattr(self, "network_"):
+            draws, n_random = [self._last_parameters(structure)], 0
+        else:
+            draws, n_random = [], self.n_init
+        for _ in range(n_random):
             prior = rng.uniform(0.1, 0.6, len(structure))
             failure = np.where(structure, rng.uniform(0.2, 0.8, structure.shape), 1.0)
             leak = rate * rng.uniform(0.02, 0.2, len(rate))
@@ -268,6 +283,19 @@ default=None
                 start = prior[part.latents], failure[edges], leak[part.features]
                 runs.append(_Run(number, table, *start))
         return runs
+
+    def _last_parameters(self, structure):
+        """Parameters of the last fit, as a start."""
+        network = self.network_
+        if network.failure.shape != structure.shape:
+            raise ValueError(
+                "warm_start must go on with as many latents and features as the last "
+                f"fit, {network.failure.shape}, got {structure.shape}."
+            )
+        # An edge that is new, or had no effect, starts in the middle.
+        failure = np.where(network.structure, network.failure, 0.5)
+        failure = np.where(structure, failure, 1.0)
+        return clip_parameters(network.prior, failure, network.leak)
 
     def _climb(self, runs, parallel, progress, fitted):
         """Advance all starts in rounds, in place, until they converge.

@@ -126,7 +126,7 @@ class Likelihood:
         """
         on, _, weights = self.patterns
         known = self.patterns.known
-        rows = np.where(known, on, np.nan)
+        rows = on if self.patterns.observed is None else np.where(known, on, np.nan)
         network = NoisyOrNetwork(model.prior, model.failure, model.leak)
         order = np.argsort(network.log_likelihood(rows), kind="stable")
         before = np.cumsum(weights[order]) - weights[order]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor
 from numbers import Real
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from ._patterns import Patterns
 
-__all__ = ["NoisyOrModel", "binarize_rows"]
+__all__ = ["NoisyOrModel", "binarize_rows", "check_flags"]
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -28,6 +29,14 @@ def check_binarize(threshold) -> None:
         raise ValueError(
             f"binarize must be a finite number or None, got {threshold!r}."
         )
+
+
+def check_flags(estimator, *names) -> None:
+    """Refuse parameters that are neither True nor False."""
+    for name in names:
+        value = getattr(estimator, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
 
 
 def binarize_rows(X, threshold: float | None) -> np.ndarray:
@@ -55,6 +64,11 @@ def binarize_rows(X, threshold: float | None) -> np.ndarray:
         X = X.astype(np.float64, copy=False) if X.dtype == bool else X
         stored = binarize_rows(X.data, threshold)
         return sparse.csr_array((stored, X.indices, X.indptr), X.shape).toarray()
+    if X.dtype == bool and (threshold is None or 0 <= threshold < 1):
+        return X
+    if X.dtype.kind in "iu" and threshold is not None:
+        # A comparison with a float would turn every value into one.
+        return floor(threshold) < X
     missing = np.isnan(X) if X.dtype.kind == "f" else np.zeros((), dtype=bool)
     if threshold is None:
         valid = (X == 0) | (X == 1) | missing
@@ -84,7 +98,7 @@ class NoisyOrModel(BaseLatentModel):
     def _check_X(self, X, *, reset=False):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
         check_binarize(self.binarize)
-        return validate_data(
+        X = validate_data(
             self,
             X,
             reset=reset,
@@ -92,6 +106,9 @@ class NoisyOrModel(BaseLatentModel):
             dtype="numeric",
             ensure_all_finite="allow-nan",
         )
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        return X
 
     def _row_slices(self, X):
         """Slices of `X` that keep memory bounded."""

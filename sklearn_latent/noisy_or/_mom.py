@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
+from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
 from ._cleanup import clean_up
-from ._model import NoisyOrModel, binarize_rows
+from ._model import NoisyOrModel, binarize_rows, check_flags
 from ._network import NoisyOrNetwork
 from ._numerics import clip_probability
 from ._refine import likelihood_errors, refine, schedule_errors, siblings_errors
@@ -25,12 +26,13 @@ __all__ = ["NoisyOrMoMLearner"]
 
 def _count_batch(X, threshold, plan, weights):
     """Statistics of one batch of validated rows, or None if none has any weight."""
+    rows = binarize_rows(X, threshold)
     if weights is not None:
         # Rows without weight are rows that are not there.
-        X, weights = X[weights > 0], weights[weights > 0]
+        rows, weights = rows[weights > 0], weights[weights > 0]
         if not len(weights):
             return None
-    return Statistics.of(binarize_rows(X, threshold), plan, weights)
+    return Statistics.of(rows, plan, weights)
 
 
 class NoisyOrMoMLearner(NoisyOrModel):
@@ -181,7 +183,7 @@ default=None
         self : NoisyOrMoMLearner
             The fitted estimator.
         """
-        with Progress(self, max_steps=4, X=X) as progress:
+        with all_or_nothing(self), Progress(self, max_steps=4, X=X) as progress:
             statistics, plan = self._read(X, sample_weight, reset=True)
             progress(f"counted {len(plan.sets):,} moments")
             self._solve(plan, statistics, progress)
@@ -211,7 +213,7 @@ default=None
         self : NoisyOrMoMLearner
             The estimator, fitted to all rows so far if `update`.
         """
-        with Progress(self, max_steps=4, X=X) as progress:
+        with all_or_nothing(self), Progress(self, max_steps=4, X=X) as progress:
             before = getattr(self, "_statistics", None)
             statistics, plan = self._read(X, sample_weight, reset=before is None)
             if before is not None:
@@ -225,6 +227,7 @@ default=None
 
     def _read(self, X, sample_weight, *, reset):
         """Validate, plan and count."""
+        check_flags(self, "use_pairs", "clean_up", "refine")
         if hasattr(X, "__dask_graph__"):
             from ._dask import read_blocks
 
@@ -244,6 +247,13 @@ default=None
         )
         present = [part for part in parts if part is not None]
         return sum(present[1:], present[0])
+
+    def _fit_source(self, source):
+        """Fit to rows that somebody else holds; see `RowSource`."""
+        self.n_features_in_ = source.n_features
+        plan = self._make_plan()
+        self._solve(plan, source.statistics(plan), lambda message: False)
+        return self
 
     def _make_plan(self):
         structure = self.structure

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import ClassVar
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .. import export
+from .._persistence import Array, Persistent
 from ._inference import infer
 from ._numerics import safe_log
 
@@ -16,8 +20,11 @@ __all__ = ["NoisyOrNetwork"]
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
 CHUNK_ELEMENTS = 1 << 18
 
+# More rows than this are a mistake, not a sample.
+MOST_ROWS = 1 << 48
 
-class NoisyOrNetwork:
+
+class NoisyOrNetwork(Persistent):
     """Bipartite noisy-or network of binary latents and binary features.
 
     Latents are on independently of each other. A feature stays off if its leak and
@@ -65,7 +72,15 @@ class NoisyOrNetwork:
     >>> network.posterior([[0, 0, 1], [0, 1, 1]]).round(3)
     array([[0.074],
            [1.   ]])
+    >>> NoisyOrNetwork.from_json(network.to_json()) == network
+    True
     """
+
+    _fields: ClassVar = {
+        "prior": Array(ndim=1),
+        "failure": Array(ndim=2),
+        "leak": Array(ndim=1),
+    }
 
     def __init__(self, prior, failure, leak):
         self.prior = _probabilities("prior", prior, 1)
@@ -129,9 +144,11 @@ class NoisyOrNetwork:
         Z : int8 ndarray of shape (n_samples, n_latents)
             Latents.
         """
-        if n_samples < 1:
+        if not isinstance(n_samples, Integral):
+            raise ValueError(f"n_samples must be an integer, got {n_samples!r}.")
+        if not 1 <= int(n_samples) < MOST_ROWS:
             raise ValueError(f"n_samples must be at least 1, got {n_samples!r}.")
-        rng = check_random_state(random_state)
+        n_samples, rng = int(n_samples), check_random_state(random_state)
         X = np.empty((n_samples, self.n_features), dtype=np.int8)
         Z = np.empty((n_samples, self.n_latents), dtype=np.int8)
         log_failure = safe_log(self.failure)
@@ -251,15 +268,16 @@ class NoisyOrNetwork:
 
     def _check(self, X):
         """Split rows into the features that are on and those that are known."""
-        X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        X = X.toarray() if sparse.issparse(X) else X
+        if not (isinstance(X, np.ndarray) and X.dtype == bool):
+            X = _numbers("X", X)
+        X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have shape (n_samples, {self.n_features}), got {X.shape}."
             )
         if X.dtype == bool:
             return X, None
-        if X.dtype.kind not in "iuf":
-            X = X.astype(np.float64)
         missing = np.isnan(X)
         on = X == 1
         valid = on | (X == 0) | missing
@@ -316,9 +334,18 @@ class NoisyOrNetwork:
         return export.edges_to_frame(self.to_networkx(latent_names, feature_names))
 
 
+def _numbers(name, values) -> np.ndarray:
+    """Turn into an array of numbers."""
+    try:
+        array = np.asarray(values)
+        return array if array.dtype.kind in "iuf" else array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers: {error}.") from None
+
+
 def _probabilities(name, values, ndim):
     """Validate an array of probabilities and freeze a copy of it."""
-    array = np.array(values, dtype=np.float64)
+    array = np.array(_numbers(name, values), dtype=np.float64)
     if array.ndim != ndim:
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {array.shape}."

@@ -52,6 +52,8 @@ class Patterns(NamedTuple):
             In an order that depends on the set of patterns only.
         """
         rows = np.asarray(rows)
+        if rows.dtype == bool:
+            return cls._collapse(rows, None, weights)
         missing = np.isnan(rows) if rows.dtype.kind == "f" else None
         observed = None if missing is None or not missing.any() else ~missing
         # NaN == 1 is False, so that a missing feature is never on.
@@ -73,11 +75,7 @@ class Patterns(NamedTuple):
         codes = np.packbits(on, axis=1)
         if observed is not None:
             codes = np.hstack([codes, np.packbits(observed, axis=1)])
-        # One opaque item per row sorts an order of magnitude faster than axis=0. The
-        # extra byte keeps the item non-empty if there are no features.
-        codes = np.hstack([codes, np.zeros((len(codes), 1), dtype=np.uint8)])
-        items = np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel()
-        _, first, group = np.unique(items, return_index=True, return_inverse=True)
+        first, group = _distinct(codes)
         totals = np.bincount(group, weights=weights, minlength=len(first))
         first, totals = first[totals > 0], totals[totals > 0].astype(np.float64)
         known = None if observed is None else observed[first]
@@ -90,10 +88,32 @@ class Patterns(NamedTuple):
 
     def select(self, features) -> Patterns:
         """Patterns of some of the features."""
-        observed = None if self.observed is None else self.observed[:, features]
+        observed = None if self.observed is None else self.observed.take(features, 1)
         if observed is not None and observed.all():
             observed = None
-        return self._collapse(self.on[:, features], observed, self.weights)
+        return self._collapse(self.on.take(features, axis=1), observed, self.weights)
+
+
+def _distinct(codes):
+    """Distinct rows of bytes, in order: one place of each, and which one a row is."""
+    n_rows, width = codes.shape
+    if width > 8:
+        # One opaque item per row sorts an order of magnitude faster than axis=0.
+        items = np.ascontiguousarray(codes).view(f"V{width}").ravel()
+        _, first, group = np.unique(items, return_index=True, return_inverse=True)
+        return first, group.ravel()
+    # Up to 64 bits are one number, which sorts four times as fast again. The first
+    # byte counts most, as it does for opaque items.
+    padded = np.zeros((n_rows, 8), dtype=np.uint8)
+    padded[:, :width] = codes
+    keys = padded.view(">u8").ravel().astype(np.uint64)
+    order = np.argsort(keys)
+    ordered = keys[order]
+    change = np.ones(n_rows, dtype=bool)
+    change[1:] = ordered[1:] != ordered[:-1]
+    group = np.empty(n_rows, dtype=np.int64)
+    group[order] = np.cumsum(change) - 1
+    return order[change], group
 
 
 class Component(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._counts import MomentSource
+from ._counts import RowSource
 from ._crowded import search_crowded
 from ._evidence import MAX_COUPLED, Likelihood, affordable_rows, largest_component
 from ._extend import Discovery
@@ -25,7 +25,7 @@ LIKENESS = 0.5
 
 
 def refine_structure(
-    source: MomentSource,
+    source: RowSource,
     patterns: Patterns,
     found: Discovery,
     pretest,
@@ -36,7 +36,7 @@ def refine_structure(
 
     Parameters
     ----------
-    source : MomentSource
+    source : RowSource
         Moments of the data.
 
     patterns : Patterns
@@ -63,7 +63,7 @@ def refine_structure(
     n_coupled = largest_component(proposals)
     # With few rows the surplus is most likely noise, and moments are too poor anyway.
     if n_coupled > MAX_COUPLED and source.n_rows >= CROWDED_ROWS:
-        return _ordered(search_crowded(source, patterns, proposals, pretest, report))
+        return _ordered(search_crowded(source, proposals, pretest, report))
     most = affordable_rows(min(n_coupled, MAX_COUPLED))
     likelihood = Likelihood(patterns, rng, most)
     model = search_latents(source, likelihood, proposals, pretest, report)

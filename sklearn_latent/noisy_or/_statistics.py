@@ -134,7 +134,7 @@ class Statistics:
             min(MAX_PATTERNS, MAX_TABLE >> len(part.latents)) for part in plan.parts
         )
         tables = tuple(
-            cls._keep(Patterns.of(rows[:, part.features], weights), limit)
+            cls._keep(Patterns.of(rows.take(part.features, axis=1), weights), limit)
             for part, limit in zip(plan.parts, limits, strict=True)
         )
         moments = NegativeMoments.of(rows, plan.sets, weights=weights)

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
+from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning
-from ._counts import CountedMoments
 from ._extend import Discovery, Thresholds, discover
-from ._model import NoisyOrModel
+from ._model import NoisyOrModel, binarize_rows, check_flags
 from ._network import NoisyOrNetwork
 from ._refine_structure import assign_quartets, refine_structure
+from ._rows import Blocks, LocalBlocks, PackedRows, open_blocks
 from ._structure_errors import discovery_errors, search_errors
 
 __all__ = ["QuartetStructureLearner"]
@@ -189,7 +190,8 @@ class QuartetStructureLearner(NoisyOrModel):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing.
+            Data; NaN is missing. With Dask installed, also a Dask array or data frame,
+            which is read and counted block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -202,33 +204,112 @@ class QuartetStructureLearner(NoisyOrModel):
         self : QuartetStructureLearner
             The fitted estimator.
         """
-        thresholds = self._check_parameters()
-        with Progress(self, X=X) as progress:
-            X = self._check_X(X, reset=True)
-            weights = check_sample_weight(sample_weight, X.shape[0])
-            patterns = self._patterns(X, weights)
-            source = CountedMoments(patterns, self.n_jobs)
-            progress(f"packed {len(patterns.weights):,} distinct rows")
+        with all_or_nothing(self), Progress(self, X=X) as progress:
+            self._check_parameters()
+            if hasattr(X, "__dask_graph__"):
+                from ._dask import pack_collection
 
-            report = partial(_report, progress)
-            found = discover(source, thresholds, self.max_depth, report)
-            if self.refine:
-                # None means the same rows every time: fits are reproducible.
-                rng = check_random_state(
-                    0 if self.random_state is None else self.random_state
-                )
-                model = refine_structure(
-                    source, patterns, found, thresholds.extend, rng, report
-                )
-                found = assign_quartets(model, found)
-                leak, errors = model.leak, search_errors(model, found, patterns, rng)
+                blocks: Blocks = pack_collection(self, X, sample_weight)
             else:
-                leak = found.leaks(source)
-                errors = discovery_errors(source, found)
-            self._finish(found, leak, errors)
-            progress(f"{self.n_latents_} latents")
+                parts = self._pack(X, sample_weight, reset=True)
+                blocks = LocalBlocks(parts, self.n_jobs)
+            self._learn(blocks, progress)
+            # A saved model must not carry the rows of people along.
+            self._blocks = None
         self._warn()
         return self
+
+    @with_callbacks
+    def partial_fit(self, X, y=None, *, sample_weight=None, update=True):
+        """Take further rows into account; the same as one `fit` on all together.
+
+        For this, the estimator keeps all rows, one bit per value: 10 million rows of
+        256 features take 320 MB, and a saved estimator contains them. `fit` keeps none,
+        so that batches cannot follow it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        update : bool, default=True
+            Whether to find the latents now. Pass False for all but the last of many
+            batches: each search costs as much as a `fit`.
+
+        Returns
+        -------
+        self : QuartetStructureLearner
+            The estimator, fitted to all rows so far if `update`.
+        """
+        if hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                "X must be in memory for partial_fit, got a Dask collection; use fit."
+            )
+        with all_or_nothing(self), Progress(self, X=X) as progress:
+            self._check_parameters()
+            before = self.__dict__.get("_blocks")
+            if before is None and hasattr(self, "network_"):
+                raise ValueError(
+                    "partial_fit must not follow fit, which keeps no rows; use a new "
+                    "or cloned estimator."
+                )
+            parts = self._pack(X, sample_weight, reset=before is None)
+            if before is None:
+                blocks = LocalBlocks(parts[:1], self.n_jobs).append(parts[1:])
+            else:
+                blocks = before.append(parts)
+            progress(f"packed {sum(part.n_rows for part in blocks.parts):,} rows")
+            if update:
+                self._learn(blocks, progress)
+            self._blocks = blocks
+        if update:
+            self._warn()
+        return self
+
+    def _pack(self, X, sample_weight, *, reset) -> list[PackedRows]:
+        """Validate rows and pack them, batch by batch."""
+        X = self._check_X(X, reset=reset)
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        parts = []
+        for where in self._row_slices(X):
+            rows = binarize_rows(X[where], self.binarize)
+            if weights is None:
+                parts.append(PackedRows.of(rows))
+            elif weights[where].any():
+                present = weights[where] > 0
+                parts.append(PackedRows.of(rows[present], weights[where][present]))
+        return parts
+
+    def _learn(self, blocks: Blocks, progress):
+        """From packed rows to fitted attributes."""
+        thresholds = self._check_parameters()
+        source, patterns = open_blocks(blocks, self.n_jobs)
+        progress(f"packed {len(patterns.weights):,} distinct rows")
+
+        report = partial(_report, progress)
+        found = discover(source, thresholds, self.max_depth, report)
+        if self.refine:
+            # None means the same rows every time: fits are reproducible.
+            rng = check_random_state(
+                0 if self.random_state is None else self.random_state
+            )
+            model = refine_structure(
+                source, patterns, found, thresholds.extend, rng, report
+            )
+            found = assign_quartets(model, found)
+            leak = model.leak
+            errors = search_errors(model, found, source, patterns, rng)
+        else:
+            leak = found.leaks(source)
+            errors = discovery_errors(source, found)
+        self._finish(found, leak, errors)
+        progress(f"{self.n_latents_} latents")
 
     def _finish(self, found: Discovery, leak, errors):
         """Set the fitted attributes."""
@@ -250,7 +331,8 @@ class QuartetStructureLearner(NoisyOrModel):
 
     def _check_parameters(self) -> Thresholds:
         """Validate the parameters that do not concern the data."""
-        if self.test not in ("rank", "coherence"):
+        check_flags(self, "refine")
+        if not isinstance(self.test, str) or self.test not in ("rank", "coherence"):
             raise ValueError(f"test must be 'rank' or 'coherence', got {self.test!r}.")
         values = {}
         for name in ("quartet", "coherence", "extend"):

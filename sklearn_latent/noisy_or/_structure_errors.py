@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._counts import MomentSource, Residual
+from ._counts import MomentSource, Residual, RowSource
 from ._coupling import pair_moments, triplet_moments
 from ._crowded import crowded_errors
 from ._evidence import MAX_COUPLED, Likelihood, affordable_rows, largest_component
@@ -19,7 +19,9 @@ from ._subsets import subset_variance
 __all__ = ["discovery_errors", "search_errors"]
 
 
-def search_errors(model: Model, found: Discovery, patterns: Patterns, rng):
+def search_errors(
+    model: Model, found: Discovery, source: RowSource, patterns: Patterns, rng
+):
     """Standard errors by likelihood, from a sample of the rows if there are many.
 
     If too many latents are coupled, by moments.
@@ -32,7 +34,11 @@ def search_errors(model: Model, found: Discovery, patterns: Patterns, rng):
     found : Discovery
         The latents, in their final order.
 
+    source : RowSource
+        Moments of all rows.
+
     patterns : Patterns
+        Distinct rows, of all or of a sample.
 
     rng : RandomState
 
@@ -43,7 +49,7 @@ def search_errors(model: Model, found: Discovery, patterns: Patterns, rng):
     structure = found.failure < 1.0
     n_coupled = largest_component(structure)
     if n_coupled > MAX_COUPLED:
-        return crowded_errors(structure, patterns)
+        return crowded_errors(structure, source)
     sample = Likelihood(patterns, rng, affordable_rows(n_coupled))
     errors = standard_errors(
         found.prior, found.failure, model.leak, structure, *sample.patterns

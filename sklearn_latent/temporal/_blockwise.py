@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._transaction import all_or_nothing
 from ._em import _log_prior, _maximize
 from ._inference import ChainCounts, ChainData, expectation
 from ._model import LatentDBN
@@ -172,7 +173,7 @@ def climb_blocks(
     }
 
 
-def fit_collection(estimator, X, sample_weight, progress):
+def fit_collection(estimator, X, sample_weight):
     """Fit an estimator of panels to a Dask array or data frame of sequences.
 
     Latents, edges, categories and first tables are learned from a sample of at most
@@ -189,9 +190,17 @@ def fit_collection(estimator, X, sample_weight, progress):
     sample_weight : array-like of shape (n_sequences,) or None
         Weights of the sequences; only with a Dask array of known size.
 
-    progress : callable
-        Told about each step.
+    Returns
+    -------
+    estimator : PanelModel
+        The same.
     """
+    with all_or_nothing(estimator):
+        _fit_collection(estimator, X, sample_weight)
+    return estimator
+
+
+def _fit_collection(estimator, X, sample_weight):
     import dask
 
     from .._dask import split_collection
@@ -227,13 +236,12 @@ def fit_collection(estimator, X, sample_weight, progress):
         panels,
         max_iter=estimator.max_iter,
         tol=estimator.tol,
-        progress=progress,
     )
     if not fitted["converged_"]:
         warnings.warn(
             f"EM did not converge in max_iter={estimator.max_iter} steps.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     estimator._store(network, estimator._encoder, estimator._imputer, **fitted)
 

@@ -10,7 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
+from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning
+from ._blockwise import fit_collection
 from ._cardinality import lone_states
 from ._chain_test import review_by_chain
 from ._em import fit_chain
@@ -77,7 +79,10 @@ class StructureLearner(PanelModel):
         ----------
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing.
+            Sequences; NaN is missing. With Dask installed, also a Dask array or data
+            frame of two dimensions: latents, edges and categories are learned from a
+            sample of at most 20,000 sequences, tables from all, block by block on
+            their own workers.
 
         y : Ignored
             Present for API consistency.
@@ -91,7 +96,9 @@ class StructureLearner(PanelModel):
             The fitted estimator.
         """
         self._check_parameters()
-        with Progress(self, max_steps=4, X=X) as progress:
+        if hasattr(X, "__dask_graph__"):
+            return fit_collection(self, X, sample_weight)
+        with all_or_nothing(self), Progress(self, max_steps=4, X=X) as progress:
             codes, weights, encoder = self._read_training(X, sample_weight)
             n_categories = encoder.n_categories
             self._warn_of_poor_data(codes, n_categories)

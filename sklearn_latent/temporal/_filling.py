@@ -40,6 +40,7 @@ class OnDemandImputer:
         if self.imputer is None:
             training = self.codes.astype(np.int64)
             self.imputer = Imputer().fit(network, training, self.weights)
+            self.codes = self.weights = None  # nobody asks for them again
         return self.imputer.fill(network, codes, strategy)
 
 

@@ -281,7 +281,9 @@ class PanelModel(BaseLatentModel):
         strategy : {"posterior", "hybrid"}, default="posterior"
             "posterior": given the latents, as the model has it. "hybrid": also given
             the feature's own previous and next value, which real panels often follow
-            closer than any latent.
+            closer than any latent. It is learned at its first use, for which the
+            estimator keeps up to 2,000 training sequences until then; so does a saved
+            estimator.
 
         Returns
         -------

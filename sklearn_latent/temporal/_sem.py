@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
+from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning
 from ._em import merge_sequences
 from ._inference import warn_if_approximate
@@ -200,12 +201,15 @@ class SEMDBN(PanelModel):
             The fitted estimator.
         """
         self._check_parameters()
-        with Progress(self, max_steps=self.n_init, X=X) as progress:
+        with (
+            all_or_nothing(self),
+            Progress(self, max_steps=self.n_init, X=X) as progress,
+        ):
             codes, weights, encoder = self._read_training(X, sample_weight)
             cardinality = self._check_cardinality(codes.shape[2])
             distinct, mass = merge_sequences(codes, weights)
             rng = check_random_state(self.random_state)
-            seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init)
+            seeds = rng.randint(np.iinfo(np.int32).max, size=int(self.n_init))
             search = delayed(structural_em)
             runs = []
             for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
