@@ -1,0 +1,347 @@
+"""Input that no program should trust, and what may come of it.
+
+``FUZZ_EXAMPLES`` multiplies the number of inputs that each test tries: 100 takes hours
+where the default takes half a minute. ``FUZZ_COUNT`` names a file to which each process
+appends the number of inputs it tried.
+"""
+
+import atexit
+import dis
+import os
+import traceback
+import warnings
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_latent.exceptions import LatentWarning
+
+__all__ = [
+    "INPUTS_TRIED",
+    "arguments",
+    "attempt",
+    "fuzz",
+    "n_rows_of",
+    "numbers",
+    "options",
+    "probabilities",
+    "structures",
+    "tables",
+    "weights",
+    "width_of",
+]
+
+EXAMPLES = float(os.environ.get("FUZZ_EXAMPLES", "1"))
+
+# Shrinking an example that fails can take minutes: FUZZ_SHRINK=0 shows it as it is.
+SKIPPED_PHASES = {"shrink", "explain"} if os.environ.get("FUZZ_SHRINK") == "0" else {}
+
+INPUTS_TRIED: Counter = Counter()
+
+
+def fuzz(max_examples):
+    """Settings of a fuzz test: number of inputs, and how long one may take."""
+    return settings(
+        max_examples=max(1, int(max_examples * EXAMPLES)),
+        # A hang is a fault too; the machine may be busy.
+        deadline=timedelta(seconds=60),
+        suppress_health_check=list(HealthCheck),
+        phases=[phase for phase in Phase if phase.name not in SKIPPED_PHASES],
+    )
+
+
+@atexit.register
+def _report():
+    if os.environ.get("FUZZ_COUNT") and INPUTS_TRIED:
+        with Path(os.environ["FUZZ_COUNT"]).open("a") as file:
+            for name, count in sorted(INPUTS_TRIED.items()):
+                file.write(f"{name}: {count}\n")
+
+
+def attempt(name, function, *arguments, **options):
+    """Call; what came back, or None after an exception that is documented.
+
+    Wrong values are ValueError or TypeError with a message, which classes must have
+    raised on purpose; functions may leave it to NumPy and Python. Of warnings only our
+    own, that an iteration did not converge, and scikit-learn's on names are expected: a
+    RuntimeWarning of NumPy is a fault that nobody thought of.
+    """
+    INPUTS_TRIED[name] += 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", LatentWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "X (has|does not have valid) feature names")
+        # scikit-learn turns what it is given into an array, with NumPy's own remarks.
+        warnings.filterwarnings("ignore", category=np.exceptions.ComplexWarning)
+        warnings.filterwarnings("ignore", ".*encountered in cast", RuntimeWarning)
+        # scikit-learn sums to look for infinities.
+        warnings.filterwarnings("ignore", "invalid value encountered in reduce")
+        warnings.filterwarnings("ignore", "pandas.DataFrame with sparse columns")
+        try:
+            result = function(*arguments, **options)
+        except (ValueError, TypeError, OverflowError) as error:
+            assert str(error), "an error without a message"
+            if name[0].isupper() and not _is_meant(error):
+                raise AssertionError(f"an accident: {error!r}") from error
+            return None
+    INPUTS_TRIED[f"{name}, accepted"] += 1
+    return result
+
+
+def _is_meant(error) -> bool:
+    """Whether somebody raised an error on purpose.
+
+    That is, a ``raise`` of this library or of scikit-learn, or what goes wrong inside
+    scikit-learn's validation of arrays.
+    """
+    last = None
+    for last, _ in traceback.walk_tb(error.__traceback__):
+        if Path(last.f_code.co_filename).match(VALIDATION):
+            return True
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    # The instruction that failed, rather than its line: sources may change meanwhile.
+    raised = last.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return raised and "sklearn" in last.f_code.co_filename
+
+
+VALIDATION = "sklearn/utils/*.py"
+
+
+# Values ---------------------------------------------------------------------------
+
+ODD_NUMBERS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-320, 1e-12, 1e16, 1e308, -1e308]
+NOT_NUMBERS = [np.nan, np.inf, -np.inf]
+JUNK = [
+    None,
+    "",
+    "a",
+    "auto",
+    b"x",
+    True,
+    -1,
+    0,
+    1,
+    3,
+    10**30,
+    1j,
+    np.float64("nan"),
+    np.inf,
+    (),
+    [],
+    {},
+    [1, 2],
+    {"a": 1},
+    object,
+    np.array([]),
+    np.array(["a"]),
+    np.ones((2, 2)),
+    np.datetime64("2020-01-01"),
+    lambda: None,
+]
+
+
+def arguments(*valid):
+    """A valid argument, or sometimes junk."""
+    good = st.sampled_from(valid)
+    return st.one_of(good, good, good, good, good, st.sampled_from(JUNK))
+
+
+@st.composite
+def options(draw, **valid):
+    """Parameters of an estimator by name, at most one of which is junk."""
+    chosen = {name: draw(st.sampled_from(values)) for name, values in valid.items()}
+    if draw(st.integers(0, 3)) == 3:
+        chosen[draw(st.sampled_from(sorted(valid)))] = draw(st.sampled_from(JUNK))
+    return chosen
+
+
+numbers = st.one_of(
+    st.sampled_from(ODD_NUMBERS + NOT_NUMBERS), st.floats(-3, 3), st.floats()
+)
+probabilities = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5]), numbers)
+
+
+# Tables ---------------------------------------------------------------------------
+
+
+@st.composite
+def plain_tables(draw, max_rows=12, max_columns=6):
+    """Two-dimensional arrays, of ordinary and of extreme values."""
+    shape = tuple(
+        draw(st.sampled_from([*range(1, most + 1), *range(1, most + 1), 0]))
+        for most in (max_rows, max_columns)
+    )
+    elements = draw(
+        st.sampled_from(
+            [
+                st.sampled_from([0.0, 1.0]),
+                st.sampled_from([0.0, 1.0, np.nan]),
+                st.floats(-3, 3, width=32),
+                st.sampled_from([0.0, 1.0, 2.0, 3.0]),
+                st.sampled_from(ODD_NUMBERS),
+                st.sampled_from(ODD_NUMBERS + NOT_NUMBERS),
+            ]
+        )
+    )
+    X = draw(hnp.arrays(np.float64, shape, elements=elements))
+    for change in draw(st.lists(st.sampled_from(list(CHANGES)), max_size=2)):
+        X = CHANGES[change](X)
+    return X
+
+
+CHANGES = {
+    "duplicate column": lambda X: np.hstack([X, X[:, :1]]),
+    "constant column": lambda X: np.hstack([X, np.ones((len(X), 1))]),
+    "missing column": lambda X: np.hstack([X, np.full((len(X), 1), np.nan)]),
+    "missing row": lambda X: np.vstack([X, np.full((1, X.shape[1]), np.nan)]),
+    "many rows": lambda X: np.repeat(X, 7, axis=0),
+    "one row": lambda X: X[:1],
+    "reversed": lambda X: X[::-1, ::-1],
+    "fortran": np.asfortranarray,
+}
+
+DTYPES = [
+    "float64",
+    "float32",
+    "float16",
+    "int8",
+    "uint8",
+    "int64",
+    "uint64",
+    "bool",
+    "object",
+    "complex128",
+    "U5",
+    "S3",
+    "M8[s]",
+]
+
+
+def _as_type(X, dtype):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        clean = np.nan_to_num(X) if np.dtype(dtype).kind in "iubM" else X
+        if np.dtype(dtype).kind == "M":
+            clean = clean.astype(np.int64, copy=False)
+        return clean.astype(dtype)
+
+
+def _frame(X):
+    return pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+
+
+FORMS = {
+    "array": lambda X: X,
+    "list": lambda X: X.tolist(),
+    "pandas": _frame,
+    "pandas, numbers as names": pd.DataFrame,
+    "pandas, reordered": lambda X: _frame(X).iloc[:, ::-1],
+    "pandas, one column less": lambda X: _frame(X).iloc[:, 1:],
+    "pandas, names twice": lambda X: pd.DataFrame(X, columns=["f0"] * X.shape[1]),
+    "pandas, nullable": lambda X: _frame(X).convert_dtypes(),
+    "pandas, categories": lambda X: _frame(X).astype("category"),
+    "polars": lambda X: pl.DataFrame(dict(_frame(X))) if X.shape[1] else pl.DataFrame(),
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_matrix,
+    "coo": sparse.coo_array,
+    "one dimension": np.ravel,
+    "three dimensions": lambda X: X[:, :, None],
+    "read-only": lambda X: _frozen(X),
+    "masked": lambda X: np.ma.masked_invalid(X),
+    "ragged": lambda X: [row[: i + 1].tolist() for i, row in enumerate(X)],
+}
+
+
+def _frozen(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+@st.composite
+def tables(draw, **kwargs):
+    """Tables in all forms in which people may pass them, and things that are none."""
+    if draw(st.integers(0, 30)) == 30:
+        return draw(st.sampled_from(JUNK))
+    X = draw(plain_tables(**kwargs))
+    # Most are what a user would mean, so that fits are reached.
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        X = _as_type(X, draw(st.sampled_from(DTYPES)))
+    if kind == 1 or (kind == 0 and draw(st.booleans())):
+        name = draw(st.sampled_from(list(FORMS)))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return FORMS[name](X)
+        except Exception:
+            # What pandas or SciPy refuse to make cannot be passed either.
+            return X
+    return X
+
+
+@st.composite
+def weights(draw, n_rows):
+    """Row weights, mostly none or right."""
+    kind = draw(st.integers(0, 9))
+    if kind <= 4:
+        return None
+    if kind <= 6:
+        return draw(
+            hnp.arrays(np.float64, n_rows, elements=st.sampled_from([0.0, 1.0, 2.0]))
+        )
+    if kind == 7:
+        odd = st.sampled_from([0.0, 1.0, 0.3, 1e-12, 1e16, -1.0, np.nan, np.inf])
+        return draw(hnp.arrays(np.float64, n_rows, elements=odd))
+    if kind == 8:
+        return draw(
+            hnp.arrays(np.float64, n_rows + 1, elements=st.sampled_from([0.0, 1.0]))
+        )
+    return draw(st.sampled_from(JUNK))
+
+
+def n_rows_of(X):
+    """Number of rows, if it has any."""
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    except (TypeError, IndexError):
+        return 0
+
+
+@st.composite
+def structures(draw, n_features, max_latents=4):
+    """Structures, mostly of the right width."""
+    kind = draw(st.integers(0, 9))
+    if kind == 0:
+        return draw(st.sampled_from(JUNK))
+    width = n_features + (kind == 1)
+    shape = (draw(st.integers(0, max_latents)), width)
+    structure = draw(hnp.arrays(bool, shape))
+    if kind == 2:
+        return sparse.csr_array(structure)
+    if kind == 3:
+        return np.where(structure, draw(numbers), 0.0)
+    if kind == 4:
+        return structure.tolist()
+    return structure
+
+
+def width_of(X):
+    """Number of columns, if it has any."""
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    except ValueError:
+        return 1
+    return int(shape[1]) if len(shape) > 1 else 1

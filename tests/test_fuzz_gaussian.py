@@ -1,0 +1,178 @@
+"""Whatever comes in: a documented exception, or a valid Gaussian network."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hostile import (
+    arguments,
+    attempt,
+    fuzz,
+    n_rows_of,
+    options,
+    tables,
+    weights,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.exceptions import NotFittedError
+
+from sklearn_latent import datasets
+from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
+
+NAME = "IdealParentGaussianBN"
+# Parameters that a network may have, and some that it may not.
+ODD = st.sampled_from([0.0, -1.0, 1e-9, 1e9, np.nan, np.inf, -np.inf])
+EDGES = [
+    *[None] * 12,
+    [],
+    [(0, 1)],
+    [("f0", "f1")],
+    [(0, 1), (1, 0)],
+    [(0, 0)],
+    [(0, 9)],
+    [("a", "b")],
+    "ab",
+    5,
+    [(0,)],
+    [[0, 1], [1, 2]],
+]
+
+
+def assert_valid(model):
+    n_nodes = model.n_features_in_ + model.n_hidden_
+    assert model.adjacency_.shape == (n_nodes, n_nodes)
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(model.adjacency_.astype(int)))
+    for values in (model.weights_, model.intercept_, model.noise_variance_):
+        assert np.isfinite(values).all()
+    assert (model.noise_variance_ > 0).all()
+    assert (model.weights_[~model.adjacency_] == 0).all()
+    assert not np.isnan(model.bic_)
+
+
+def drive(model, X, other):
+    assert_valid(model)
+    for rows in (X, other):
+        completed = attempt(NAME, model.transform, rows)
+        if completed is not None:
+            completed = np.asarray(completed)
+            assert completed.shape == (n_rows_of(rows), len(model.adjacency_))
+            assert np.isfinite(completed).all()
+        log_likelihood = attempt(NAME, model.score_samples, rows)
+        if log_likelihood is not None:
+            assert not np.isnan(log_likelihood).any()
+        attempt(NAME, model.predict_nodes, rows)
+    assert attempt(NAME, model.transform, X) is not None
+    drawn, hidden = model.sample(3, random_state=0)
+    assert np.isfinite(drawn).all()
+    assert hidden.shape == (3, model.n_hidden_)
+    assert len(model.to_frame()) == model.adjacency_.sum()
+
+
+def fit_and_drive(data, model):
+    X = data.draw(tables(max_columns=5))
+    sample_weight = data.draw(weights(n_rows_of(X)))
+    if attempt(NAME, model.fit, X, sample_weight=sample_weight) is None:
+        assert not hasattr(model, "network_")
+        with pytest.raises(NotFittedError):
+            model.transform([[0.0]])
+        return
+    drive(model, X, data.draw(tables(max_columns=5)))
+    before = model.network_
+    again = attempt(NAME, model.fit, data.draw(tables(max_columns=5)))
+    if again is None:
+        assert model.network_ is before
+        assert model.n_features_in_ == before.n_features
+
+
+@fuzz(60)
+@given(st.data())
+def test_linear(data):
+    model = IdealParentGaussianBN(
+        **data.draw(
+            options(
+                search=["auto", "greedy", "order"],
+                similarity=["C1", "C2"],
+                n_candidates=[5, 1, None],
+                max_parents=[None, None, 1],
+                forbidden=EDGES,
+                required=EDGES,
+                penalty=["auto", 1.0, 0.0, "ebic"],
+                n_restarts=[None, 0, 1],
+                tabu=[0, 2],
+                max_iter=[50, 5],
+                tol=[1e-6, 0.0],
+                warm_start=[True, False],
+                random_state=[0, None],
+            )
+        )
+    )
+    fit_and_drive(data, model)
+
+
+@fuzz(20)
+@given(st.data())
+def test_hidden_and_non_linear(data):
+    model = IdealParentGaussianBN(
+        **data.draw(
+            options(
+                link=["linear", "sigmoid"],
+                noise=["additive", "additive", "multiplicative"],
+                max_hidden=[0, 1],
+                bipartite=[True, False],
+                max_iter=[20, 3],
+                random_state=[0],
+            )
+        )
+    )
+    fit_and_drive(data, model)
+
+
+@fuzz(60)
+@given(st.data())
+def test_network(data):
+    n = data.draw(st.integers(0, 4))
+    shapes = [(n, n), (n, n), (n,), (n,)]
+    if data.draw(st.integers(0, 9)) == 9:
+        shapes = [data.draw(hnp.array_shapes(min_dims=0, max_dims=3)) for _ in shapes]
+    adjacency = data.draw(hnp.arrays(bool, shapes[0]))
+    if adjacency.ndim == 2 and data.draw(st.booleans()):
+        adjacency = np.triu(adjacency, 1)
+    weight, intercept, variance = (
+        data.draw(
+            hnp.arrays(
+                np.float64,
+                shape,
+                elements=data.draw(st.sampled_from([st.floats(0.1, 9.0), ODD])),
+            )
+        )
+        for shape in shapes[1:]
+    )
+    network = attempt(
+        "GaussianNetwork", GaussianNetwork, adjacency, weight, intercept, variance
+    )
+    if network is None:
+        return
+    for values in (network.weights, network.intercept, network.noise_variance):
+        assert np.isfinite(values).all()
+    X = data.draw(tables(max_columns=4))
+    log_likelihood = attempt(
+        "GaussianNetwork.log_likelihood", network.log_likelihood, X
+    )
+    if log_likelihood is not None:
+        assert not np.isnan(log_likelihood).any()
+    attempt("GaussianNetwork.expectation", network.expectation, X)
+    attempt("GaussianNetwork.sample", network.sample, data.draw(arguments(1, 3)), 0)
+
+
+@fuzz(30)
+@given(st.data())
+def test_datasets(data):
+    bunch = attempt(
+        "make_gaussian_bn",
+        datasets.make_gaussian_bn,
+        n_samples=data.draw(arguments(1, 5)),
+        n_features=data.draw(arguments(1, 3)),
+        random_state=data.draw(arguments(0, None)),
+    )
+    assert bunch is None or np.isfinite(bunch.X).all()
