@@ -241,7 +241,9 @@ def test_strength_is_the_standardised_coefficient():
     expected = -np.corrcoef(cause, effect)[0, 1]
     np.testing.assert_allclose(strength, edge * expected, rtol=1e-10)
     # Units do not matter.
-    other = GaussianNetwork(edge, edge * slope / 1e3, [0, 0], [noise[0] * 1e6, noise[1]])
+    other = GaussianNetwork(
+        edge, edge * slope / 1e3, [0, 0], [noise[0] * 1e6, noise[1]]
+    )
     np.testing.assert_allclose(edge_strengths(other), strength, rtol=1e-10)
 
 
