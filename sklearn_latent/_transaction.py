@@ -13,6 +13,7 @@ def all_or_nothing(estimator):
 
     Validation sets ``n_features_in_`` long before there is a model, so that without
     this an interrupted second fit would mix the old model with the width of new data.
+    It goes inside of `Progress`, whose callbacks must outlive a failure.
 
     Parameters
     ----------

@@ -342,7 +342,7 @@ class TestSkops:
                 np.testing.assert_array_equal(
                     again.failure_stderr_, estimator.failure_stderr_
                 )
-            if hasattr(estimator, "_blocks") or hasattr(estimator, "_statistics"):
+            if estimator.__dict__.get("_blocks") or hasattr(estimator, "_statistics"):
                 again.partial_fit(X)
                 estimator.partial_fit(X)
                 np.testing.assert_allclose(again.prior_, estimator.prior_, atol=1e-10)

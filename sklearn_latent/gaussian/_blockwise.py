@@ -206,7 +206,7 @@ class BlockwiseFit:
         self : IdealParentGaussianBN
             The estimator, fitted to all rows so far if `update`.
         """
-        with all_or_nothing(self), Progress(self, X=X) as progress:
+        with Progress(self, X=X) as progress, all_or_nothing(self):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):
                 raise ValueError(
@@ -223,7 +223,7 @@ class BlockwiseFit:
 
     def _fit_collection(self, X, sample_weight):
         """Fit to a Dask collection."""
-        with all_or_nothing(self), Progress(self, X=X) as progress:
+        with Progress(self, X=X) as progress, all_or_nothing(self):
             statistics = self._read_blocks(X, sample_weight, reset=True)
             self._fit_statistics(statistics, progress)
             self._statistics = statistics

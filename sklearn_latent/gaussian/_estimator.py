@@ -290,7 +290,7 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
             return self._fit_collection(X, sample_weight)
         check_parameters(self)
         before = getattr(self, "network_", None) if self.warm_start else None
-        with all_or_nothing(self), Progress(self, X=X) as progress:
+        with Progress(self, X=X) as progress, all_or_nothing(self):
             X = self._check_X(X, reset=True)
             weights = check_sample_weight(sample_weight, len(X))
             if weights is not None:

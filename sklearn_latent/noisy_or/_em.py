@@ -189,8 +189,8 @@ default=None
         self._check_parameters()
         n_rounds = -(-self.max_iter // ROUND)
         with (
-            all_or_nothing(self),
             Progress(self, max_steps=n_rounds + 1, X=X) as progress,
+            all_or_nothing(self),
         ):
             X = self._check_X(X, reset=True)
             weights = check_sample_weight(sample_weight, X.shape[0])

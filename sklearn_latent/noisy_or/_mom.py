@@ -183,7 +183,7 @@ default=None
         self : NoisyOrMoMLearner
             The fitted estimator.
         """
-        with all_or_nothing(self), Progress(self, max_steps=4, X=X) as progress:
+        with Progress(self, max_steps=4, X=X) as progress, all_or_nothing(self):
             statistics, plan = self._read(X, sample_weight, reset=True)
             progress(f"counted {len(plan.sets):,} moments")
             self._solve(plan, statistics, progress)
@@ -213,7 +213,7 @@ default=None
         self : NoisyOrMoMLearner
             The estimator, fitted to all rows so far if `update`.
         """
-        with all_or_nothing(self), Progress(self, max_steps=4, X=X) as progress:
+        with Progress(self, max_steps=4, X=X) as progress, all_or_nothing(self):
             before = getattr(self, "_statistics", None)
             statistics, plan = self._read(X, sample_weight, reset=before is None)
             if before is not None:

@@ -204,7 +204,7 @@ class QuartetStructureLearner(NoisyOrModel):
         self : QuartetStructureLearner
             The fitted estimator.
         """
-        with all_or_nothing(self), Progress(self, X=X) as progress:
+        with Progress(self, X=X) as progress, all_or_nothing(self):
             self._check_parameters()
             if hasattr(X, "__dask_graph__"):
                 from ._dask import pack_collection
@@ -225,7 +225,7 @@ class QuartetStructureLearner(NoisyOrModel):
 
         For this, the estimator keeps all rows, one bit per value: 10 million rows of
         256 features take 320 MB, and a saved estimator contains them. `fit` keeps none,
-        so that batches cannot follow it.
+        so that batches after it begin anew, with a warning.
 
         Parameters
         ----------
@@ -251,13 +251,14 @@ class QuartetStructureLearner(NoisyOrModel):
             raise TypeError(
                 "X must be in memory for partial_fit, got a Dask collection; use fit."
             )
-        with all_or_nothing(self), Progress(self, X=X) as progress:
+        with Progress(self, X=X) as progress, all_or_nothing(self):
             self._check_parameters()
             before = self.__dict__.get("_blocks")
             if before is None and hasattr(self, "network_"):
-                raise ValueError(
-                    "partial_fit must not follow fit, which keeps no rows; use a new "
-                    "or cloned estimator."
+                warnings.warn(
+                    "partial_fit begins anew: fit, which came before, keeps no rows.",
+                    PoorDataWarning,
+                    stacklevel=2,
                 )
             parts = self._pack(X, sample_weight, reset=before is None)
             if before is None:

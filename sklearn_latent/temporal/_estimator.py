@@ -98,7 +98,7 @@ class StructureLearner(PanelModel):
         self._check_parameters()
         if hasattr(X, "__dask_graph__"):
             return fit_collection(self, X, sample_weight)
-        with all_or_nothing(self), Progress(self, max_steps=4, X=X) as progress:
+        with Progress(self, max_steps=4, X=X) as progress, all_or_nothing(self):
             codes, weights, encoder = self._read_training(X, sample_weight)
             n_categories = encoder.n_categories
             self._warn_of_poor_data(codes, n_categories)

@@ -202,8 +202,8 @@ class SEMDBN(PanelModel):
         """
         self._check_parameters()
         with (
-            all_or_nothing(self),
             Progress(self, max_steps=self.n_init, X=X) as progress,
+            all_or_nothing(self),
         ):
             codes, weights, encoder = self._read_training(X, sample_weight)
             cardinality = self._check_cardinality(codes.shape[2])
