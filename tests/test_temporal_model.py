@@ -67,8 +67,9 @@ def test_posterior_does_not_depend_on_the_order_of_latents(model, seed):
         model.emission,
     )
     codes = sequences(model, 3, 3, seed)
+    # Of a certain sequence nothing but a rounding error is left.
     np.testing.assert_allclose(
-        permuted.log_likelihood(codes), model.log_likelihood(codes)
+        permuted.log_likelihood(codes), model.log_likelihood(codes), atol=1e-10
     )
     for i, j in enumerate(order):
         np.testing.assert_allclose(

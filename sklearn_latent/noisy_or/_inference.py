@@ -66,7 +66,7 @@ def infer(prior, failure, leak, on, observed=None, method="auto"):
     posterior : ndarray of shape (n_rows, n_latents)
         P(latent on | row), the prior for an impossible row.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
     log_likelihood = np.zeros(len(on))
     posterior = np.empty((len(on), len(prior)))

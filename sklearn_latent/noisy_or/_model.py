@@ -67,7 +67,11 @@ def binarize_rows(X, threshold: float | None) -> np.ndarray:
     if X.dtype == bool and (threshold is None or 0 <= threshold < 1):
         return X
     if X.dtype.kind in "iu" and threshold is not None:
-        # A comparison with a float would turn every value into one.
+        # A comparison with a float would turn every value into one, and NumPy cannot
+        # compare with a number beyond the type.
+        limits = np.iinfo(X.dtype)
+        if not limits.min <= threshold <= limits.max:
+            return np.full(X.shape, threshold < limits.min)
         return floor(threshold) < X
     missing = np.isnan(X) if X.dtype.kind == "f" else np.zeros((), dtype=bool)
     if threshold is None:
@@ -78,7 +82,7 @@ def binarize_rows(X, threshold: float | None) -> np.ndarray:
                 f"got the value {X[~valid][0]:g}."
             )
         threshold = 0.5
-    on = threshold < X
+    on = float(threshold) < X
     return np.where(missing, np.nan, on) if missing.any() else on
 
 
