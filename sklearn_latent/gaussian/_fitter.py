@@ -11,6 +11,9 @@ from ._statistics import NOISE_SHARE
 
 __all__ = ["FamilyFitter"]
 
+# Smallest deviation that is told from zero: its square still has all its digits.
+SMALLEST = 1e-125
+
 _BATCH_BYTES = 2**20  # working memory of a batch, so that it stays in the cache
 
 
@@ -91,8 +94,8 @@ class FamilyFitter:
             ((X - self.child_shift) / self.child_scale).T
         )
         self.root_mean = (self.mean - self.child_shift) / self.child_scale
-        squares = np.average(centred**2, axis=0, weights=sample_weight)
-        squares /= self.scale**2
+        # Squares of tiny numbers would be zero, so units come first.
+        squares = np.average((centred / self.scale) ** 2, axis=0, weights=sample_weight)
         self.root_variance = np.maximum(squares, NOISE_SHARE)
         terms = np.log(2 * np.pi * self.root_variance) + squares / self.root_variance
         self.root_log_likelihood = -self.total * (0.5 * terms + np.log(self.scale))
@@ -328,6 +331,7 @@ class FamilyFitter:
 def _safe_deviation(centred, weight, mean):
     """Standard deviations; columns that are constant get one that does no harm."""
     deviation = np.sqrt(np.average(centred**2, axis=0, weights=weight))
-    noise_level = 1e-12 * np.maximum(np.abs(mean), np.finfo(float).tiny)
-    size = np.where(mean == 0.0, 1.0, np.abs(mean))
+    # Variances must not vanish, so numbers whose squares would are taken for zero.
+    size = np.where(np.abs(mean) > SMALLEST, np.abs(mean), 1.0)
+    noise_level = np.maximum(1e-12 * np.abs(mean), SMALLEST)
     return np.where(deviation > noise_level, deviation, size)

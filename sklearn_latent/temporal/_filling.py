@@ -70,7 +70,14 @@ def fill_gaps(X, panel, decoded):
         filled = X.copy()
         for j in np.flatnonzero(flat.any(axis=0)):
             column = filled.iloc[:, j].copy()
-            column.iloc[flat[:, j]] = values[flat[:, j], j]
+            new = values[flat[:, j], j]
+            if hasattr(column, "cat"):
+                # This frame may lack categories that the one in fit had.
+                unknown = [
+                    v for v in dict.fromkeys(new) if v not in column.cat.categories
+                ]
+                column = column.cat.add_categories(unknown)
+            column.iloc[flat[:, j]] = new
             filled.isetitem(j, column)
         return filled
     if hasattr(X, "with_columns"):
