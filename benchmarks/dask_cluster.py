@@ -172,6 +172,50 @@ def megabytes(memory, *, client):
     return f"{(memory.of_client if client else memory.peak) / 2**20:,.0f}"
 
 
+def compare(make, network, X, block_rows):
+    """Rows of the table for one learner: batches, the cluster, a worker killed."""
+    n_rows = X.shape[0]
+    rows = []
+    name = type(make()).__name__
+    with expected(LatentWarning):
+        local = make()
+        seconds, memory = fit_in_batches(local, network, n_rows, block_rows)
+        rows.append(
+            [
+                name,
+                "partial_fit",
+                f"{seconds:.0f}",
+                "-",
+                megabytes(memory, client=True),
+                "-",
+                f"{np.abs(local.leak_ - network.leak).max():.4f}",
+            ]
+        )
+        print(rows[-1], flush=True)
+        whole = None
+        for how in ("cluster", "worker killed"):
+            kill_after = None if whole is None else 0.3 * whole
+            learner = make()
+            seconds, memory, killed = fit_on_cluster(learner, X, kill_after)
+            whole = seconds
+            note = f"{how} after {killed[0]:.0f} s" if killed else how
+            rows.append(
+                [
+                    name,
+                    note,
+                    f"{seconds:.0f}",
+                    megabytes(memory, client=False),
+                    megabytes(memory, client=True),
+                    f"{difference(local, learner):.1e}",
+                    f"{np.abs(learner.leak_ - network.leak).max():.4f}",
+                ]
+            )
+            print(rows[-1], flush=True)
+            if how == "worker killed" and not killed:
+                raise RuntimeError("The fit ended before the worker was killed.")
+    return rows
+
+
 def main():
     arguments = parse_arguments(
         __doc__, rows=10_000_000, block_rows=100_000, learner="both"
@@ -197,43 +241,7 @@ def main():
     if arguments.learner != "both":
         learners = {arguments.learner: learners[arguments.learner]}
     for make in learners.values():
-        name = type(make()).__name__
-        with expected(LatentWarning):
-            local = make()
-            seconds, memory = fit_in_batches(local, network, n_rows, block_rows)
-            rows.append(
-                [
-                    name,
-                    "partial_fit",
-                    f"{seconds:.0f}",
-                    "-",
-                    megabytes(memory, client=True),
-                    "-",
-                    f"{np.abs(local.leak_ - network.leak).max():.4f}",
-                ]
-            )
-            print(rows[-1], flush=True)
-            whole = None
-            for how in ("cluster", "worker killed"):
-                kill_after = None if whole is None else 0.3 * whole
-                learner = make()
-                seconds, memory, killed = fit_on_cluster(learner, X, kill_after)
-                whole = seconds
-                note = f"{how} after {killed[0]:.0f} s" if killed else how
-                rows.append(
-                    [
-                        name,
-                        note,
-                        f"{seconds:.0f}",
-                        megabytes(memory, client=False),
-                        megabytes(memory, client=True),
-                        f"{difference(local, learner):.1e}",
-                        f"{np.abs(learner.leak_ - network.leak).max():.4f}",
-                    ]
-                )
-                print(rows[-1], flush=True)
-                if how == "worker killed" and not killed:
-                    raise RuntimeError("The fit ended before the worker was killed.")
+        rows += compare(make, network, X, block_rows)
     report.table(
         [
             "learner",

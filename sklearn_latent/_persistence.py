@@ -221,7 +221,10 @@ class Persistent:
         return {name: getattr(self, name) for name in self._fields}
 
     def __setstate__(self, state):
-        self.__init__(**_mapping("state", state, set(self._fields)))  # type: ignore[misc]
+        values = _mapping("state", state, set(self._fields))
+        # mypy distrusts calls of __init__, because a subclass may have other arguments.
+        # Here `_fields` names the arguments of each class.
+        self.__init__(**values)  # type: ignore[misc]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form of the model: numbers, strings, lists and dictionaries.

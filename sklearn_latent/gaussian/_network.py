@@ -114,14 +114,28 @@ class GaussianNetwork(Persistent):
         )
         self._link, self._noise = get_link(link), get_noise(noise)
         self.n_hidden = int(n_hidden)
+        self._check_parameters()
+        n_nodes = len(self.intercept)
+        if node_names is None:
+            node_names = [f"x{i}" for i in range(n_nodes - self.n_hidden)]
+            node_names += [f"hidden{i}" for i in range(self.n_hidden)]
+        if len(node_names) != n_nodes:
+            raise ValueError(
+                f"node_names must hold {n_nodes} names, got {len(node_names)}."
+            )
+        self.node_names = list(node_names)
+        self.topological_order = topological_order(self.adjacency)
+
+    def _check_parameters(self) -> None:
+        """Refuse arrays that do not describe a network together."""
         if self.intercept.ndim != 1:
             raise ValueError(
                 "intercept must have one value per node, got shape "
                 f"{self.intercept.shape}."
             )
         n_nodes = len(self.intercept)
-        if link_parameters is None and not isinstance(self._link, Linear):
-            raise ValueError(f"link_parameters must be given with link={link!r}.")
+        if self.link_parameters is None and not isinstance(self._link, Linear):
+            raise ValueError(f"link_parameters must be given with link={self.link!r}.")
         for name, shape in (
             ("adjacency", (n_nodes, n_nodes)),
             ("weights", (n_nodes, n_nodes)),
@@ -145,15 +159,6 @@ class GaussianNetwork(Persistent):
             raise ValueError(
                 f"n_hidden must be from 0 to {n_nodes}, got {self.n_hidden}."
             )
-        if node_names is None:
-            node_names = [f"x{i}" for i in range(n_nodes - self.n_hidden)]
-            node_names += [f"hidden{i}" for i in range(self.n_hidden)]
-        if len(node_names) != n_nodes:
-            raise ValueError(
-                f"node_names must hold {n_nodes} names, got {len(node_names)}."
-            )
-        self.node_names = list(node_names)
-        self.topological_order = topological_order(self.adjacency)
 
     def __repr__(self):
         return (
