@@ -301,3 +301,8 @@ def test_one_slice_with_more_joint_states_than_allowed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ApproximateInferenceWarning)
         assert np.isfinite(model.score(data.X))
+
+
+def test_more_dimensions_than_sequences_have():
+    with pytest.raises(ValueError, match="two or three dimensions, got 4"):
+        LGLPCCTemporal(2).fit(np.zeros((3, 2, 2, 2)))

@@ -74,7 +74,12 @@ class PanelModel(BaseLatentModel):
         """
         checks = {"dtype": None, "ensure_all_finite": "allow-nan"}
         n_slices = None
-        if _n_dimensions(X) == 3:
+        n_dimensions = _n_dimensions(X)
+        if n_dimensions > 3:
+            raise ValueError(
+                f"X must have two or three dimensions, got {n_dimensions}."
+            )
+        if n_dimensions == 3:
             X = check_array(X, allow_nd=True, input_name="X", **checks)
             n_slices, n_observed = X.shape[1:]
             if not n_slices or not n_observed:

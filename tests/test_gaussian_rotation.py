@@ -1,0 +1,126 @@
+"""Steps towards hidden variables: rotations of loadings, clusters of profiles."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+
+from sklearn_latent.gaussian._clusters import (
+    agglomerate,
+    leading,
+    marginal_gain,
+    profile_gain,
+)
+from sklearn_latent.gaussian._rotation import (
+    fewest_edges,
+    random_rotation,
+    varimax,
+)
+
+
+@pytest.fixture(scope="module")
+def sparse():
+    rng = np.random.RandomState(0)
+    loadings = np.kron(np.eye(4), np.ones(8)) * rng.uniform(0.5, 1, (4, 32))
+    loadings[1, :3] = 0.8
+    return loadings
+
+
+class TestRotation:
+    @pytest.mark.parametrize("rotate", [varimax, "fewest"])
+    def test_likelihood_stays(self, sparse, rotate):
+        if rotate == "fewest":
+
+            def rotate(loadings):
+                return fewest_edges(loadings, np.full(32, 250.0), 3.0)[0]
+
+        turned = random_rotation(sparse, np.random.RandomState(1))
+        assert_allclose(turned.T @ turned, sparse.T @ sparse, atol=1e-10)
+        back = rotate(turned)
+        assert_allclose(back.T @ back, sparse.T @ sparse, atol=1e-10)
+
+    def test_sparse_loadings_come_back(self, sparse):
+        weight, price = np.full(32, 250.0), 3.0
+        best = min(
+            (
+                fewest_edges(
+                    random_rotation(sparse, np.random.RandomState(seed)), weight, price
+                )
+                for seed in range(10)
+            ),
+            key=lambda pair: pair[1],
+        )
+        assert_allclose(best[1], price * (sparse != 0).sum(), rtol=0.05)
+        assert ((np.abs(best[0]) > 0.1).sum()) == (sparse != 0).sum()
+
+    def test_never_worse_than_before(self, sparse):
+        rng = np.random.RandomState(3)
+        weight, price = np.full(32, 250.0), 3.0
+        for _ in range(5):
+            turned = random_rotation(sparse, rng)
+            before = np.minimum(turned**2 * weight, price).sum()
+            assert fewest_edges(turned, weight, price)[1] <= before + 1e-9
+
+
+@pytest.fixture(scope="module")
+def profiles():
+    rng = np.random.RandomState(0)
+    Z = rng.normal(size=(300, 2))
+    Y = np.repeat(Z, 5, axis=1) + 0.5 * rng.normal(size=(300, 10))
+    return (Y - Y.mean(axis=0)) / Y.std(axis=0)
+
+
+class TestClusters:
+    def test_eigenvector_maximises_the_bound(self, profiles):
+        # Equation 11: the best profile among all combinations of the ideal profiles.
+        Y = profiles[:, :5]
+        value, vector = leading(Y.T @ Y)
+
+        def bound(z):
+            return ((z @ Y) ** 2).sum() / (z @ z)
+
+        assert_allclose(bound(Y @ vector), value)
+        rng = np.random.RandomState(1)
+        for _ in range(50):
+            assert bound(rng.normal(size=300)) <= value
+            assert bound(Y @ rng.normal(size=5)) <= value + 1e-9
+
+    def test_marginal_gain_is_that_of_one_principal_component(self, profiles):
+        correlation = np.corrcoef(profiles[:, :5].T)
+        top, direction = leading(correlation)
+
+        def log_likelihood(size):
+            rest = (5 - 1.0 - size) / 5 if size == 0 else (5 - top) / 4
+            covariance = size * np.outer(direction, direction) + rest * np.eye(5)
+            if size == 0:
+                covariance = np.eye(5)
+            _, log_det = np.linalg.slogdet(covariance)
+            trace = np.trace(np.linalg.solve(covariance, correlation))
+            return -0.5 * 300 * (log_det + trace)
+
+        best = minimize_scalar(
+            lambda size: -log_likelihood(size), bounds=(0.1, 6), method="bounded"
+        )
+        expected = -best.fun - log_likelihood(0)
+        assert_allclose(marginal_gain(top, 5, 300, 0.0), expected, rtol=1e-3)
+
+    def test_single_features_gain_nothing(self):
+        assert marginal_gain(1.0, 1, 100, 0.0) == 0.0
+        assert profile_gain(1.0, 1, 100, 0.0) < 0.0
+
+    @pytest.mark.parametrize("rule", [marginal_gain, profile_gain])
+    def test_groups_are_found(self, profiles, rule):
+        correlation = np.corrcoef(profiles.T)
+        gain = partial(rule, weight=300, parameter_cost=0.5 * np.log(300))
+        levels = agglomerate(correlation, gain)
+        assert [len(level) for level in levels] == list(range(10, 0, -1))
+        for level in levels:
+            members = np.sort(np.concatenate([c.members for c in level]))
+            assert_array_equal(members, np.arange(10))
+        pair = sorted(c.members.tolist() for c in levels[-2])
+        assert pair == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+        for cluster in levels[-2]:
+            block = correlation[np.ix_(cluster.members, cluster.members)]
+            assert_allclose(cluster.eigenvalue, np.linalg.eigvalsh(block)[-1])
