@@ -71,5 +71,7 @@ def _is_compelled(a, b, directed, joined) -> bool:
     if any(directed[a, c] and directed[c, b] for c in others):
         return True
     # Two ways round through undirected neighbours of a, which are not joined.
-    neighbours = [c for c in others if joined[a, c] and directed[c, b]]
+    neighbours = [
+        c for c in others if joined[a, c] and directed[c, b] and not directed[c, a]
+    ]
     return any(not joined[c, d] for c, d in combinations(neighbours, 2))
