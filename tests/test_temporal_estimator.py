@@ -196,11 +196,23 @@ def test_independent_feature_has_its_own_distribution(data):
 
 def test_zero_latents():
     X = np.random.default_rng(0).integers(2, size=(100, 6))
-    model = LGLPCCTemporal(3, random_state=0).fit(X)
+    with pytest.warns(PoorDataWarning, match="No latent found.*own past"):
+        model = LGLPCCTemporal(3, random_state=0).fit(X)
     assert model.n_latents_ == 0
     assert model.transform(X).shape == (100, 0)
     assert model.predict(X).shape == (100, 3, 0)
-    assert np.isfinite(model.score(X))
+    # All values are independent.
+    shares = [table[0] for table in model.emission_]
+    expected = np.log([shares[j % 2][X[:, j]] for j in range(6)]).sum(axis=0)
+    np.testing.assert_allclose(model.score_samples(X), expected)
+
+
+@pytest.mark.parametrize("value", [np.nan, 3.0])
+def test_one_warning_where_there_is_nothing_to_learn(value):
+    with pytest.warns(PoorDataWarning) as caught:
+        model = LGLPCCTemporal(3, random_state=0).fit(np.full((20, 6), value))
+    assert model.n_latents_ == 0
+    assert not any("No latent" in str(warning.message) for warning in caught)
 
 
 def test_width_must_fit_slices(data):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.temporal import LPCC
 
 
@@ -74,3 +75,16 @@ def test_bins_of_numbers():
 def test_export(model):
     assert model.to_pgmpy().check_model()
     assert len(model.to_frame()) > 0
+
+
+@pytest.mark.parametrize(
+    ("local", "reason"),
+    [("bic", "no dependence, or the rows are too few"), ("lpcc", "takes clean data")],
+)
+def test_no_latent(local, reason):
+    X = np.random.default_rng(0).integers(3, size=(60, 4))
+    with pytest.warns(PoorDataWarning, match=f"No latent found.*{reason}"):
+        model = LPCC(local=local, random_state=0).fit(X)
+    assert model.transform(X).shape == (60, 0)
+    assert model.predict(X).shape == (60, 0)
+    assert np.isfinite(model.score(X))

@@ -159,7 +159,7 @@ def climb_blocks(
     while True:
         counts = panels.sum(network)
         after = counts.log_likelihood + _log_prior(network, smoothing)
-        converged = after - before < tol * counts.weight
+        converged = after - before <= tol * counts.weight
         if converged or stopped or n_iter >= max_iter:
             break
         network, before = _maximize(network, counts.as_counts(), smoothing), after

@@ -189,7 +189,8 @@ def _climb(network, data, max_iter, tol, smoothing, progress):
         likelihoods.append(float(weights @ result.log_likelihood))
         posteriors.append(likelihoods[-1] + _log_prior(network, smoothing))
         if len(posteriors) > 1:
-            converged = posteriors[-1] - posteriors[-2] < tol * total
+            # Without any weight nothing is gained, and no more is asked.
+            converged = posteriors[-1] - posteriors[-2] <= tol * total
         if converged or stopped or len(posteriors) > max_iter:
             break
         network = _maximize(network, result.counts, smoothing)

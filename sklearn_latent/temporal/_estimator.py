@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from ..exceptions import PoorDataWarning
 from ._blockwise import fit_collection
 from ._cardinality import lone_states
 from ._chain_test import review_by_chain
@@ -28,6 +27,7 @@ from ._local_to_global import (
 )
 from ._measurement import learn_measurement
 from ._panel_estimator import OnDemandImputer, PanelModel
+from ._poor_data import warn_if_no_latent, warn_of_poor_data
 from ._structure import Measurement, learn_graph
 
 __all__ = ["LGLPCCTemporal", "StructureLearner"]
@@ -101,11 +101,13 @@ class StructureLearner(PanelModel):
         with Progress(self, max_steps=4, X=X) as progress, all_or_nothing(self):
             codes, weights, encoder = self._read_training(X, sample_weight)
             n_categories = encoder.n_categories
-            self._warn_of_poor_data(codes, n_categories)
+            warn_of_poor_data(codes, n_categories)
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             data = codes, weights, n_categories
             measurement, graphs = self._learn_measurement(*data, seed)
-            progress(f"{len(measurement.groups)} latents")
+            n_latents = len(measurement.groups)
+            warn_if_no_latent(n_latents, codes.shape[1], n_categories, self.local)
+            progress(f"{n_latents} latents")
             graph, emission = self._learn_graph(*data, measurement, graphs)
             progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
             network, result = fit_chain(
@@ -137,32 +139,6 @@ class StructureLearner(PanelModel):
                 converged_=result.converged,
             )
         return self
-
-    def _warn_of_poor_data(self, codes, n_categories):
-        """Say what cannot be learned from."""
-        empty = int((codes < 0).all(axis=(1, 2)).sum())
-        if empty == len(codes):
-            warnings.warn(
-                "X has no value at all, so nothing can be learned from it.",
-                PoorDataWarning,
-                stacklevel=3,
-            )
-        elif empty:
-            warnings.warn(
-                f"{empty} of {len(codes)} sequences have no value at all and say "
-                "nothing.",
-                PoorDataWarning,
-                stacklevel=3,
-            )
-        constant = np.flatnonzero(n_categories < 2)
-        if len(constant):
-            names = ", ".join(str(j) for j in constant[:10])
-            warnings.warn(
-                f"Features with one value measure no latent: {names} (numbers within "
-                "a slice).",
-                PoorDataWarning,
-                stacklevel=3,
-            )
 
     def _learn_measurement(self, codes, weights, n_categories, seed):
         """Groups of features, their tables, and the local graphs."""
