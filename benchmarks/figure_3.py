@@ -37,7 +37,7 @@ from sklearn.utils import Bunch
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.noisy_or._model import binarize_rows
+from sklearn_latent.noisy_or._binary import binarize_rows
 from sklearn_latent.noisy_or._statistics import Plan, Statistics
 
 STRUCTURE = figure_1_structure()

@@ -19,7 +19,8 @@ from dask_cluster import N_FEATURES, draw_block, make_network
 
 from sklearn_latent import NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.noisy_or._moments import NegativeMoments, pack_columns
+from sklearn_latent.noisy_or._binary import pack_columns
+from sklearn_latent.noisy_or._moments import NegativeMoments
 from sklearn_latent.noisy_or._patterns import Patterns
 
 BATCH_ROWS = 100_000

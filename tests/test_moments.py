@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import networks, seeds
 
-from sklearn_latent.noisy_or._moments import (
-    NegativeMoments,
-    canonical_sets,
-    pack_columns,
-)
+from sklearn_latent.noisy_or._moments import NegativeMoments, canonical_sets
 from sklearn_latent.noisy_or._subsets import MEMBERS, all_subsets, subset_variance
 
 
@@ -98,16 +94,6 @@ def test_many_words_and_many_sets():
     sets = every_set(12, 3)
     off, _ = slow_count(rows, sets)
     np.testing.assert_array_equal(NegativeMoments.of(rows, sets).off, off)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(1, 200), st.integers(0, 5))
-def test_packing_keeps_every_bit(n_rows, n_columns):
-    rows = np.random.default_rng(n_rows).random((n_rows, n_columns)) < 0.5
-    words = pack_columns(rows)
-    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-    np.testing.assert_array_equal(bits[:, :n_rows], rows.T)
-    assert not bits[:, n_rows:].any()
 
 
 def test_lookup_ignores_order_and_knows_what_is_missing():

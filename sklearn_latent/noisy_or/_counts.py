@@ -15,7 +15,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import gen_batches
 
-from ._moments import off_probability, pack_columns, weight_bits
+from ._binary import pack_columns
+from ._moments import off_probability, weight_bits
 from ._network import NoisyOrNetwork
 from ._patterns import Patterns
 from ._statistics import Plan, Statistics

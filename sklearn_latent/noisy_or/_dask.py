@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from .._dask import add_present, split_collection, tree_sum
-from ._model import binarize_rows
+from ._binary import binarize_rows
 from ._rows import PackedRows, collapse, merge_collapsed, take
 
 __all__ = ["DaskBlocks", "pack_collection", "read_blocks"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor
 from numbers import Real
 
 import numpy as np
@@ -11,9 +10,10 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from ._binary import binarize_rows
 from ._patterns import Patterns
 
-__all__ = ["NoisyOrModel", "binarize_rows", "check_flags"]
+__all__ = ["NoisyOrModel", "check_flags"]
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -37,53 +37,6 @@ def check_flags(estimator, *names) -> None:
         value = getattr(estimator, name)
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, got {value!r}.")
-
-
-def binarize_rows(X, threshold: float | None) -> np.ndarray:
-    """Turn validated rows into binary ones.
-
-    Parameters
-    ----------
-    X : ndarray or csr matrix of shape (n_samples, n_features)
-        Rows; NaN is missing.
-
-    threshold : float or None
-        Values above it are on; None: values must be 0 or 1 already.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_samples, n_features)
-        Boolean if nothing is missing, else float with values 0, 1 and NaN.
-    """
-    if sparse.issparse(X):
-        if threshold is not None and threshold < 0:
-            raise ValueError(
-                "binarize must be at least 0 for sparse X, because the values that "
-                f"are not stored count as off; got {threshold!r}."
-            )
-        X = X.astype(np.float64, copy=False) if X.dtype == bool else X
-        stored = binarize_rows(X.data, threshold)
-        return sparse.csr_array((stored, X.indices, X.indptr), X.shape).toarray()
-    if X.dtype == bool and (threshold is None or 0 <= threshold < 1):
-        return X
-    if X.dtype.kind in "iu" and threshold is not None:
-        # A comparison with a float would turn every value into one, and NumPy cannot
-        # compare with a number beyond the type.
-        limits = np.iinfo(X.dtype)
-        if not limits.min <= threshold <= limits.max:
-            return np.full(X.shape, threshold < limits.min)
-        return floor(threshold) < X
-    missing = np.isnan(X) if X.dtype.kind == "f" else np.zeros((), dtype=bool)
-    if threshold is None:
-        valid = (X == 0) | (X == 1) | missing
-        if not valid.all():
-            raise ValueError(
-                "X must hold only 0 and 1 (and NaN for missing) when binarize=None, "
-                f"got the value {X[~valid][0]:g}."
-            )
-        threshold = 0.5
-    on = float(threshold) < X
-    return np.where(missing, np.nan, on) if missing.any() else on
 
 
 class NoisyOrModel(BaseLatentModel):
@@ -112,6 +65,10 @@ class NoisyOrModel(BaseLatentModel):
         )
         if X.dtype.kind not in "biuf":
             raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+        if sparse.issparse(X) and not X.has_canonical_format:
+            # Values that are stored twice add up.
+            X = X.copy()
+            X.sum_duplicates()
         return X
 
     def _row_slices(self, X):

@@ -12,8 +12,9 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
+from ._binary import binarize_rows
 from ._cleanup import clean_up
-from ._model import NoisyOrModel, binarize_rows, check_flags
+from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._numerics import clip_probability
 from ._refine import likelihood_errors, refine, schedule_errors, siblings_errors

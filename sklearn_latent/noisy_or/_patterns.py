@@ -12,6 +12,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ._binary import pack_rows
+
 __all__ = ["Component", "Patterns", "components"]
 
 
@@ -40,8 +42,8 @@ class Patterns(NamedTuple):
 
         Parameters
         ----------
-        rows : ndarray of shape (n_samples, n_features)
-            Boolean or 0/1 rows; NaN is missing.
+        rows : ndarray or sparse array of shape (n_samples, n_features)
+            Boolean or dense 0/1 rows; NaN is missing.
 
         weights : ndarray of shape (n_samples,) or None, default=None
             Row weights; None is 1 each. Rows of weight 0 are left out.
@@ -51,7 +53,6 @@ class Patterns(NamedTuple):
         patterns : Patterns
             In an order that depends on the set of patterns only.
         """
-        rows = np.asarray(rows)
         if rows.dtype == bool:
             return cls._collapse(rows, None, weights)
         missing = np.isnan(rows) if rows.dtype.kind == "f" else None
@@ -72,14 +73,16 @@ class Patterns(NamedTuple):
 
     @classmethod
     def _collapse(cls, on, observed, weights):
-        codes = np.packbits(on, axis=1)
+        codes = packed = pack_rows(on)
         if observed is not None:
             codes = np.hstack([codes, np.packbits(observed, axis=1)])
         first, group = _distinct(codes)
         totals = np.bincount(group, weights=weights, minlength=len(first))
         first, totals = first[totals > 0], totals[totals > 0].astype(np.float64)
         known = None if observed is None else observed[first]
-        return cls(on[first], known, totals)
+        width = on.shape[1]
+        shown = np.unpackbits(packed[first], axis=1, count=width).astype(bool)
+        return cls(shown, known, totals)
 
     @property
     def known(self) -> np.ndarray:

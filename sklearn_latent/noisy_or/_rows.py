@@ -13,8 +13,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import gen_batches
 
+from ._binary import pack_columns, pack_off
 from ._counts import CountedMoments, RowSource, count_sets
-from ._moments import off_probability, pack_columns, weight_bits
+from ._moments import off_probability, weight_bits
 from ._patterns import Patterns
 from ._statistics import Plan, Statistics
 
@@ -66,9 +67,9 @@ class PackedRows(NamedTuple):
 
     @classmethod
     def of(cls, rows, weights=None) -> PackedRows:
-        """Pack binary rows, boolean or float with NaN for missing."""
+        """Pack binary rows, boolean (dense or csr) or float with NaN for missing."""
         if rows.dtype == bool:
-            return cls(len(rows), pack_columns(~rows), None, weights)
+            return cls(rows.shape[0], pack_off(rows), None, weights)
         known = ~np.isnan(rows)
         known_words = None if known.all() else pack_columns(known)
         return cls(len(rows), pack_columns(rows == 0), known_words, weights)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
+from ._binary import take_columns
 from ._cleanup import CleanUp, plan_clean_up
 from ._exact import MAX_ENUMERATED
 from ._moments import NegativeMoments, canonical_sets
@@ -133,8 +135,9 @@ class Statistics:
         limits = tuple(
             min(MAX_PATTERNS, MAX_TABLE >> len(part.latents)) for part in plan.parts
         )
+        columns = rows.tocsc() if sparse.issparse(rows) else rows
         tables = tuple(
-            cls._keep(Patterns.of(rows.take(part.features, axis=1), weights), limit)
+            cls._keep(Patterns.of(take_columns(columns, part.features), weights), limit)
             for part, limit in zip(plan.parts, limits, strict=True)
         )
         moments = NegativeMoments.of(rows, plan.sets, weights=weights)

@@ -14,8 +14,9 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning
+from ._binary import binarize_rows
 from ._extend import Discovery, Thresholds, discover
-from ._model import NoisyOrModel, binarize_rows, check_flags
+from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._refine_structure import assign_quartets, refine_structure
 from ._rows import Blocks, LocalBlocks, PackedRows, open_blocks

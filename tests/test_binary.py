@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from brute_force import FIGURE_1
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from strategies import seeds
+
+from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
+from sklearn_latent.datasets import make_noisy_or
+from sklearn_latent.noisy_or._binary import (
+    binarize_rows,
+    pack_columns,
+    pack_off,
+    pack_rows,
+)
+from sklearn_latent.noisy_or._patterns import Patterns
+
+SHAPES = st.tuples(st.integers(1, 200), st.integers(0, 20) | st.integers(60, 70))
+
+
+def sparse_rows(seed, shape):
+    """Dense rows of a few values, and the same with explicit zeros."""
+    rng = np.random.default_rng(seed)
+    X = rng.choice([0.0, 0.0, 0.0, 0.4, 1.0, 3.0, -1.0], size=shape)
+    thin = sparse.csr_array(X)
+    thin.data[thin.data == -1.0] = 0.0
+    return np.maximum(X, 0.0), thin
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 200), st.integers(0, 5))
+def test_packing_keeps_every_bit(n_rows, n_columns):
+    rows = np.random.default_rng(n_rows).random((n_rows, n_columns)) < 0.5
+    words = pack_columns(rows)
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    np.testing.assert_array_equal(bits[:, :n_rows], rows.T)
+    assert not bits[:, n_rows:].any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, SHAPES, st.sampled_from([0.0, 0.5, 2.0]))
+def test_sparse_rows_are_the_same_bits(seed, shape, threshold):
+    X, thin = sparse_rows(seed, shape)
+    dense, rows = binarize_rows(X, threshold), binarize_rows(thin, threshold)
+    assert sparse.issparse(rows)
+    assert rows.data.all()
+    np.testing.assert_array_equal(rows.toarray(), dense)
+    np.testing.assert_array_equal(pack_off(rows), pack_off(dense))
+    np.testing.assert_array_equal(pack_rows(rows), pack_rows(dense))
+    np.testing.assert_array_equal(pack_rows(rows.tocsc()), pack_rows(dense))
+    weights = np.random.default_rng(seed).integers(0, 3, shape[0]).astype(float)
+    for one, two in zip(
+        Patterns.of(rows, weights), Patterns.of(dense, weights), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_stored_values_stay_as_they_are():
+    _, thin = sparse_rows(0, (50, 8))
+    before = thin.copy()
+    binarize_rows(thin, 0.5)
+    np.testing.assert_array_equal(thin.indices, before.indices)
+    np.testing.assert_array_equal(thin.data, before.data)
+
+
+def test_missing_values_may_be_stored():
+    X = np.array([[0.0, np.nan, 2.0], [0.0, 0.0, 0.0]])
+    rows = binarize_rows(sparse.csr_array(X), 0.0)
+    np.testing.assert_array_equal(rows, [[0.0, np.nan, 1.0], [0.0, 0.0, 0.0]])
+
+
+LEARNERS = [
+    NoisyOrMoMLearner(FIGURE_1),
+    NoisyOrMoMLearner(FIGURE_1, refine=False),
+    QuartetStructureLearner(),
+    NoisyOrEM(structure=FIGURE_1, random_state=0),
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_learning_never_makes_sparse_rows_dense(learner, monkeypatch):
+    X = make_noisy_or(FIGURE_1, 3_000, random_state=0).X
+    weights = np.arange(len(X)) % 3.0
+    dense = learner.fit(X, sample_weight=weights).network_
+    thin = sparse.csr_array(X, dtype=float)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the rows were made dense")
+
+    for kind in (sparse.csr_array, sparse.csc_array, sparse.coo_array):
+        monkeypatch.setattr(kind, "toarray", refuse)
+    again = learner.fit(thin, sample_weight=weights).network_
+    np.testing.assert_array_equal(again.failure, dense.failure)
+    np.testing.assert_array_equal(again.prior, dense.prior)
+
+
+def test_values_stored_twice_add_up():
+    X = make_noisy_or(FIGURE_1, 500, random_state=0).X.astype(float)
+    thin = sparse.csr_array(X)
+    # Twice 0.3 is above the threshold, once is not.
+    twice = sparse.csr_array(
+        (
+            np.full(2 * thin.nnz, 0.3),
+            np.repeat(thin.indices, 2),
+            2 * thin.indptr,
+        ),
+        X.shape,
+    )
+    one = NoisyOrMoMLearner(FIGURE_1, binarize=0.5).fit(twice)
+    two = NoisyOrMoMLearner(FIGURE_1, binarize=0.5).fit(X)
+    np.testing.assert_array_equal(one.failure_, two.failure_)
+    assert twice.nnz == 2 * thin.nnz
