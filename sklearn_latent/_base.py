@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import export
 from ._progress import CallbackSupportMixin
+from ._validation import check_numbers
 
 __all__ = ["BaseLatentModel", "check_sample_weight"]
+
+# Weights are summed, multiplied with squares of data and divided by. Outside of these
+# limits such numbers could leave the range of floats.
+LIGHTEST, HEAVIEST = 1e-100, 1e100
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
@@ -19,7 +23,8 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
     Parameters
     ----------
     sample_weight : array-like of shape (n_samples,), a number, or None
-        Non-negative weights, not all zero. A weight of 2 is a row twice.
+        Non-negative weights, not all zero. A weight of 2 is a row twice; one below
+        1e-100 counts as 0, because sums of such weights cannot be divided by.
 
     n_samples : int
         Number of rows they belong to.
@@ -31,31 +36,32 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
     """
     if sample_weight is None:
         return None
-    if np.asarray(sample_weight).dtype.kind in "USO":
-        raise ValueError(
-            f"sample_weight must hold numbers, got {np.ravel(sample_weight)[0]!r}."
-        )
-    if np.isscalar(sample_weight):
-        sample_weight = np.full(n_samples, sample_weight)
-    weights = check_array(
-        sample_weight,
-        ensure_2d=False,
-        ensure_min_samples=0,
-        dtype=np.float64,
-        input_name="sample_weight",
-    )
+    weights = check_numbers("sample_weight", sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight must have one value per row, shape ({n_samples},), "
             f"got shape {weights.shape}."
         )
-    if weights.min() < 0:
+    if np.isnan(weights).any():
+        raise ValueError("sample_weight must hold numbers, got NaN.")
+    if weights.min(initial=0.0) < 0:
         raise ValueError(
             f"sample_weight must be non-negative, got a minimum of {weights.min():g}."
         )
-    if not weights.any():
-        raise ValueError("sample_weight must not be all zero, got only zeros.")
-    return weights
+    heaviest = weights.max(initial=0.0)
+    if heaviest > HEAVIEST:
+        raise ValueError(
+            f"sample_weight must be at most {HEAVIEST:g}, so that weights can be "
+            f"summed, got a maximum of {heaviest:g}."
+        )
+    if heaviest < LIGHTEST:
+        raise ValueError(
+            f"sample_weight must not be all zero, or below {LIGHTEST:g}, got a maximum "
+            f"of {heaviest:g}."
+        )
+    return np.where(weights < LIGHTEST, 0.0, weights)
 
 
 class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ._validation import check_running
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
@@ -43,6 +45,8 @@ class Progress:
     """
 
     def __init__(self, estimator, max_steps=None, X=None):
+        # Every fit begins here.
+        check_running(estimator)
         self.estimator = estimator
         self.max_steps = max_steps
         self.X = X

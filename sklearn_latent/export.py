@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ._validation import check_names, shown
+
 __all__ = ["edges_to_frame", "noisy_or_to_networkx", "noisy_or_to_pgmpy"]
 
 # The table of a feature with k parents has 2^(k + 1) cells: 1 MB at 16 parents.
@@ -154,8 +156,11 @@ def edges_to_frame(graph):
       parent  child  strength
     0    flu  fever      0.75
     """
+    import networkx as nx
     import pandas as pd
 
+    if not isinstance(graph, nx.Graph):
+        raise TypeError(f"graph must be a networkx graph, got {shown(graph)}.")
     edges = list(graph.edges(data=True))
     columns = {
         "parent": [parent for parent, _, _ in edges],
@@ -181,6 +186,10 @@ def _off_table(failure: np.ndarray, leak: float) -> np.ndarray:
 
 def _node_names(network, latent_names, feature_names) -> tuple[list, list]:
     """Names of all nodes, unique in the whole graph."""
+    from .noisy_or import NoisyOrNetwork  # which imports this module
+
+    if not isinstance(network, NoisyOrNetwork):
+        raise TypeError(f"network must be a NoisyOrNetwork, got {shown(network)}.")
     features = _check_names(feature_names, "feature_names", network.n_features, "x")
     latents = _check_names(latent_names, "latent_names", network.n_latents, "latent")
     # A table that another latent model has transformed has columns named latent0,
@@ -199,9 +208,7 @@ def _check_names(names: Sequence | None, argument: str, n: int, prefix: str) -> 
     """Validate names, or make default ones."""
     if names is None:
         return [f"{prefix}{i}" for i in range(n)]
-    names = names.tolist() if isinstance(names, np.ndarray) else list(names)
-    if len(names) != n:
-        raise ValueError(f"{argument} must hold {n} names, got {len(names)}.")
+    names = check_names(argument, names, n)
     if len(set(names)) != n:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{argument} must hold no name twice, got {twice!r} twice.")

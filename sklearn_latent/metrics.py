@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
+
+from ._validation import check_numbers
+from .temporal._graph import TemporalGraph
 
 __all__ = ["edge_f1", "match_latents", "structural_hamming_distance"]
 
@@ -161,9 +163,10 @@ def structural_hamming_distance(true, learned):
     (2, 1)
     """
     # A latent without any edge looks like a feature, unless the other graph knows.
-    n_observed = min(_n_leaves(true), _n_leaves(learned))
-    a = _graph_matrices(true, "true", n_observed)
-    b = _graph_matrices(learned, "learned", n_observed)
+    a, b = _read_graph(true, "true"), _read_graph(learned, "learned")
+    n_observed = min(_n_leaves(a), _n_leaves(b))
+    a = _graph_matrices(a, "true", n_observed)
+    b = _graph_matrices(b, "learned", n_observed)
     _check_same_width(a[0], b[0], "true", "learned")
     n = max(len(a[0]), len(b[0]))
     a, b = _padded(a, n), _padded(b, n)
@@ -178,59 +181,62 @@ def structural_hamming_distance(true, learned):
     return int(total[best]), int(observed[best])
 
 
-def _n_leaves(graph) -> float:
-    """Number of features: of an adjacency matrix, leading nodes without children."""
+def _read_graph(graph, name: str) -> list[np.ndarray]:
+    """Matrices of whatever was given; one alone may be an adjacency matrix."""
     graph = getattr(graph, "graph_", graph)
-    matrix: Any = graph[0] if isinstance(graph, tuple) and graph else graph
-    matrix = getattr(matrix, "measurement", matrix)
-    shape = np.shape(matrix)
-    if len(shape) != 2:
-        return np.inf
-    if matrix is not graph or shape[0] != shape[1]:
-        return shape[1]
-    parents = np.flatnonzero(np.any(graph, axis=1))
-    return int(parents[0]) if len(parents) else shape[0]
-
-
-def _graph_matrices(graph, name: str, n_observed: float):
-    """Measurement, intra-slice and inter-slice matrices of whatever was given."""
-    graph = getattr(graph, "graph_", graph)
-    if hasattr(graph, "measurement"):
-        matrices = [graph.measurement, graph.intra, graph.inter]
-    elif isinstance(graph, tuple):
-        matrices = list(graph)
-    else:
-        matrices = _split_adjacency(np.asarray(graph), name, n_observed)
+    if isinstance(graph, TemporalGraph):
+        return [graph.measurement, graph.intra, graph.inter]
+    matrices = list(graph) if isinstance(graph, tuple) else [graph]
     if not 1 <= len(matrices) <= 3:
         raise ValueError(
             f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
             f"matrix, got a tuple of {len(matrices)}."
         )
-    matrices = [np.asarray(matrix) != 0 for matrix in matrices]
+    dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]
+    edges = [check_numbers(name, matrix) != 0 for matrix in dense]
+    if any(matrix.ndim != 2 for matrix in edges):
+        raise ValueError(
+            f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
+            f"matrix, got arrays of shapes {[matrix.shape for matrix in edges]}."
+        )
+    if isinstance(graph, tuple) and len(edges) == 1:
+        # In a tuple it is a measurement matrix, even if it is square.
+        edges.append(np.zeros((len(edges[0]), len(edges[0])), dtype=bool))
+    return edges
+
+
+def _n_leaves(matrices) -> int:
+    """Number of features: of an adjacency matrix, leading nodes without children."""
+    first = matrices[0]
+    if len(matrices) > 1 or first.shape[0] != first.shape[1]:
+        return first.shape[1]
+    parents = np.flatnonzero(first.any(axis=1))
+    return int(parents[0]) if len(parents) else len(first)
+
+
+def _graph_matrices(matrices, name: str, n_observed: int):
+    """Measurement, intra-slice and inter-slice matrices."""
+    if len(matrices) == 1:
+        matrices = _split_adjacency(matrices[0], name, n_observed)
     n = len(matrices[0])
-    while len(matrices) < 3:
-        matrices.append(np.zeros((n, n), dtype=bool))
-    if matrices[0].ndim != 2 or any(m.shape != (n, n) for m in matrices[1:]):
+    zeros = [np.zeros((n, n), dtype=bool)] * 2
+    measurement, intra, inter = [*matrices, *zeros][:3]
+    if intra.shape != (n, n) or inter.shape != (n, n):
         raise ValueError(
             f"{name} must have a measurement matrix with one row per latent, and "
             "square matrices of edges between latents, got shapes "
             f"{[matrix.shape for matrix in matrices]}."
         )
-    return matrices[0], matrices[1], matrices[2]
+    return measurement, intra, inter
 
 
-def _split_adjacency(adjacency, name: str, n_observed: float) -> list:
+def _split_adjacency(adjacency, name: str, n_observed: int) -> list:
     """Cut an adjacency matrix of features, then latents, into blocks."""
-    if adjacency.ndim != 2:
-        raise ValueError(
-            f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
-            f"matrix, got an array of {adjacency.ndim} dimensions."
-        )
     if adjacency.shape[0] != adjacency.shape[1]:
         return [adjacency]
     if np.any(adjacency.diagonal()):
         raise ValueError(f"{name} must have no edge from a node to itself, got one.")
-    n = int(min(n_observed, len(adjacency)))
+    n = min(n_observed, len(adjacency))
     if np.any(adjacency[:, :n][:n]):
         raise ValueError(
             f"{name} must list features, which have no children, before latents."
@@ -309,7 +315,7 @@ def _check_structure(structure, name: str) -> np.ndarray:
 
 def _check_prior(prior, n_latents: int) -> np.ndarray:
     """Validate the priors of the learned latents."""
-    prior = np.asarray(prior, dtype=np.float64)
+    prior = check_numbers("prior", prior)
     if prior.shape != (n_latents,):
         raise ValueError(
             "prior must have one value per row of failure, shape "

@@ -160,10 +160,13 @@ def test_limit_of_iterations_warns():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"inference": "gibbs"}, "inference must be 'exact' or 'variational', got"),
-        ({"n_init": 0}, "n_init must be an integer of at least 1, got 0"),
+        ({"inference": "gibbs"}, "inference must be one of .*, got 'gibbs'"),
+        ({"n_init": 0}, "n_init must be an integer from 1 to .*, got 0"),
         ({"max_iter": 1.5}, "max_iter must be an integer of at least 1, got 1.5"),
-        ({"n_latents": -1}, "n_latents must be an integer of at least 0, got -1"),
+        (
+            {"n_latents": -1},
+            "n_latents must be an integer .* or None, got -1",
+        ),
         ({"tol": -1}, "tol must be a number of at least 0, got -1"),
         ({"structure": np.ones((2, 3))}, r"structure must .*\(2, 4\), got \(2, 3\)"),
         ({"n_latents": 17}, "inference='exact' must .* at most 16 .* got 17"),

@@ -22,7 +22,8 @@ from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 
 NAME = "IdealParentGaussianBN"
 # Parameters that a network may have, and some that it may not.
-ODD = st.sampled_from([0.0, -1.0, 1e-9, 1e9, np.nan, np.inf, -np.inf])
+EXTREME = st.sampled_from([1.0, 1e-320, 1e-300, 1e-9, 1e9, 1e300, 1e308, -1e308])
+ODD = st.sampled_from([0.0, -1.0, 1e-320, 1e308, np.nan, np.inf, -np.inf])
 EDGES = [
     *[None] * 12,
     [],
@@ -104,6 +105,8 @@ def test_linear(data):
                 tol=[1e-6, 0.0],
                 warm_start=[True, False],
                 random_state=[0, None],
+                n_jobs=[None, 1],
+                verbose=[0, True, 2],
             )
         )
     )
@@ -128,7 +131,7 @@ def test_hidden_and_non_linear(data):
     fit_and_drive(data, model)
 
 
-@fuzz(60)
+@fuzz(80)
 @given(st.data())
 def test_network(data):
     n = data.draw(st.integers(0, 4))
@@ -136,33 +139,56 @@ def test_network(data):
     if data.draw(st.integers(0, 9)) == 9:
         shapes = [data.draw(hnp.array_shapes(min_dims=0, max_dims=3)) for _ in shapes]
     adjacency = data.draw(hnp.arrays(bool, shapes[0]))
-    if adjacency.ndim == 2 and data.draw(st.booleans()):
+    if adjacency.ndim == 2 and data.draw(st.integers(0, 3)):
         adjacency = np.triu(adjacency, 1)
+    kinds = st.sampled_from([st.floats(0.1, 9.0), EXTREME, ODD])
     weight, intercept, variance = (
-        data.draw(
-            hnp.arrays(
-                np.float64,
-                shape,
-                elements=data.draw(st.sampled_from([st.floats(0.1, 9.0), ODD])),
-            )
-        )
+        data.draw(hnp.arrays(np.float64, shape, elements=data.draw(kinds)))
         for shape in shapes[1:]
     )
+    if weight.shape == adjacency.shape and data.draw(st.integers(0, 9)):
+        weight = np.where(adjacency, weight, 0.0)
+    theta = data.draw(hnp.arrays(np.float64, (n, 3), elements=data.draw(kinds)))
     network = attempt(
-        "GaussianNetwork", GaussianNetwork, adjacency, weight, intercept, variance
+        "GaussianNetwork",
+        GaussianNetwork,
+        adjacency,
+        weight,
+        intercept,
+        variance,
+        **data.draw(
+            options(
+                link=["linear", "linear", "sigmoid"],
+                noise=["additive", "additive", "multiplicative"],
+                link_parameters=[theta],
+                n_hidden=[0, 0, 0, 1],
+                node_names=[None],
+            )
+        ),
     )
     if network is None:
         return
     for values in (network.weights, network.intercept, network.noise_variance):
         assert np.isfinite(values).all()
-    X = data.draw(tables(max_columns=4))
+    assert GaussianNetwork.from_json(network.to_json()).to_json() == network.to_json()
+    use_network(network, data.draw(tables(max_columns=4)))
+    n_samples, seed = data.draw(arguments(1, 3)), data.draw(arguments(0, None))
+    drawn = attempt("GaussianNetwork.sample", network.sample, n_samples, seed)
+    assert drawn is None or all(np.isfinite(part).all() for part in drawn)
+
+
+def use_network(network, X):
+    joint = attempt("GaussianNetwork.joint", network.joint)
+    assert joint is None or all(np.isfinite(part).all() for part in joint)
     log_likelihood = attempt(
         "GaussianNetwork.log_likelihood", network.log_likelihood, X
     )
     if log_likelihood is not None:
         assert not np.isnan(log_likelihood).any()
-    attempt("GaussianNetwork.expectation", network.expectation, X)
-    attempt("GaussianNetwork.sample", network.sample, data.draw(arguments(1, 3)), 0)
+        assert (log_likelihood < np.inf).all()
+    for method in (network.expectation, network.leave_one_out):
+        values = attempt(f"GaussianNetwork.{method.__name__}", method, X)
+        assert values is None or np.isfinite(values).all()
 
 
 @fuzz(30)

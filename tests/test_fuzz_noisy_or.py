@@ -80,6 +80,7 @@ def fit_and_drive(data, name, model, X):
 
 BINARIZE = [0.0, 0.0, 0.0, None, 1.5, -0.5]
 SEEDS = [0, None, 7]
+RUNNING = {"n_jobs": [None, 1], "verbose": [0, True]}
 
 
 @fuzz(60)
@@ -94,6 +95,7 @@ def test_moment_learner(data):
                 clean_up=[True, False],
                 refine=[True, False],
                 binarize=BINARIZE,
+                **RUNNING,
             )
         ),
     )
@@ -116,6 +118,7 @@ def test_em(data):
                 warm_start=[True, False],
                 binarize=BINARIZE,
                 random_state=SEEDS,
+                **RUNNING,
             )
         ),
     )
@@ -138,6 +141,7 @@ def test_quartets(data):
                 refine=[True, False],
                 binarize=BINARIZE,
                 random_state=SEEDS,
+                **RUNNING,
             )
         )
     )

@@ -88,6 +88,7 @@ COMMON = {
     "max_iter": [20, 1],
     "tol": [1e-4, 0.0],
     "random_state": [0, None],
+    "verbose": [0, True],
 }
 LEARNED = {
     "local": ["bic", "lpcc"],
@@ -107,7 +108,9 @@ def test_static(data):
 @given(st.data())
 def test_over_time(data):
     model = LGLPCCTemporal(
-        **data.draw(options(n_slices=[1, 1, 2, 3], **COMMON, **LEARNED))
+        **data.draw(
+            options(n_slices=[1, 1, 2, 3], n_jobs=[None, 1], **COMMON, **LEARNED)
+        )
     )
     fit_and_drive(data, "LGLPCCTemporal", model)
 
@@ -123,6 +126,7 @@ def test_structural_em(data):
                 n_slices=[1, 2],
                 n_init=[1],
                 max_rounds=[3],
+                n_jobs=[None, 1],
                 **COMMON,
             )
         )

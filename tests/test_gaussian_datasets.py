@@ -60,7 +60,7 @@ def test_sigmoids_are_bent():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_features": 0}, "n_features must be an integer of at least 1, got 0"),
+        ({"n_features": 0}, "n_features must be an integer from 1 to .*, got 0"),
         ({"n_hidden": -1}, "n_hidden"),
         ({"n_samples": 2.5}, "n_samples"),
         ({"n_parents": -1}, "n_parents must be a non-negative number"),

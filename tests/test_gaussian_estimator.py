@@ -243,7 +243,7 @@ def test_a_column_without_values(data):
         ({"n_candidates": 0}, ValueError, "n_candidates must be an integer"),
         ({"max_parents": -1}, ValueError, "max_parents must be an integer"),
         ({"max_hidden": None}, ValueError, "max_hidden must be an integer"),
-        ({"tol": -1.0}, ValueError, "tol must be a non-negative number"),
+        ({"tol": -1.0}, ValueError, "tol must be a number of at least 0"),
         ({"penalty": "aic"}, ValueError, "penalty must be"),
         ({"penalty": np.inf}, ValueError, "penalty must be"),
         (
@@ -344,7 +344,7 @@ def test_edge_confidence(data, fitted):
     assert either[true].mean() > 0.8 > 0.3 > either[~true].mean()
     again = fitted.edge_confidence(data.X, n_bootstraps=10)
     np.testing.assert_array_equal(confidence, again)
-    with pytest.raises(ValueError, match="n_bootstraps must be a positive integer"):
+    with pytest.raises(ValueError, match="n_bootstraps must be an integer from 1"):
         fitted.edge_confidence(data.X, n_bootstraps=0)
 
 

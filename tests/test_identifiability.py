@@ -48,5 +48,5 @@ def test_max_order_limits_the_search():
 
 @pytest.mark.parametrize("max_order", [0, -1, 2.5, "3"])
 def test_bad_max_order(max_order):
-    with pytest.raises(ValueError, match="max_order must be a positive integer"):
+    with pytest.raises(ValueError, match="max_order must be an integer of at least 1"):
         identifiability_order(np.ones((1, 3)), max_order=max_order)

@@ -374,8 +374,10 @@ class TestBadInput:
             (-np.ones(50), "sample_weight must be non-negative.*-1"),
             (np.zeros(50), "sample_weight must not be all zero"),
             (np.ones(49), r"sample_weight must have one value per row.*\(49,\)"),
-            (np.full(50, np.nan), "sample_weight contains NaN"),
-            ("balanced", "sample_weight must hold numbers, got .*balanced"),
+            (np.full(50, np.nan), "sample_weight must hold numbers, got NaN"),
+            (np.full(50, 1e308), "sample_weight must be at most 1e.100.*1e.308"),
+            (np.full(50, 1e-320), "sample_weight must not be all zero, or below"),
+            ("balanced", "sample_weight must be an array of numbers, got .*balanced"),
         ],
     )
     def test_weights(self, weights, message):

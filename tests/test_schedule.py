@@ -136,7 +136,7 @@ def test_sparse_structure_is_the_same():
         ([[0, 2], [1, 1]], "structure must hold booleans .* got values such as"),
         ([[np.nan, 1]], "structure contains NaN"),
         ([1, 0, 1], r"structure must have two dimensions.*\(3,\)"),
-        ([["a", "b"]], "structure must hold booleans|could not convert"),
+        ([["a", "b"]], "structure must be an array of numbers"),
     ],
 )
 def test_bad_structure(structure, message):

@@ -102,7 +102,7 @@ def test_weak_latents():
     [
         ({"graph": "G4"}, "graph must be one of"),
         ({"cardinality": [4, 4, 4]}, r"cardinality must be a number or one per latent"),
-        ({"cardinality": 0}, "cardinality must be at least 1"),
+        ({"cardinality": 0}, "cardinality must hold whole numbers from 1"),
         ({"reliability": 1.5}, r"reliability must be in \[0, 1\]"),
         ({"persistence": [0.5]}, "persistence must be a number or one per latent"),
     ],

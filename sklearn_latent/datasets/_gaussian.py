@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from .._validation import MOST_COLUMNS, MOST_ROWS, check_count
 from ..gaussian._graph import topological_order
 from ..gaussian._links import Linear, get_link
 from ..gaussian._network import GaussianNetwork
@@ -193,15 +194,9 @@ def _two_layers(n_features, n_hidden, n_parents, rng):
 
 
 def _check_sizes(n_features, n_hidden, n_samples, n_parents, missing, bipartite):
-    for name, value, least in (
-        ("n_features", n_features, 1),
-        ("n_hidden", n_hidden, 0),
-        ("n_samples", n_samples, 1),
-    ):
-        if not isinstance(value, Integral) or value < least:
-            raise ValueError(
-                f"{name} must be an integer of at least {least}, got {value!r}."
-            )
+    check_count("n_features", n_features, 1, MOST_COLUMNS)
+    check_count("n_hidden", n_hidden, 0, MOST_COLUMNS)
+    check_count("n_samples", n_samples, 1, MOST_ROWS)
     if not isinstance(n_parents, Real) or not 0 <= float(n_parents) < np.inf:
         raise ValueError(f"n_parents must be a non-negative number, got {n_parents!r}.")
     if not isinstance(missing, Real) or not 0 <= float(missing) < 1:

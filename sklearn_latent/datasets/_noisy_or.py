@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import Bunch, check_random_state
 
+from .._validation import MOST_COLUMNS, check_count, check_numbers
 from ..noisy_or._network import NoisyOrNetwork
 from ..noisy_or._schedule import check_structure
 
@@ -249,9 +250,9 @@ def make_qmr_like(
     >>> data.X.shape, int(data.network.structure.sum())
     ((10, 100), 300)
     """
-    for name, value in [("n_latents", n_latents), ("n_features", n_features)]:
-        _check_count(value, name, 1, np.inf)
-    _check_count(n_edges, "n_edges", n_latents, n_latents * n_features)
+    n_latents = check_count("n_latents", n_latents, 1, MOST_COLUMNS)
+    n_features = check_count("n_features", n_features, 1, MOST_COLUMNS)
+    n_edges = check_count("n_edges", n_edges, n_latents, n_latents * n_features)
     rng = check_random_state(random_state)
     edges = _qmr_structure(n_latents, n_features, n_edges, rng)
     data = _sample_bunch(
@@ -316,7 +317,6 @@ def _numbered(prefix: str, n: int) -> list[str]:
 
 def _sample_bunch(*, prior, failure, leak, n_samples, rng, feature_names, description):
     """Draw rows and pack what belongs to them."""
-    _check_count(n_samples, "n_samples", 1, np.inf)
     network = NoisyOrNetwork(prior, failure, leak)
     X, Z = network.sample(n_samples, random_state=rng)
     return Bunch(
@@ -331,13 +331,16 @@ def _sample_bunch(*, prior, failure, leak, n_samples, rng, feature_names, descri
 def _draw(value, name: str, shape, rng) -> np.ndarray:
     """Probabilities: a number for all, a range to draw from, or every value."""
     if isinstance(value, Real):
-        drawn = np.full(shape, float(value))
+        drawn = np.full(shape, check_numbers(name, value))
     elif isinstance(value, tuple):
-        if len(value) != 2 or not value[0] <= value[1]:
-            raise ValueError(f"{name} as a tuple must be (low, high), got {value!r}.")
-        drawn = rng.uniform(*value, size=shape)
+        limits = check_numbers(name, value)
+        if limits.shape != (2,) or not 0 <= limits[0] <= limits[1] <= 1:
+            raise ValueError(
+                f"{name} as a tuple must be (low, high) within [0, 1], got {value!r}."
+            )
+        drawn = rng.uniform(*limits, size=shape)
     else:
-        drawn = np.asarray(value, dtype=np.float64)
+        drawn = check_numbers(name, value)
     if drawn.shape != tuple(shape):
         raise ValueError(f"{name} must have shape {shape}, got shape {drawn.shape}.")
     if drawn.size and not (drawn.min() >= 0 and drawn.max() <= 1):
@@ -346,11 +349,3 @@ def _draw(value, name: str, shape, rng) -> np.ndarray:
             f"{drawn.min():g} to {drawn.max():g}."
         )
     return drawn
-
-
-def _check_count(value, name: str, low, high) -> None:
-    """Validate an integer."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}.")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be from {low} to {high}, got {value}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from .._validation import check_counts, check_numbers, shown
 from ..temporal._graph import TemporalGraph
 from ..temporal._model import LatentDBN
 from ..temporal._tables import start_shape, transition_shape
@@ -107,9 +108,9 @@ def make_latent_dbn(
     """
     rng = check_random_state(random_state)
     graph = _check_graph(graph)
-    cards = _per("cardinality", cardinality, graph.n_latents, "latent", 1).astype(int)
-    keep = _per("persistence", persistence, graph.n_latents, "latent", 0, 1)
-    right = _per("reliability", reliability, graph.n_observed, "feature", 0, 1)
+    cards = _counts("cardinality", cardinality, graph.n_latents, "latent")
+    keep = _shares("persistence", persistence, graph.n_latents, "latent")
+    right = _shares("reliability", reliability, graph.n_observed, "feature")
     parent = np.where(
         graph.measurement.any(axis=0), graph.measurement.argmax(axis=0), -1
     )
@@ -117,8 +118,8 @@ def make_latent_dbn(
     widths = (
         default
         if n_categories is None
-        else _per("n_categories", n_categories, graph.n_observed, "feature", 1)
-    ).astype(int)
+        else _counts("n_categories", n_categories, graph.n_observed, "feature")
+    )
     directed = graph.directed()
     latents = range(graph.n_latents)
     start = [
@@ -159,19 +160,29 @@ def _check_graph(graph) -> TemporalGraph:
     return TemporalGraph(measurement, intra, inter)
 
 
-def _per(name, value, n, what, low, high=None) -> np.ndarray:
+def _per(name, values, n, what) -> np.ndarray:
     """One number per latent or feature."""
-    values = np.asarray(value, dtype=float)
     values = np.full(n, values) if values.ndim == 0 else values
     if values.shape != (n,):
         raise ValueError(
             f"{name} must be a number or one per {what}, shape ({n},), got "
             f"{values.shape}."
         )
-    if n and (values.min() < low or (high is not None and values.max() > high)):
-        limits = f"at least {low}" if high is None else f"in [{low}, {high}]"
-        raise ValueError(f"{name} must be {limits}, got {value}.")
     return values
+
+
+def _shares(name, value, n, what) -> np.ndarray:
+    """One probability per latent or feature."""
+    values = check_numbers(name, value)
+    # NaN fails the comparisons.
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError(f"{name} must be in [0, 1], got {shown(value)}.")
+    return _per(name, values, n, what)
+
+
+def _counts(name, value, n, what) -> np.ndarray:
+    """One whole number per latent or feature."""
+    return _per(name, check_counts(name, value), n, what)
 
 
 def _table(shape, keep: float, rng) -> np.ndarray:

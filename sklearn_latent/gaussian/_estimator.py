@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,6 +13,7 @@ from sklearn.utils import check_random_state
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import MOST_ROWS, check_count, check_running
 from ..exceptions import LatentWarning, PoorDataWarning
 from ._blockwise import BlockwiseFit
 from ._model import GaussianModel
@@ -341,10 +341,8 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
             edges of either direction. Hidden nodes are not part of it, because they
             cannot be told apart between fits.
         """
-        if not isinstance(n_bootstraps, Integral) or n_bootstraps < 1:
-            raise ValueError(
-                f"n_bootstraps must be a positive integer, got {n_bootstraps!r}."
-            )
+        check_running(self)
+        n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         X_valid = clone(self)._check_X(X, reset=True)
         settings: dict = {"verbose": 0, "warm_start": False}
         if hasattr(self, "search_"):

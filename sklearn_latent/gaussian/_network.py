@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +9,8 @@ from scipy.linalg import solve_triangular
 from sklearn.utils import check_array, check_random_state
 
 from .._persistence import Array, Choice, Integer, Names, Persistent
+from .._validation import MOST_ROWS, check_count, check_names, check_numbers
+from ._checks import check_network, within_range
 from ._graph import topological_order
 from ._inference import Joint, condition
 from ._links import Linear, get_link
@@ -19,9 +20,6 @@ __all__ = ["LARGEST", "GaussianNetwork"]
 
 # Largest value of the data: squares, and products of variances, must not overflow.
 LARGEST = 1e100
-
-# More rows than this are a mistake, not a sample.
-MOST_ROWS = 1 << 48
 
 
 class GaussianNetwork(Persistent):
@@ -51,9 +49,10 @@ class GaussianNetwork(Persistent):
     noise : {"additive", "multiplicative"}, default="additive"
         Noise of all nodes that have parents; others have additive noise.
 
-    link_parameters : array-like of shape (n_nodes, 3) or None, default=None
-        Offset, scale and bias of the link function of each node; the offset and scale
-        of the sigmoid are theta_0 and theta_1 of the paper. Not used by linear links.
+    link_parameters : array-like of shape (n_nodes, 2 or 3) or None, default=None
+        Offset, scale and bias (or none) of the link function of each node; the offset
+        and scale of the sigmoid are theta_0 and theta_1 of the paper. Not used by
+        linear links.
 
     n_hidden : int, default=0
         How many of the last nodes are hidden.
@@ -103,62 +102,26 @@ class GaussianNetwork(Persistent):
         n_hidden=0,
         node_names=None,
     ):
-        self.adjacency = np.asarray(adjacency, dtype=bool)
-        self.weights = np.asarray(weights, dtype=float)
-        self.intercept = np.asarray(intercept, dtype=float)
-        self.noise_variance = np.asarray(noise_variance, dtype=float)
+        self.adjacency = check_numbers("adjacency", adjacency, dtype=bool)
+        self.weights = check_numbers("weights", weights)
+        self.intercept = check_numbers("intercept", intercept)
+        self.noise_variance = check_numbers("noise_variance", noise_variance)
         self.link = link
         self.noise = noise
         self.link_parameters = (
-            None if link_parameters is None else np.asarray(link_parameters, float)
+            None
+            if link_parameters is None
+            else check_numbers("link_parameters", link_parameters)
         )
         self._link, self._noise = get_link(link), get_noise(noise)
-        self.n_hidden = int(n_hidden)
-        self._check_parameters()
+        self.n_hidden = n_hidden
+        check_network(self)
         n_nodes = len(self.intercept)
         if node_names is None:
             node_names = [f"x{i}" for i in range(n_nodes - self.n_hidden)]
             node_names += [f"hidden{i}" for i in range(self.n_hidden)]
-        if len(node_names) != n_nodes:
-            raise ValueError(
-                f"node_names must hold {n_nodes} names, got {len(node_names)}."
-            )
-        self.node_names = list(node_names)
+        self.node_names = check_names("node_names", node_names, n_nodes)
         self.topological_order = topological_order(self.adjacency)
-
-    def _check_parameters(self) -> None:
-        """Refuse arrays that do not describe a network together."""
-        if self.intercept.ndim != 1:
-            raise ValueError(
-                "intercept must have one value per node, got shape "
-                f"{self.intercept.shape}."
-            )
-        n_nodes = len(self.intercept)
-        if self.link_parameters is None and not isinstance(self._link, Linear):
-            raise ValueError(f"link_parameters must be given with link={self.link!r}.")
-        for name, shape in (
-            ("adjacency", (n_nodes, n_nodes)),
-            ("weights", (n_nodes, n_nodes)),
-            ("noise_variance", (n_nodes,)),
-        ):
-            if getattr(self, name).shape != shape:
-                raise ValueError(
-                    f"{name} must have shape {shape} for {n_nodes} intercepts, got "
-                    f"{getattr(self, name).shape}."
-                )
-        for name in ("weights", "intercept", "noise_variance", "link_parameters"):
-            values = getattr(self, name)
-            if values is not None and not np.isfinite(values).all():
-                raise ValueError(f"{name} must be finite, got NaN or infinity.")
-        if not (self.noise_variance > 0).all():
-            raise ValueError(
-                "noise_variance must be positive, got a minimum of "
-                f"{self.noise_variance.min()}."
-            )
-        if not 0 <= self.n_hidden <= n_nodes:
-            raise ValueError(
-                f"n_hidden must be from 0 to {n_nodes}, got {self.n_hidden}."
-            )
 
     def __repr__(self):
         return (
@@ -187,6 +150,7 @@ class GaussianNetwork(Persistent):
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
         return int(np.sum(means)) + self.n_nodes
 
+    @within_range
     def joint(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of all nodes; for linear links and additive noise only.
 
@@ -289,6 +253,7 @@ class GaussianNetwork(Persistent):
         means = self.conditional_means(values)
         return self.log_densities(values, means, np.arange(self.n_nodes))
 
+    @within_range
     def log_likelihood(self, X) -> np.ndarray:
         """Log-likelihood of each row over its observed entries.
 
@@ -337,6 +302,7 @@ class GaussianNetwork(Persistent):
     def _joint(self) -> Joint:
         return Joint(self.weights, self.intercept, self.noise_variance)
 
+    @within_range
     def expectation(self, X) -> np.ndarray:
         """Complete the rows: expected value of every node given the observed ones.
 
@@ -359,6 +325,7 @@ class GaussianNetwork(Persistent):
 
         return infer(self, X)[0]
 
+    @within_range
     def leave_one_out(self, X) -> np.ndarray:
         """Predict each feature from the other observed values of its row.
 
@@ -372,6 +339,7 @@ class GaussianNetwork(Persistent):
         predicted : ndarray of shape (n_samples, n_features)
             Expected values; a missing value is predicted from all observed ones.
         """
+        X = self._check(X)
         if self.is_jointly_gaussian:
             from ._inference import leave_one_out
 
@@ -380,6 +348,7 @@ class GaussianNetwork(Persistent):
 
         return integrate_features(self, X)
 
+    @within_range
     def sample(self, n_samples=1, random_state=None) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows, parents before children.
 
@@ -399,12 +368,9 @@ class GaussianNetwork(Persistent):
         Z : ndarray of shape (n_samples, n_hidden)
             Hidden nodes.
         """
-        if not isinstance(n_samples, Integral):
-            raise ValueError(f"n_samples must be an integer, got {n_samples!r}.")
-        if not 1 <= int(n_samples) < MOST_ROWS:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples!r}.")
+        n_samples = check_count("n_samples", n_samples, high=MOST_ROWS)
         rng = check_random_state(random_state)
-        values = np.zeros((int(n_samples), self.n_nodes))
+        values = np.zeros((n_samples, self.n_nodes))
         for node in self.topological_order.tolist():
             nodes = np.array([node])
             parents = np.flatnonzero(self.adjacency[:, node])

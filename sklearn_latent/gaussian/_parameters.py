@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
+from .._validation import check_choice, check_count, check_flag, check_tol
 from ._constraints import parse_constraints
 from ._graph import topological_order
 from ._links import Linear, get_link
@@ -44,21 +45,12 @@ def check_parameters(estimator) -> None:
     """Refuse parameters that no data can make sense of."""
     linear = is_linear(estimator)
     for name, choices in _CHOICES.items():
-        value = getattr(estimator, name)
-        if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}.")
+        check_choice(name, getattr(estimator, name), choices)
     for name, (least, optional) in _COUNTS.items():
-        value = getattr(estimator, name)
-        if value is None and optional:
-            continue
-        if not isinstance(value, Integral) or value < least:
-            raise ValueError(
-                f"{name} must be an integer of at least {least}"
-                f"{' or None' if optional else ''}, got {value!r}."
-            )
-    tol = estimator.tol
-    if not isinstance(tol, Real) or not float(tol) >= 0:
-        raise ValueError(f"tol must be a non-negative number, got {tol!r}.")
+        check_count(name, getattr(estimator, name), least, optional=optional)
+    check_tol(estimator.tol)
+    for name in ("bipartite", "warm_start"):
+        check_flag(name, getattr(estimator, name))
     penalty = estimator.penalty
     if not (isinstance(penalty, str) and penalty in ("ebic", "auto")) and not (
         isinstance(penalty, Real) and 0 <= float(penalty) < np.inf

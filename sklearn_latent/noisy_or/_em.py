@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral, Real
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,6 +14,7 @@ from sklearn.utils import check_random_state
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import MOST_COLUMNS, MOST_ROWS, check_choice, check_count, check_tol
 from ._exact import MAX_ENUMERATED, clip_parameters, em_step
 from ._likelihood import maximize_likelihood
 from ._model import NoisyOrModel, check_flags
@@ -222,21 +222,11 @@ default=None
     def _check_parameters(self):
         """Validate the parameters that do not concern the data."""
         check_flags(self, "warm_start")
-        known = ("exact", "variational")
-        if not isinstance(self.inference, str) or self.inference not in known:
-            raise ValueError(
-                f"inference must be 'exact' or 'variational', got {self.inference!r}."
-            )
-        for name, lowest in (("n_init", 1), ("max_iter", 1), ("n_latents", 0)):
-            value = getattr(self, name)
-            if name == "n_latents" and value is None:
-                continue
-            if not isinstance(value, Integral) or value < lowest:
-                raise ValueError(
-                    f"{name} must be an integer of at least {lowest}, got {value!r}."
-                )
-        if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+        check_choice("inference", self.inference, ("exact", "variational"))
+        check_count("n_init", self.n_init, high=MOST_ROWS)
+        check_count("max_iter", self.max_iter)
+        check_count("n_latents", self.n_latents, 0, MOST_COLUMNS, optional=True)
+        check_tol(self.tol)
 
     def _check_structure(self):
         """Validate the structure, or make one with all edges."""

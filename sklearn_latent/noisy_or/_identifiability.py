@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._validation import check_count
 from ._schedule import check_structure
 
 __all__ = ["identifiability_order"]
@@ -122,10 +123,9 @@ def identifiability_order(structure, *, max_order=None, random_state=None) -> in
     """
     structure = check_structure(structure)
     n_latents, n_features = structure.shape
+    check_count("max_order", max_order, optional=True)
     if max_order is None:
         max_order = n_features
-    elif not isinstance(max_order, (int, np.integer)) or max_order < 1:
-        raise ValueError(f"max_order must be a positive integer, got {max_order!r}.")
     rng = check_random_state(random_state)
     prior = rng.randint(2, PRIME, size=n_latents, dtype=np.int64)
     failure = rng.randint(2, PRIME, size=structure.shape, dtype=np.int64)

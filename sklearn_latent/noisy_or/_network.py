@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from .. import export
 from .._persistence import Array, Persistent
+from .._validation import MOST_ROWS, check_count, check_numbers, shown
 from ._inference import infer
 from ._numerics import safe_log
 
@@ -19,9 +19,6 @@ __all__ = ["NoisyOrNetwork"]
 # Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
 CHUNK_ELEMENTS = 1 << 18
-
-# More rows than this are a mistake, not a sample.
-MOST_ROWS = 1 << 48
 
 
 class NoisyOrNetwork(Persistent):
@@ -144,11 +141,8 @@ class NoisyOrNetwork(Persistent):
         Z : int8 ndarray of shape (n_samples, n_latents)
             Latents.
         """
-        if not isinstance(n_samples, Integral):
-            raise ValueError(f"n_samples must be an integer, got {n_samples!r}.")
-        if not 1 <= int(n_samples) < MOST_ROWS:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples!r}.")
-        n_samples, rng = int(n_samples), check_random_state(random_state)
+        n_samples = check_count("n_samples", n_samples, high=MOST_ROWS)
+        rng = check_random_state(random_state)
         X = np.empty((n_samples, self.n_features), dtype=np.int8)
         Z = np.empty((n_samples, self.n_latents), dtype=np.int8)
         log_failure = safe_log(self.failure)
@@ -205,13 +199,16 @@ class NoisyOrNetwork(Persistent):
         return float(moments[0]) if sets.ndim == 1 else moments
 
     def _check_sets(self, features):
-        sets = np.asarray(features)
+        try:
+            sets = np.asarray(features)
+        except ValueError:  # sets of different sizes
+            sets = np.empty(1, dtype=object)
         if sets.size == 0:
             sets = sets.astype(np.intp)
         if sets.ndim not in (1, 2) or sets.dtype.kind not in "iu":
             raise ValueError(
                 "features must be a list of feature indices or a 2-d array with one "
-                f"set per row, got {features!r}."
+                f"set per row, got {shown(features)}."
             )
         if sets.size and not 0 <= sets.min() <= sets.max() < self.n_features:
             raise ValueError(
@@ -269,9 +266,7 @@ class NoisyOrNetwork(Persistent):
     def _check(self, X):
         """Split rows into the features that are on and those that are known."""
         X = X.toarray() if sparse.issparse(X) else X
-        if not (isinstance(X, np.ndarray) and X.dtype == bool):
-            X = _numbers("X", X)
-        X = np.asarray(X)
+        X = check_numbers("X", X, dtype=None)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have shape (n_samples, {self.n_features}), got {X.shape}."
@@ -334,18 +329,9 @@ class NoisyOrNetwork(Persistent):
         return export.edges_to_frame(self.to_networkx(latent_names, feature_names))
 
 
-def _numbers(name, values) -> np.ndarray:
-    """Turn into an array of numbers."""
-    try:
-        array = np.asarray(values)
-        return array if array.dtype.kind in "iuf" else array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers: {error}.") from None
-
-
 def _probabilities(name, values, ndim):
     """Validate an array of probabilities and freeze a copy of it."""
-    array = np.array(_numbers(name, values), dtype=np.float64)
+    array = np.array(check_numbers(name, values))
     if array.ndim != ndim:
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {array.shape}."

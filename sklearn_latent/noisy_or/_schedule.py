@@ -15,6 +15,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from .._validation import check_count, check_flag, check_numbers
+
 __all__ = [
     "Schedule",
     "Step",
@@ -138,7 +140,7 @@ def check_structure(structure) -> np.ndarray:
         The same, dense.
     """
     if not sparse.issparse(structure):
-        structure = np.asarray(structure)
+        structure = check_numbers("structure", structure, dtype=None)
         if structure.ndim != 2:
             raise ValueError(
                 "structure must have two dimensions, one row per latent and one column "
@@ -388,5 +390,7 @@ def find_schedule(structure, *, use_pairs=True, n_per_edge=1) -> Schedule:
     True
     """
     structure = check_structure(structure)
+    check_flag("use_pairs", use_pairs)
+    check_count("n_per_edge", n_per_edge)
     known = np.zeros_like(structure)
     return run_rounds(structure, known, use_pairs=use_pairs, n_per_edge=n_per_edge)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import MOST_COLUMNS, check_choice, check_count, check_tol
 from ._blockwise import fit_collection
 from ._cardinality import lone_states
 from ._chain_test import review_by_chain
@@ -43,13 +43,11 @@ class StructureLearner(PanelModel):
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
-        if self.local not in LOCAL:
-            raise ValueError(f'local must be "bic" or "lpcc", got {self.local!r}.')
-        if self.cardinality != "auto" and not _is_whole(self.cardinality, 2):
-            raise ValueError(
-                'cardinality must be "auto" or a whole number of at least 2, got '
-                f"{self.cardinality!r}."
-            )
+        check_choice("local", self.local, LOCAL)
+        if isinstance(self.cardinality, str):
+            check_choice("cardinality", self.cardinality, ("auto",))
+        else:
+            check_count("cardinality", self.cardinality, 2, MOST_COLUMNS)
         for name, least in (
             ("max_cardinality", 2),
             ("n_bins", 2),
@@ -57,13 +55,8 @@ class StructureLearner(PanelModel):
             ("max_joint_states", 1),
             ("max_iter", 1),
         ):
-            if not _is_whole(getattr(self, name), least):
-                raise ValueError(
-                    f"{name} must be a whole number of at least {least}, got "
-                    f"{getattr(self, name)!r}."
-                )
-        if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
+            check_count(name, getattr(self, name), least)
+        check_tol(self.tol)
 
     @property
     def _states(self) -> dict:
@@ -385,7 +378,3 @@ class LGLPCCTemporal(StructureLearner):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-
-def _is_whole(value, least: int) -> bool:
-    return isinstance(value, Integral) and int(value) >= least

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+
+from .._validation import shown
 
 __all__ = ["sequences_from_frame"]
 
@@ -55,19 +59,17 @@ def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=F
             [nan, nan]]])
     """
     frame = _as_pandas(frame)
+    if not frame.columns.is_unique:
+        raise ValueError(
+            "frame must have no two columns of the same name, got "
+            f"{frame.columns[frame.columns.duplicated()][0]!r} twice."
+        )
+    sequence, time = _column(frame, "sequence", sequence), _column(frame, "time", time)
     if columns is None:
         columns = [name for name in frame.columns if name not in (sequence, time)]
-    columns = [columns] if isinstance(columns, str) else list(columns)
-    for argument, name in [
-        ("sequence", sequence),
-        ("time", time),
-        *[("columns", column) for column in columns],
-    ]:
-        if name not in frame.columns:
-            raise ValueError(
-                f"{argument} must name columns of frame, got {name!r}; the columns are "
-                f"{list(frame.columns)}."
-            )
+    elif isinstance(columns, str) or not isinstance(columns, Iterable):
+        columns = [columns]
+    columns = [_column(frame, "columns", name) for name in columns]
     rows, sequences = _numbered(frame[sequence], "sequence")
     slices, times = _numbered(frame[time], "time")
     cell = rows * len(times) + slices
@@ -84,11 +86,25 @@ def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=F
     return (X, sequences, times) if return_labels else X
 
 
+def _column(frame, argument: str, name):
+    """A name, if a column of the table has it."""
+    try:
+        found = name in frame.columns
+    except TypeError:  # it has no hash
+        found = False
+    if not found:
+        raise ValueError(
+            f"{argument} must name columns of frame, got {shown(name)}; the columns "
+            f"are {list(frame.columns)}."
+        )
+    return name
+
+
 def _as_pandas(frame):
     """A pandas table of a pandas or polars one."""
-    if hasattr(frame, "iloc"):
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         return frame
-    if hasattr(frame, "with_columns"):
+    if hasattr(frame, "with_columns") and hasattr(frame, "columns"):
         import pandas as pd
 
         return pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
@@ -104,7 +120,13 @@ def _numbered(column, argument: str):
             f"{argument} must name a column without missing values, got some in "
             f"{column.name!r}."
         )
-    labels, index = np.unique(column.to_numpy(), return_inverse=True)
+    try:
+        labels, index = np.unique(column.to_numpy(), return_inverse=True)
+    except TypeError:
+        raise ValueError(
+            f"{argument} must name a column of labels that can be put in order, got "
+            f"{shown(column.tolist())} in {column.name!r}."
+        ) from None
     return index.ravel(), labels
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from .._persistence import Array, Persistent
+from .._validation import check_numbers
 
 __all__ = ["TemporalGraph", "topological_order"]
 
@@ -136,7 +137,7 @@ class TemporalGraph(Persistent):
         graph : TemporalGraph
             The graph with renumbered latents.
         """
-        order = np.asarray(order, dtype=int)
+        order = check_numbers("order", order, dtype=int)
         if not np.array_equal(np.sort(order), np.arange(self.n_latents)):
             raise ValueError(
                 f"order must hold each of 0 to {self.n_latents - 1} once, got {order}."
@@ -256,11 +257,11 @@ def _boolean(name: str, matrix) -> np.ndarray:
     """Validate a two-dimensional array of 0 and 1."""
     if isinstance(matrix, Sequence) and not len(matrix):
         matrix = np.empty((0, 0))
-    matrix = np.asarray(matrix)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+    matrix = check_numbers(name, matrix, dtype=None)
+    if matrix.ndim != 2:
         raise ValueError(
-            f"{name} must be a two-dimensional array of booleans, got "
-            f"{matrix.ndim} dimensions of type {matrix.dtype}."
+            f"{name} must be a two-dimensional array of booleans, got shape "
+            f"{matrix.shape}."
         )
     if not np.isin(matrix, [0, 1]).all():
         raise ValueError(f"{name} must hold only 0 and 1, got other values.")

@@ -8,7 +8,15 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._base import check_sample_weight
 from .._persistence import Array, Arrays, Integer, Model, Persistent
+from .._validation import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    check_count,
+    check_counts,
+    check_numbers,
+)
 from ._encoding import MISSING
 from ._graph import TemporalGraph
 from ._inference import (
@@ -119,8 +127,8 @@ class LatentDBN(Persistent):
                 f"{feature}."
             )
         self.graph = graph
-        self.max_joint_states = max_joint_states
-        self.cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
+        self.max_joint_states = check_count("max_joint_states", max_joint_states)
+        self.cardinality = check_counts("cardinality", cardinality).reshape(-1)
         if self.cardinality.shape != (graph.n_latents,):
             raise ValueError(
                 "cardinality must hold one number per latent, shape "
@@ -287,7 +295,7 @@ class LatentDBN(Persistent):
         probabilities : list of ndarray of shape (n, n_slices, n_categories)
             One array per feature.
         """
-        codes = np.asarray(codes)
+        codes = self._check(codes)
         posterior = self.posterior(codes)
         return [
             posterior[j] @ table
@@ -309,7 +317,7 @@ class LatentDBN(Persistent):
         filled : ndarray of int of the same shape
             Without missing values; all others as they were.
         """
-        codes = np.asarray(codes)
+        codes = self._check(codes)
         best = np.stack([p.argmax(axis=2) for p in self.predictive(codes)], axis=2)
         return np.where(codes == MISSING, best, codes)
 
@@ -335,6 +343,8 @@ class LatentDBN(Persistent):
         states : ndarray of int of shape (n_sequences, n_slices, n_latents)
             The states behind them.
         """
+        n_sequences = check_count("n_sequences", n_sequences, 1, MOST_ROWS)
+        n_slices = check_count("n_slices", n_slices, 1, MOST_COLUMNS)
         rng = check_random_state(random_state)
         graph = self.directed_graph
         states = np.zeros((n_sequences, n_slices, self.n_latents), dtype=np.intp)
@@ -377,7 +387,13 @@ class LatentDBN(Persistent):
 
     def _data(self, codes, sample_weight=None) -> ChainData:
         """Validate codes and find their patterns."""
-        codes = np.asarray(codes)
+        codes = self._check(codes)
+        weights = check_sample_weight(sample_weight, len(codes))
+        return ChainData.of(codes, self.graph.measurement, weights)
+
+    def _check(self, codes) -> np.ndarray:
+        """Validate codes."""
+        codes = check_numbers("codes", codes, dtype=None)
         if codes.ndim != 3 or codes.shape[2] != self.n_observed:
             raise ValueError(
                 "codes must have shape (n, n_slices, n_observed) with n_observed="
@@ -392,4 +408,4 @@ class LatentDBN(Persistent):
                 "codes must be integers from -1 (missing) to the number of categories "
                 "less 1, got others."
             )
-        return ChainData.of(codes, self.graph.measurement, sample_weight)
+        return codes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_array, gen_batches
@@ -14,6 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from .._base import BaseLatentModel, check_sample_weight
+from .._validation import check_choice, check_count
 from ._encoding import PanelEncoder
 from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._filling import OnDemandImputer, fill_gaps
@@ -44,11 +44,7 @@ class PanelModel(BaseLatentModel):
 
     def _n_slices_of(self, width: int) -> int:
         """Number of slices in a row of `width` values."""
-        if not isinstance(self.n_slices, Integral) or int(self.n_slices) < 1:
-            raise ValueError(
-                f"n_slices must be a whole number of at least 1, got {self.n_slices!r}."
-            )
-        if width % self.n_slices:
+        if width % check_count("n_slices", self.n_slices):
             raise ValueError(
                 "X must have a number of columns that n_slices divides, slice after "
                 f"slice, got {width} columns and n_slices={self.n_slices}."
@@ -296,11 +292,7 @@ class PanelModel(BaseLatentModel):
             `X` with its missing values filled, and all others as they were. A binned
             column is filled with a typical value of the bin.
         """
-        if strategy not in IMPUTE_STRATEGIES:
-            raise ValueError(
-                f"strategy must be one of {sorted(IMPUTE_STRATEGIES)}, got "
-                f"{strategy!r}."
-            )
+        check_choice("strategy", strategy, IMPUTE_STRATEGIES)
         codes = self._encode(X)
         panel = self._check_X(X)
         filled = self._in_batches(

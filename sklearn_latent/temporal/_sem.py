@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import MOST_COLUMNS, MOST_ROWS, check_choice, check_count, check_tol
 from ..exceptions import PoorDataWarning
 from ._em import merge_sequences
 from ._inference import warn_if_approximate
@@ -246,22 +246,18 @@ class SEMDBN(PanelModel):
 
     def _check_parameters(self):
         """Validate the parameters that do not concern the data."""
-        if self.init not in ("classes", "random"):
-            raise ValueError(f"init must be 'classes' or 'random', got {self.init!r}.")
+        check_choice("init", self.init, ("classes", "random"))
         for name, lowest in (
-            ("n_latents", 1),
-            ("n_init", 1),
             ("max_rounds", 0),
             ("max_iter", 1),
             ("n_bins", 2),
             ("max_categories", 2),
             ("max_joint_states", 1),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < lowest:
-                raise ValueError(
-                    f"{name} must be an integer of at least {lowest}, got {value!r}."
-                )
+            check_count(name, getattr(self, name), lowest)
+        check_count("n_latents", self.n_latents, 1, MOST_COLUMNS)
+        check_count("n_init", self.n_init, 1, MOST_ROWS)
+        check_tol(self.tol)
 
     def _check_cardinality(self, n_observed: int) -> np.ndarray:
         """Number of states of as many latents as there are features for."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._validation import check_numbers, shown
 from ._graph import TemporalGraph, topological_order
 
 __all__ = [
@@ -177,11 +178,13 @@ def draw_categories(rows: np.ndarray, n: int, rng) -> np.ndarray:
 
 def check_tables(name: str, tables, shapes) -> list[np.ndarray]:
     """Validate conditional tables; read-only arrays."""
+    if not isinstance(tables, Sequence) and not getattr(tables, "ndim", 0):
+        raise ValueError(f"{name} must be a list of tables, got {shown(tables)}.")
     if len(tables) != len(shapes):
         raise ValueError(f"{name} must hold {len(shapes)} tables, got {len(tables)}.")
     checked = []
     for j, (table, shape) in enumerate(zip(tables, shapes, strict=True)):
-        table = np.array(table, dtype=np.float64)
+        table = np.array(check_numbers(f"{name}[{j}]", table))
         fits = table.ndim == len(shape) and all(
             expected in (None, width)
             for expected, width in zip(shape, table.shape, strict=True)

@@ -1,0 +1,198 @@
+"""Checks of arguments that every family shares."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from reprlib import Repr
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "MOST_COLUMNS",
+    "MOST_ROWS",
+    "check_choice",
+    "check_count",
+    "check_counts",
+    "check_flag",
+    "check_names",
+    "check_numbers",
+    "check_running",
+    "check_tol",
+    "shown",
+]
+
+# More than this are a mistake, not a table. Their product in bytes is still a number
+# to NumPy, so that a table that is merely too large ends in a MemoryError.
+MOST_ROWS = 1 << 36
+MOST_COLUMNS = 1 << 23
+
+# More workers than any cluster has.
+MOST_JOBS = 1 << 20
+
+
+def check_count(
+    name: str, value, low: int = 1, high: int | None = None, *, optional=False
+) -> Any:
+    """Validate a whole number.
+
+    Parameters
+    ----------
+    name : str
+        How messages call it.
+
+    value : object
+        What the user gave.
+
+    low : int, default=1
+        Smallest valid number.
+
+    high : int or None, default=None
+        Largest valid number; None is no limit.
+
+    optional : bool, default=False
+        Whether None is valid too.
+
+    Returns
+    -------
+    value : int or None
+        The number.
+    """
+    if value is None and optional:
+        return None
+    # True is an integer to Python, but no number of anything.
+    if (
+        not isinstance(value, Integral)
+        or isinstance(value, bool)
+        or int(value) < low
+        or (high is not None and int(value) > high)
+    ):
+        limits = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(
+            f"{name} must be an integer {limits}{' or None' if optional else ''}, got "
+            f"{shown(value)}."
+        )
+    return int(value)
+
+
+def check_running(estimator) -> None:
+    """Validate the parameters that say how a fit runs: `n_jobs` and `verbose`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It may lack either.
+    """
+    n_jobs = getattr(estimator, "n_jobs", None)
+    if n_jobs is not None and (
+        not isinstance(n_jobs, Integral)
+        or isinstance(n_jobs, bool)
+        or not 0 < abs(int(n_jobs)) <= MOST_JOBS
+    ):
+        raise ValueError(
+            f"n_jobs must be None or an integer from -{MOST_JOBS} to {MOST_JOBS} other "
+            f"than 0, got {shown(n_jobs)}."
+        )
+    verbose = getattr(estimator, "verbose", 0)
+    if not isinstance(verbose, Integral | np.bool_):
+        raise ValueError(f"verbose must be an integer or a bool, got {shown(verbose)}.")
+
+
+def check_choice(name: str, value, choices) -> None:
+    """Refuse what is not one of a few strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {list(choices)}, got {shown(value)}.")
+
+
+def check_tol(tol) -> None:
+    """Refuse a tolerance that is not a number of at least 0."""
+    if not isinstance(tol, Real) or not float(tol) >= 0:
+        raise ValueError(f"tol must be a number of at least 0, got {shown(tol)}.")
+
+
+def check_flag(name: str, value) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {shown(value)}.")
+
+
+def check_numbers(name: str, values, dtype=np.float64) -> np.ndarray:
+    """Turn an argument into an array of numbers.
+
+    Parameters
+    ----------
+    name : str
+        How messages call it.
+
+    values : array-like
+        Numbers or truth values, of any shape; NaN and infinity are numbers here.
+
+    dtype : data type or None, default=float64
+        Type of the result; None leaves numbers and truth values as they are.
+
+    Returns
+    -------
+    array : ndarray
+        A copy only if it takes one.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0, dtype=object)
+    # An entry that is None is missing, None alone is no array.
+    if array.dtype.kind not in "biuf" or values is None:
+        raise ValueError(f"{name} must be an array of numbers, got {shown(values)}.")
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def check_counts(name: str, values) -> np.ndarray:
+    """Turn an argument into an array of whole numbers of at least 1."""
+    counts = check_numbers(name, values)
+    if not ((counts >= 1) & (counts <= MOST_COLUMNS) & (counts % 1 == 0)).all():
+        raise ValueError(
+            f"{name} must hold whole numbers from 1 to {MOST_COLUMNS}, got "
+            f"{shown(values)}."
+        )
+    return counts.astype(int)
+
+
+def check_names(name: str, values, n: int) -> list:
+    """Turn an argument into a list of n names.
+
+    Parameters
+    ----------
+    name : str
+        How messages call it.
+
+    values : sequence of str
+        Names, or other labels.
+
+    n : int
+        How many there must be.
+
+    Returns
+    -------
+    names : list
+        The names.
+    """
+    try:
+        names = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        hash(tuple(names))
+    except TypeError:
+        raise ValueError(
+            f"{name} must be a list of {n} names, got {shown(values)}."
+        ) from None
+    if len(names) != n:
+        raise ValueError(f"{name} must hold {n} names, got {len(names)}.")
+    return names
+
+
+_REPR = Repr()
+_REPR.maxother = _REPR.maxstring = _REPR.maxlong = 80
+
+
+def shown(value) -> str:
+    """Text of a value in a message: on one line, and cut where it is long."""
+    return " ".join(_REPR.repr(value).split())

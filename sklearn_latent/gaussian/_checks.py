@@ -1,0 +1,92 @@
+"""Parameters that make no network, and networks whose numbers leave all bounds."""
+
+from __future__ import annotations
+
+from functools import wraps
+
+import numpy as np
+
+from .._validation import check_count
+from ._links import Linear
+
+__all__ = ["check_network", "within_range"]
+
+
+def check_network(network) -> None:
+    """Refuse arrays that do not describe a network together."""
+    if network.intercept.ndim != 1:
+        raise ValueError(
+            "intercept must have one value per node, got shape "
+            f"{network.intercept.shape}."
+        )
+    n_nodes = len(network.intercept)
+    if network.link_parameters is None and not isinstance(network._link, Linear):
+        raise ValueError(f"link_parameters must be given with link={network.link!r}.")
+    for name, shape in (
+        ("adjacency", (n_nodes, n_nodes)),
+        ("weights", (n_nodes, n_nodes)),
+        ("noise_variance", (n_nodes,)),
+    ):
+        if getattr(network, name).shape != shape:
+            raise ValueError(
+                f"{name} must have shape {shape} for {n_nodes} intercepts, got "
+                f"{getattr(network, name).shape}."
+            )
+    theta = network.link_parameters
+    if theta is not None and theta.shape not in ((n_nodes, 2), (n_nodes, 3)):
+        raise ValueError(
+            f"link_parameters must have 2 or 3 values for each of {n_nodes} nodes, got "
+            f"shape {theta.shape}."
+        )
+    check_count("n_hidden", network.n_hidden, 0, n_nodes)
+    for name in ("weights", "intercept", "noise_variance", "link_parameters"):
+        values = getattr(network, name)
+        if values is not None and not np.isfinite(values).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity.")
+    if network.weights[~network.adjacency].any():
+        i, j = np.argwhere((network.weights != 0) & ~network.adjacency)[0]
+        raise ValueError(
+            "weights must be 0 where adjacency has no edge, got "
+            f"{network.weights[i, j]} from node {i} to node {j}."
+        )
+    if not (network.noise_variance > 0).all():
+        raise ValueError(
+            "noise_variance must be positive, got a minimum of "
+            f"{network.noise_variance.min()}."
+        )
+
+
+def within_range(method):
+    """Let a method of a network raise where its numbers overflow.
+
+    Parameters
+    ----------
+    method : callable
+        Method that returns an array or a tuple of arrays.
+
+    Returns
+    -------
+    checked : callable
+        The same, but ValueError instead of NaN or infinity. Minus infinity stays the
+        log-likelihood of a row whose density is below all floats.
+    """
+
+    @wraps(method)
+    def checked(self, *args, **kwargs):
+        # What comes out is looked at, so NumPy need not warn on the way.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            try:
+                result = method(self, *args, **kwargs)
+            except np.linalg.LinAlgError:
+                result = np.array(np.nan)
+        parts = result if isinstance(result, tuple) else (result,)
+        least = -np.inf if method.__name__ == "log_likelihood" else -np.finfo(float).max
+        if not all(((part >= least) & (part < np.inf)).all() for part in parts):
+            raise ValueError(
+                "weights, intercept and noise_variance must differ by fewer orders of "
+                f"magnitude from each other and from the data, got {self!r}, for which "
+                f"{method.__name__} overflows."
+            )
+        return result
+
+    return checked

@@ -1,0 +1,94 @@
+"""Checks of arguments that every family shares."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sklearn_latent import (
+    LPCC,
+    SEMDBN,
+    IdealParentGaussianBN,
+    LGLPCCTemporal,
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    QuartetStructureLearner,
+)
+from sklearn_latent._base import check_sample_weight
+from sklearn_latent._validation import (
+    check_count,
+    check_counts,
+    check_names,
+    check_numbers,
+)
+
+ESTIMATORS = [
+    IdealParentGaussianBN(),
+    LGLPCCTemporal(),
+    LPCC(),
+    NoisyOrEM(),
+    NoisyOrMoMLearner(),
+    QuartetStructureLearner(),
+    SEMDBN(),
+]
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_jobs", 0),
+        ("n_jobs", 1.5),
+        ("n_jobs", True),
+        ("n_jobs", 10**30),
+        ("n_jobs", "all"),
+        ("verbose", "yes"),
+        ("verbose", None),
+        ("verbose", np.zeros(2)),
+    ],
+)
+def test_every_fit_checks_how_it_runs(model, name, value):
+    if name not in model.get_params():
+        return
+    model = clone(model).set_params(**{name: value})
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        model.fit(np.eye(4))
+
+
+@pytest.mark.parametrize("value", [None, True, 0, 8, 2.0, "3", 10**30, np.array([3])])
+def test_counts(value):
+    with pytest.raises(ValueError, match="size must be an integer from 1 to 7, got"):
+        check_count("size", value, 1, 7)
+
+
+def test_counts_are_python_integers():
+    assert type(check_count("size", np.int8(3))) is int
+    assert check_count("size", None, optional=True) is None
+    assert check_count("size", 10**30) == 10**30
+    with pytest.raises(ValueError, match="size must be an integer of at least 1 or No"):
+        check_count("size", 0, optional=True)
+
+
+@pytest.mark.parametrize(
+    "values", ["a", [[1], [1, 2]], 1j, None, np.datetime64("2020-01-01"), {}, object]
+)
+def test_what_is_no_array_of_numbers(values):
+    with pytest.raises(ValueError, match="weights must be an array of numbers, got"):
+        check_numbers("weights", values)
+
+
+def test_numbers_keep_their_type_if_asked():
+    assert check_numbers("x", [True, False], dtype=None).dtype == bool
+    assert check_numbers("x", [True, None]).tolist()[0] == 1.0
+    with pytest.raises(ValueError, match="states must hold whole numbers from 1"):
+        check_counts("states", [2, 2.5])
+
+
+@pytest.mark.parametrize("names", [5, [[], []], ["a"]])
+def test_names(names):
+    with pytest.raises(ValueError, match=r"names must .* 2 names, got"):
+        check_names("names", names, 2)
+
+
+def test_weights_too_small_to_divide_by_count_as_zero():
+    weights = check_sample_weight([1.0, 1e-320, 1e-100, 1e100], 4)
+    np.testing.assert_array_equal(weights, [1.0, 0.0, 1e-100, 1e100])
