@@ -12,7 +12,7 @@ from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.temporal import SEMDBN, TemporalGraph
 from sklearn_latent.temporal._graph import topological_order
-from sklearn_latent.temporal._inference import ChainData
+from sklearn_latent.temporal._inference import ChainData, expectation
 from sklearn_latent.temporal._sem_search import ExpectedCounts, climb, random_graph
 
 few = settings(max_examples=20, deadline=None)
@@ -27,6 +27,26 @@ def test_starts_are_pure_measurement_models(seed):
     assert graph.measurement.any(axis=1).all()
     assert topological_order(graph.intra) is not None
     assert not random_graph(3, 7, 1, rng).inter.any()
+    few_parents = random_graph(6, 7, 2, rng, max_parents=2)
+    assert (few_parents.intra.sum(axis=0) + few_parents.inter.sum(axis=0) <= 2).all()
+
+
+@few
+@given(graphs(undirected=False), seeds)
+def test_factored_counts_are_those_of_em(graph, seed):
+    n = graph.n_latents
+    network = random_dbn(graph, [2] * n, [3] * graph.n_observed, seed)
+    network.max_joint_states = 1
+    codes = sequences(network, 20, 3, seed, missing=0.1)
+    data = ChainData.of(codes, graph.measurement)
+    counts = ExpectedCounts(network, data)
+    expected = expectation(network, data, together=True).counts
+    for j in range(n):
+        before, within = graph.parents_before(j), graph.parents_within(j)
+        np.testing.assert_allclose(counts.start(j, within), expected.start[j])
+        np.testing.assert_allclose(
+            counts.transition(j, before, within), expected.transition[j]
+        )
 
 
 def total_score(counts, graph):
@@ -134,6 +154,18 @@ def test_too_many_joint_states_are_factored_with_a_warning():
     )
     with pytest.warns(ApproximateInferenceWarning, match="max_joint_states=8"):
         model.fit(data.X)
+    assert np.isfinite(model.bic_)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
+)
+def test_many_latents_start_with_small_tables():
+    # Edges between half of the latents would give tables of a million cells.
+    rng = np.random.default_rng(0)
+    X = rng.integers(4, size=(40, 3 * 8))
+    model = SEMDBN(8, 4, 3, n_init=1, max_rounds=0, max_iter=3, random_state=0).fit(X)
+    assert max(table.size for table in model.transition_) <= 4**3
     assert np.isfinite(model.bic_)
 
 

@@ -21,7 +21,7 @@ from scipy.special import xlogy
 from ._evidence import Evidence
 from ._tables import outer_sum
 
-__all__ = ["MeanField"]
+__all__ = ["MeanField", "first_counts", "step_counts"]
 
 # log(0) would turn an expectation into -inf times 0.
 SMALLEST = 1e-300
@@ -134,14 +134,11 @@ class MeanField:
 
     def start_counts(self, j: int, weights) -> np.ndarray:
         """Expected counts of the start table of latent `j`."""
-        family, _ = self.start[j]
-        return _count(family, self._first(self.nodes), weights[:, 0])
+        return first_counts(self.nodes, self.start[j][0], weights)
 
     def transition_counts(self, j: int, weights) -> np.ndarray:
         """Expected counts of the transition table of latent `j`."""
-        family, _ = self.later[j]
-        steps = self._steps(self.nodes, self.pairs)
-        return _count(family, steps, weights[:, 1:].ravel())
+        return step_counts(self.nodes, self.pairs, self.later[j][0], weights)
 
     def most_probable(self):
         """Most probable path of each chain, and log P(all paths, sequence)."""
@@ -214,6 +211,50 @@ class MeanField:
             return node.reshape(-1, node.shape[2])
 
         return states
+
+
+def first_counts(nodes, family, weights) -> np.ndarray:
+    """Expected counts of some latents in the first slice.
+
+    Parameters
+    ----------
+    nodes : dict of ndarray
+        States per slice of each latent, as `MeanField.fit` returns them.
+
+    family : list of (int, bool)
+        Latents, each with True.
+
+    weights : ndarray of shape (n, n_slices)
+        Weights of the slices.
+
+    Returns
+    -------
+    counts : ndarray
+        One axis per latent.
+    """
+    return _count(family, MeanField._first(nodes), weights[:, 0])
+
+
+def step_counts(nodes, pairs, family, weights) -> np.ndarray:
+    """Expected counts of some latents in consecutive slices.
+
+    Parameters
+    ----------
+    nodes, pairs : dict of ndarray
+        States per slice and in consecutive slices, as `MeanField.fit` returns them.
+
+    family : list of (int, bool)
+        Latents, and whether they are those of the later slice.
+
+    weights : ndarray of shape (n, n_slices)
+        Weights of the slices.
+
+    Returns
+    -------
+    counts : ndarray
+        One axis per member of the family. A latent in both slices keeps its chain.
+    """
+    return _count(family, MeanField._steps(nodes, pairs), weights[:, 1:].ravel())
 
 
 def _log(table):

@@ -69,6 +69,8 @@ class SEMDBN(PanelModel):
 
     max_joint_states : int, default=500
         Largest number of joint states of the latents for which inference is exact.
+        Above, it is factored, with a warning, and a start gives each latent at most
+        two parents.
 
     n_jobs : int or None, default=None
         Number of starts that run at the same time, through joblib.

@@ -17,11 +17,11 @@ from ._em import fit_chain
 from ._encoding import MISSING
 from ._graph import TemporalGraph, topological_order
 from ._inference import ChainData, expectation
+from ._mean_field import first_counts, step_counts
 from ._model import LatentDBN
 from ._tables import (
     family_counts,
     normalized,
-    outer_sum,
     start_shape,
     transition_shape,
 )
@@ -30,6 +30,10 @@ __all__ = ["ExpectedCounts", "climb", "random_graph", "structural_em"]
 
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
+
+# Parents of a latent at the start where inference is factored, which takes as many
+# products for each slice of each sequence as the tables have cells.
+MAX_START_PARENTS = 2
 
 # A move must gain this much; smaller gains are rounding.
 SMALLEST_GAIN = 1e-6
@@ -46,8 +50,27 @@ class SEMRun:
     history: list
 
 
-def random_graph(n_latents: int, n_observed: int, n_slices: int, rng) -> TemporalGraph:
-    """A random pure measurement model with random edges, where [2]_ starts."""
+def random_graph(
+    n_latents: int, n_observed: int, n_slices: int, rng, max_parents: int | None = None
+) -> TemporalGraph:
+    """A random pure measurement model with random edges, where [2]_ starts.
+
+    Parameters
+    ----------
+    n_latents, n_observed, n_slices : int
+        Number of latents, features and slices.
+
+    rng : RandomState instance
+        Source of randomness.
+
+    max_parents : int or None, default=None
+        Largest number of parents of a latent; others are left out at random.
+
+    Returns
+    -------
+    graph : TemporalGraph
+        Edges go forward in time, and along a random order within the slice.
+    """
     # Every latent gets a feature first; the others fall where they may.
     parent = np.concatenate(
         [np.arange(n_latents), rng.randint(n_latents, size=n_observed - n_latents)]
@@ -57,9 +80,13 @@ def random_graph(n_latents: int, n_observed: int, n_slices: int, rng) -> Tempora
     order = rng.permutation(n_latents)
     intra = np.triu(rng.uniform(size=(n_latents, n_latents)) < 0.5, 1)
     inter = rng.uniform(size=(n_latents, n_latents)) < 0.5
-    return TemporalGraph(
-        measurement, intra[np.ix_(order, order)], inter & (n_slices > 1)
-    )
+    intra, inter = intra[np.ix_(order, order)], inter & (n_slices > 1)
+    if max_parents is not None:
+        parents = np.concatenate([intra, inter])
+        for column in parents.T:
+            column[rng.permutation(np.flatnonzero(column))[max_parents:]] = False
+        intra, inter = parents[:n_latents], parents[n_latents:]
+    return TemporalGraph(measurement, intra, inter)
 
 
 class ExpectedCounts:
@@ -78,9 +105,11 @@ class ExpectedCounts:
         result = expectation(network, data, together=True)
         self.cardinality = network.cardinality
         self.n_slices = data.codes.shape[1]
-        self.states, self.weights = result.states, data.weights
+        self.weights = data.weights
         self.first = result.counts.joint_start[0]
         self.pairs = result.counts.joint_pairs[0]
+        # All latents are one part, so there is one factored approximation or none.
+        self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
         self.penalty = 0.5 * np.log(max(data.weights.max(axis=1).sum(), 2.0))
         self.emission = _emission_of_all(result.states, data, network.n_categories)
@@ -88,21 +117,18 @@ class ExpectedCounts:
 
     def start(self, j: int, within) -> np.ndarray:
         """Counts of latent `j` and its parents in the first slice."""
-        family = [*within, j]
-        if self.first is not None:
-            members = [(i, True) for i in family]
-            return family_counts(self.first, range(len(self.states)), members)
-        states = [self.states[i][:, :1] for i in family]
-        return outer_sum(states, self.weights[:, :1])
+        family = [(i, True) for i in (*within, j)]
+        if self.chains is not None:
+            return first_counts(self.chains[0], family, self.weights)
+        return family_counts(self.first, range(len(self.cardinality)), family)
 
     def transition(self, j: int, before, within) -> np.ndarray:
         """Counts of latent `j` and its parents in later slices."""
-        if self.pairs is not None:
-            members = [(i, False) for i in before] + [(i, True) for i in (*within, j)]
-            return family_counts(self.pairs, range(len(self.states)), members)
-        states = [self.states[i][:, :-1] for i in before]
-        states += [self.states[i][:, 1:] for i in (*within, j)]
-        return outer_sum(states, self.weights[:, 1:])
+        family = [(i, False) for i in before] + [(i, True) for i in (*within, j)]
+        if self.chains is not None:
+            nodes, pairs = self.chains
+            return step_counts(nodes, pairs, family, self.weights)
+        return family_counts(self.pairs, range(len(self.cardinality)), family)
 
     def feature_score(self, f: int, j: int) -> float:
         """Expected BIC of feature `f` as a measure of latent `j`."""
@@ -214,7 +240,9 @@ def structural_em(
     """
     rng = np.random.RandomState(random_state)
     _, n_slices, n_observed = codes.shape
-    graph = random_graph(len(cardinality), n_observed, n_slices, rng)
+    factored = np.prod(cardinality.astype(float)) > max_joint_states
+    max_parents = MAX_START_PARENTS if factored else None
+    graph = random_graph(len(cardinality), n_observed, n_slices, rng, max_parents)
     options = {
         "sample_weight": weights,
         "max_iter": max_iter,
