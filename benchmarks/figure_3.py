@@ -37,7 +37,7 @@ from sklearn.utils import Bunch
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.noisy_or._binary import binarize_rows
+from sklearn_latent.noisy_or._packed import PackedRows
 from sklearn_latent.noisy_or._statistics import Plan, Statistics
 
 STRUCTURE = figure_1_structure()
@@ -165,7 +165,7 @@ def run_times(sizes, learners):
     for n in sizes:
         part = X[:n]
         seconds["counting alone", n] = median_seconds(
-            lambda part=part: Statistics.of(binarize_rows(part, 0.0), plan), 11
+            lambda part=part: Statistics.of(PackedRows.of(part, 0.0), plan), 11
         )
         for method, learner in learners.items():
             if method == "variational EM":

@@ -19,9 +19,8 @@ from dask_cluster import N_FEATURES, draw_block, make_network
 
 from sklearn_latent import NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.noisy_or._binary import pack_columns
 from sklearn_latent.noisy_or._moments import NegativeMoments
-from sklearn_latent.noisy_or._patterns import Patterns
+from sklearn_latent.noisy_or._packed import PackedRows
 
 BATCH_ROWS = 100_000
 REPEATS = 7
@@ -38,18 +37,19 @@ def best_seconds(function, repeats=REPEATS):
 
 def bare_moments(rows, plan):
     """Pack and count."""
-    return NegativeMoments.of(rows, plan.sets)
+    return NegativeMoments.of(PackedRows.of(rows), plan.sets)
 
 
 def bare_refined(rows, plan):
     """Pack and count, and collapse the rows of each component."""
-    tables = [Patterns.of(rows.take(part.features, axis=1)) for part in plan.parts]
-    return NegativeMoments.of(rows, plan.sets), tables
+    packed = PackedRows.of(rows)
+    tables = [packed.patterns(part.features) for part in plan.parts]
+    return NegativeMoments.of(packed, plan.sets), tables
 
 
 def bare_packing(rows):
     """Pack."""
-    return pack_columns(~rows)
+    return PackedRows.of(rows)
 
 
 def compare_with_kernels(network, X, report):

@@ -189,7 +189,9 @@ def test_counts_do_not_depend_on_blocks(rows_and_cuts, size, weighted):
     pieces = [piece for piece in np.split(np.arange(len(rows)), cuts) if len(piece)]
     blocks = LocalBlocks(
         [
-            PackedRows.of(rows[piece], None if weights is None else weights[piece])
+            PackedRows.of(
+                rows[piece], weights=None if weights is None else weights[piece]
+            )
             for piece in pieces
         ]
     )

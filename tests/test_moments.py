@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from strategies import networks, seeds
 
 from sklearn_latent.noisy_or._moments import NegativeMoments, canonical_sets
+from sklearn_latent.noisy_or._packed import PackedRows
 from sklearn_latent.noisy_or._subsets import MEMBERS, all_subsets, subset_variance
 
 
@@ -18,6 +19,10 @@ def every_set(n_features, order):
         for members in combinations(range(n_features), size)
     ]
     return canonical_sets(sets, n_features)
+
+
+def count(rows, sets, weights=None):
+    return NegativeMoments.of(PackedRows.of(rows, weights=weights), sets)
 
 
 def slow_count(rows, sets, weights=None):
@@ -43,7 +48,7 @@ def random_rows(seed, n_rows, n_features, missing=0.0):
 def test_counts_of_sets_up_to_four(seed, n_rows, n_features, missing):
     rows = random_rows(seed, n_rows, n_features, missing)
     sets = every_set(n_features, 4)
-    moments = NegativeMoments.of(rows, sets)
+    moments = count(rows, sets)
     off, total = slow_count(rows, sets)
     np.testing.assert_array_equal(moments.off, off)
     np.testing.assert_array_equal(moments.total, total)
@@ -62,7 +67,7 @@ def test_weights(seed, kind):
     }[kind]
     weights[0] = 1.0
     sets = every_set(4, 3)
-    moments = NegativeMoments.of(rows, sets, weights=weights)
+    moments = count(rows, sets, weights)
     off, total = slow_count(rows, sets, weights)
     np.testing.assert_allclose(moments.off, off, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(moments.total, total, rtol=1e-12)
@@ -72,8 +77,8 @@ def test_a_weight_of_two_is_a_row_twice_exactly():
     rows = random_rows(0, 50, 5)
     weights = np.random.default_rng(0).integers(1, 4, 50)
     sets = every_set(5, 4)
-    weighted = NegativeMoments.of(rows, sets, weights=weights.astype(float))
-    repeated = NegativeMoments.of(np.repeat(rows, weights, axis=0), sets)
+    weighted = count(rows, sets, weights.astype(float))
+    repeated = count(np.repeat(rows, weights, axis=0), sets)
     np.testing.assert_array_equal(weighted.off, repeated.off)
     np.testing.assert_array_equal(weighted.total, repeated.total)
 
@@ -83,8 +88,8 @@ def test_a_weight_of_two_is_a_row_twice_exactly():
 def test_batches_add_up_exactly(seed, cut):
     rows = random_rows(seed, 100, 5, missing=0.1)
     sets = every_set(5, 3)
-    parts = NegativeMoments.of(rows[:cut], sets) + NegativeMoments.of(rows[cut:], sets)
-    whole = NegativeMoments.of(rows, sets)
+    parts = count(rows[:cut], sets) + count(rows[cut:], sets)
+    whole = count(rows, sets)
     np.testing.assert_array_equal(parts.off, whole.off)
     np.testing.assert_array_equal(parts.total, whole.total)
 
@@ -93,16 +98,16 @@ def test_many_words_and_many_sets():
     rows = random_rows(1, 20_000, 12)
     sets = every_set(12, 3)
     off, _ = slow_count(rows, sets)
-    np.testing.assert_array_equal(NegativeMoments.of(rows, sets).off, off)
+    np.testing.assert_array_equal(count(rows, sets).off, off)
 
 
 def test_lookup_ignores_order_and_knows_what_is_missing():
-    moments = NegativeMoments.of(random_rows(0, 30, 4), every_set(4, 2))
+    moments = count(random_rows(0, 30, 4), every_set(4, 2))
     np.testing.assert_array_equal(
         moments.index([[3, 1], [0, -1]]), moments.index([[1, 3], [-1, 0]])
     )
     np.testing.assert_array_equal(moments.sets[moments.index([[3, 1]])], [[1, 3]])
-    few = NegativeMoments.of(random_rows(0, 30, 4), canonical_sets([[0, 1]], 4))
+    few = count(random_rows(0, 30, 4), canonical_sets([[0, 1]], 4))
     with pytest.raises(ValueError, match="not counted"):
         few.index([[0, 2]])
     with pytest.raises(ValueError, match="same sets"):
@@ -110,7 +115,7 @@ def test_lookup_ignores_order_and_knows_what_is_missing():
 
 
 def test_restriction_keeps_the_moments():
-    moments = NegativeMoments.of(random_rows(0, 200, 6), every_set(6, 3))
+    moments = count(random_rows(0, 200, 6), every_set(6, 3))
     part = moments.restrict(np.array([1, 4, 5]))
     np.testing.assert_array_equal(part.sets, every_set(3, 3))
     assert part.off[part.index([[0, 1, 2]])] == moments.off[moments.index([[1, 4, 5]])]
@@ -118,10 +123,10 @@ def test_restriction_keeps_the_moments():
 
 def test_ratios_stay_finite():
     rows = np.array([[True, False], [True, False]])
-    probability = NegativeMoments.of(rows, every_set(2, 2)).probability
+    probability = count(rows, every_set(2, 2)).probability
     assert (probability > 0).all()
     assert (probability <= 1).all()
-    unseen = NegativeMoments.of(np.full((2, 2), np.nan), every_set(2, 2))
+    unseen = count(np.full((2, 2), np.nan), every_set(2, 2))
     np.testing.assert_array_equal(unseen.probability, 0.5)
 
 

@@ -13,11 +13,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.utils import gen_batches
 
-from ._binary import pack_columns
 from ._moments import off_probability, weight_bits
 from ._network import NoisyOrNetwork
+from ._packed import PackedRows, pack_columns
 from ._patterns import Patterns
 from ._statistics import Plan, Statistics
 
@@ -32,9 +31,6 @@ __all__ = [
 
 # Words of 64 rows that are handled at a time: the pairs of 64 features take 2 MB then.
 WORDS_AT_A_TIME = 160
-
-# Rows that the moment learner reads at a time.
-ROWS_AT_A_TIME = 2**17
 
 # Sets times words that one thread counts in less time than a second one takes to start.
 LITTLE_WORK = 1 << 24
@@ -143,14 +139,7 @@ class CountedMoments:
 
     def statistics(self, plan: Plan) -> Statistics:
         """Statistics of the moment learner."""
-        on, observed, weights = self._patterns
-        parts = []
-        for rows in gen_batches(len(on), ROWS_AT_A_TIME):
-            values = on[rows]
-            if observed is not None:
-                values = np.where(observed[rows], values, np.nan)
-            parts.append(Statistics.of(values, plan, weights[rows]))
-        return sum(parts[1:], parts[0])
+        return Statistics.of(PackedRows.of_patterns(self._patterns), plan)
 
     def _count(self, words, sets):
         return count_sets(words, self._scales, sets, self._n_jobs)

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from .._dask import add_present, split_collection, tree_sum
-from ._binary import binarize_rows
-from ._rows import PackedRows, collapse, merge_collapsed, take
+from ._packed import PackedRows
+from ._rows import collapse, merge_collapsed, take
 
 __all__ = ["DaskBlocks", "pack_collection", "read_blocks"]
 
@@ -173,12 +173,7 @@ def _count_block(binarize, block, plan, weights):
 def _pack_block(binarize, block, weights):
     """Packed rows of one block, or None if it has no rows."""
     X = _read_block(binarize, block, weights)
-    if X is None:
-        return None
-    rows = binarize_rows(X, binarize)
-    if weights is not None:
-        rows, weights = rows[weights > 0], weights[weights > 0]
-    return PackedRows.of(rows, weights)
+    return None if X is None else PackedRows.of(X, binarize, weights)
 
 
 def _describe(block):

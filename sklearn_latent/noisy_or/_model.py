@@ -10,7 +10,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
-from ._binary import binarize_rows
+from ._packed import PackedRows, binarize_rows
 from ._patterns import Patterns
 
 __all__ = ["NoisyOrModel", "check_flags"]
@@ -88,13 +88,17 @@ class NoisyOrModel(BaseLatentModel):
             ]
         )
 
-    def _patterns(self, X, weights):
-        """Collapse the rows, batch by batch."""
-        parts = []
+    def _packed(self, X, weights):
+        """Rows as bits, batch by batch; rows without weight are left out."""
         for where in self._row_slices(X):
-            rows = binarize_rows(X[where], self.binarize)
-            parts.append(Patterns.of(rows, None if weights is None else weights[where]))
-        return Patterns.merge(parts)
+            some = None if weights is None else weights[where]
+            rows = PackedRows.of(X[where], self.binarize, some)
+            if rows.n_rows:
+                yield rows
+
+    def _patterns(self, X, weights):
+        """Distinct rows."""
+        return Patterns.merge([part.patterns() for part in self._packed(X, weights)])
 
     def _store(self, network):
         """Set the fitted attributes that describe the network."""

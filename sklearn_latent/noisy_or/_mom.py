@@ -12,11 +12,11 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
-from ._binary import binarize_rows
 from ._cleanup import clean_up
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._numerics import clip_probability
+from ._packed import PackedRows
 from ._refine import likelihood_errors, refine, schedule_errors, siblings_errors
 from ._schedule import check_structure
 from ._solve import solve_leak, solve_schedule
@@ -27,13 +27,8 @@ __all__ = ["NoisyOrMoMLearner"]
 
 def _count_batch(X, threshold, plan, weights):
     """Statistics of one batch of validated rows, or None if none has any weight."""
-    rows = binarize_rows(X, threshold)
-    if weights is not None:
-        # Rows without weight are rows that are not there.
-        rows, weights = rows[weights > 0], weights[weights > 0]
-        if not len(weights):
-            return None
-    return Statistics.of(rows, plan, weights)
+    rows = PackedRows.of(X, threshold, weights)
+    return Statistics.of(rows, plan) if rows.n_rows else None
 
 
 class NoisyOrMoMLearner(NoisyOrModel):

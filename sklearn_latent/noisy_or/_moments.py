@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._binary import pack_columns, pack_off
+from ._packed import PackedRows, pack_columns
 
 __all__ = [
     "NegativeMoments",
@@ -174,39 +174,33 @@ class NegativeMoments:
     n_features: int
 
     @classmethod
-    def of(cls, rows, sets, *, weights=None) -> NegativeMoments:
+    def of(cls, rows: PackedRows, sets) -> NegativeMoments:
         """Count in binary rows.
 
         Parameters
         ----------
-        rows : ndarray or csr array of shape (n_rows, n_features)
-            Boolean, or dense float with NaN for missing.
+        rows : PackedRows
+            The rows, at least one.
 
         sets : ndarray of int of shape (n_sets, order)
             Canonical sets.
-
-        weights : ndarray of shape (n_rows,) or None
-            Weight of each row, not all zero.
 
         Returns
         -------
         moments : NegativeMoments
             The counts.
         """
-        n_rows, n_features = rows.shape
-        off = np.zeros(len(sets))
-        if rows.dtype == bool:
-            total = np.full(len(sets), n_rows if weights is None else weights.sum())
-            cls._accumulate(pack_off(rows), sets, weights, off)
+        off = cls._count(rows.off, sets, rows.weights)
+        if rows.known is None:
+            total = np.full(len(sets), rows.total)
         else:
-            total = np.zeros(len(sets))
-            cls._accumulate(pack_columns(~np.isnan(rows)), sets, weights, total)
-            cls._accumulate(pack_columns(rows == 0), sets, weights, off)
-        return cls(sets, off, total.astype(float), n_features)
+            total = cls._count(rows.known, sets, rows.weights)
+        return cls(sets, off, total, len(rows.off))
 
     @staticmethod
-    def _accumulate(words, sets, weights, counts):
-        """Add weighted counts of sets, size by size, block of words by block."""
+    def _count(words, sets, weights):
+        """Weighted counts of sets, size by size, block of words by block."""
+        counts = np.zeros(len(sets))
         sizes = (sets >= 0).sum(axis=1)
         planes = [(1.0, None)] if weights is None else _weight_planes(weights)
         for start in range(0, words.shape[1], WORDS_AT_A_TIME):
@@ -218,6 +212,7 @@ class NegativeMoments:
                 for scale, plane in planes:
                     piece = None if plane is None else plane[block]
                     counts[lo:hi] += scale * _count(part, members, piece)
+        return counts
 
     @classmethod
     def exact(cls, network, sets) -> NegativeMoments:

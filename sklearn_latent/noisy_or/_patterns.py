@@ -12,8 +12,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ._binary import pack_rows
-
 __all__ = ["Component", "Patterns", "components"]
 
 
@@ -42,8 +40,8 @@ class Patterns(NamedTuple):
 
         Parameters
         ----------
-        rows : ndarray or sparse array of shape (n_samples, n_features)
-            Boolean or dense 0/1 rows; NaN is missing.
+        rows : ndarray of shape (n_samples, n_features)
+            Boolean or 0/1 rows; NaN is missing.
 
         weights : ndarray of shape (n_samples,) or None, default=None
             Row weights; None is 1 each. Rows of weight 0 are left out.
@@ -61,6 +59,37 @@ class Patterns(NamedTuple):
         return cls._collapse(rows == 1, observed, weights)
 
     @classmethod
+    def of_codes(cls, on, observed, n_features, weights=None) -> Patterns:
+        """Collapse rows whose features are bits.
+
+        Parameters
+        ----------
+        on, observed : uint8 ndarrays of shape (n_samples, ceil(n_features / 8))
+            The features that are on, and those that are known, as `numpy.packbits`
+            packs rows. `observed` may be None: all are known.
+
+        n_features : int
+            Number of features.
+
+        weights : ndarray of shape (n_samples,) or None, default=None
+            As in `of`.
+
+        Returns
+        -------
+        patterns : Patterns
+            As in `of`.
+        """
+        codes = on if observed is None else np.hstack([on, observed])
+        codes, totals = _sum_by_code(codes, weights)
+        width = on.shape[1]
+        shown = np.unpackbits(codes[:, :width], axis=1, count=n_features).astype(bool)
+        known = None
+        if observed is not None:
+            known = np.unpackbits(codes[:, width:], axis=1, count=n_features)
+            known = None if known.all() else known.astype(bool)
+        return cls(shown, known, totals)
+
+    @classmethod
     def merge(cls, parts) -> Patterns:
         """Join the patterns of several batches of rows into one table."""
         on = np.concatenate([part.on for part in parts])
@@ -73,16 +102,8 @@ class Patterns(NamedTuple):
 
     @classmethod
     def _collapse(cls, on, observed, weights):
-        codes = packed = pack_rows(on)
-        if observed is not None:
-            codes = np.hstack([codes, np.packbits(observed, axis=1)])
-        first, group = _distinct(codes)
-        totals = np.bincount(group, weights=weights, minlength=len(first))
-        first, totals = first[totals > 0], totals[totals > 0].astype(np.float64)
-        known = None if observed is None else observed[first]
-        width = on.shape[1]
-        shown = np.unpackbits(packed[first], axis=1, count=width).astype(bool)
-        return cls(shown, known, totals)
+        known = None if observed is None else np.packbits(observed, axis=1)
+        return cls.of_codes(np.packbits(on, axis=1), known, on.shape[1], weights)
 
     @property
     def known(self) -> np.ndarray:
@@ -92,31 +113,39 @@ class Patterns(NamedTuple):
     def select(self, features) -> Patterns:
         """Patterns of some of the features."""
         observed = None if self.observed is None else self.observed.take(features, 1)
-        if observed is not None and observed.all():
-            observed = None
         return self._collapse(self.on.take(features, axis=1), observed, self.weights)
 
 
-def _distinct(codes):
-    """Distinct rows of bytes, in order: one place of each, and which one a row is."""
+def _sum_by_code(codes, weights):
+    """Distinct rows of bytes, in order, and the weight of each if it has any."""
     n_rows, width = codes.shape
     if width > 8:
         # One opaque item per row sorts an order of magnitude faster than axis=0.
         items = np.ascontiguousarray(codes).view(f"V{width}").ravel()
         _, first, group = np.unique(items, return_index=True, return_inverse=True)
-        return first, group.ravel()
-    # Up to 64 bits are one number, which sorts four times as fast again. The first
-    # byte counts most, as it does for opaque items.
-    padded = np.zeros((n_rows, 8), dtype=np.uint8)
-    padded[:, :width] = codes
-    keys = padded.view(">u8").ravel().astype(np.uint64)
-    order = np.argsort(keys)
-    ordered = keys[order]
-    change = np.ones(n_rows, dtype=bool)
-    change[1:] = ordered[1:] != ordered[:-1]
-    group = np.empty(n_rows, dtype=np.int64)
-    group[order] = np.cumsum(change) - 1
-    return order[change], group
+        group = group.ravel()
+    else:
+        # Up to 64 bits are one number, which sorts four times as fast again. The first
+        # byte counts most, as it does for opaque items.
+        padded = np.zeros((n_rows, 8), dtype=np.uint8)
+        padded[:, :width] = codes
+        keys = padded.view(">u8").ravel().astype(np.uint64)
+        if width <= 2:
+            # So few that a table of all of them takes a tenth of the time.
+            group = (keys >> np.uint64(48)).astype(np.intp)
+            first = np.zeros(2**16, dtype=np.intp)
+            first[group] = np.arange(n_rows)
+        else:
+            order = np.argsort(keys)
+            ordered = keys[order]
+            change = np.ones(n_rows, dtype=bool)
+            change[1:] = ordered[1:] != ordered[:-1]
+            first = order[change]
+            group = np.empty(n_rows, dtype=np.intp)
+            group[order] = np.cumsum(change) - 1
+    totals = np.bincount(group, weights=weights, minlength=len(first))
+    present = np.flatnonzero(totals > 0)
+    return codes[first[present]], totals[present].astype(np.float64)
 
 
 class Component(NamedTuple):

@@ -7,15 +7,14 @@ not matter where the blocks are or how the rows were split: the sums are the sam
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.utils import gen_batches
 
-from ._binary import pack_columns, pack_off
 from ._counts import CountedMoments, RowSource, count_sets
 from ._moments import off_probability, weight_bits
+from ._packed import PackedRows, pack_columns
 from ._patterns import Patterns
 from ._statistics import Plan, Statistics
 
@@ -23,7 +22,6 @@ __all__ = [
     "BlockMoments",
     "Blocks",
     "LocalBlocks",
-    "PackedRows",
     "collapse",
     "most_rows",
     "open_blocks",
@@ -40,91 +38,6 @@ BLOCK_ROWS = 2**17
 def most_rows(n_features: int) -> int:
     """Distinct rows up to which a search sees all of them."""
     return int(np.clip(KEPT_VALUES // max(1, n_features), *KEPT_ROWS))
-
-
-class PackedRows(NamedTuple):
-    """Rows of a block, in their order, one bit per value.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-
-    off : ndarray of uint64 of shape (n_features, n_words)
-        Which features are off; see `pack_columns`.
-
-    known : ndarray of uint64 of shape (n_features, n_words) or None
-        Which features are known; None if all are.
-
-    weights : ndarray of shape (n_rows,) or None
-        Row weights; None is 1 each.
-    """
-
-    n_rows: int
-    off: np.ndarray
-    known: np.ndarray | None = None
-    weights: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, rows, weights=None) -> PackedRows:
-        """Pack binary rows, boolean (dense or csr) or float with NaN for missing."""
-        if rows.dtype == bool:
-            return cls(rows.shape[0], pack_off(rows), None, weights)
-        known = ~np.isnan(rows)
-        known_words = None if known.all() else pack_columns(known)
-        return cls(len(rows), pack_columns(rows == 0), known_words, weights)
-
-    @classmethod
-    def of_patterns(cls, patterns: Patterns) -> PackedRows:
-        """Pack distinct rows."""
-        off, known = ~patterns.on, None
-        if patterns.observed is not None:
-            off &= patterns.observed
-            known = pack_columns(patterns.observed)
-        return cls(len(off), pack_columns(off), known, patterns.weights)
-
-    @property
-    def total(self) -> float:
-        """Number of rows, or sum of their weights."""
-        return float(self.n_rows if self.weights is None else self.weights.sum())
-
-    def unpack(self, rows: slice | np.ndarray | None = None) -> Patterns:
-        """Some rows or all, with their weights, as `Patterns` that may repeat."""
-        if rows is None:
-            rows = slice(0, self.n_rows)
-        off = _unpack(self.off, self.n_rows, rows)
-        weights = np.ones(len(off)) if self.weights is None else self.weights[rows]
-        if self.known is None:
-            return Patterns(~off, None, weights)
-        known = _unpack(self.known, self.n_rows, rows)
-        return Patterns(known & ~off, known, weights)
-
-    def join(self, other: PackedRows) -> PackedRows:
-        """Rows of two blocks as one."""
-        one, two = self.unpack(), other.unpack()
-        off = ~np.concatenate([one.on, two.on])
-        known = None
-        if one.observed is not None or two.observed is not None:
-            observed = np.concatenate([one.known, two.known])
-            off &= observed
-            known = pack_columns(observed)
-        weights = None
-        if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([one.weights, two.weights])
-        return PackedRows(len(off), pack_columns(off), known, weights)
-
-
-def _unpack(words, n_rows, rows):
-    """Chosen rows of packed columns, as bool."""
-    if isinstance(rows, slice):
-        start, stop, _ = rows.indices(n_rows)
-        first = start // 64
-        octets = np.ascontiguousarray(words[:, first : -(-stop // 64)]).view(np.uint8)
-        bits = np.unpackbits(octets, axis=1, bitorder="little")
-        chosen = bits[:, start - first * 64 : stop - first * 64]
-    else:
-        chosen = words[:, rows >> 6] >> (rows & 63).astype(np.uint64) & np.uint64(1)
-    return np.ascontiguousarray(chosen.T).astype(bool)
 
 
 # What blocks do, as plain functions that travel to where the blocks are.
@@ -154,19 +67,12 @@ def _count(block, words, sets):
 
 def count_plan(block: PackedRows, plan: Plan) -> Statistics:
     """Statistics of the moment learner."""
-    parts = []
-    for rows in gen_batches(block.n_rows, BLOCK_ROWS):
-        on, observed, weights = block.unpack(rows)
-        values = on if observed is None else np.where(observed, on, np.nan)
-        parts.append(
-            Statistics.of(values, plan, None if block.weights is None else weights)
-        )
-    return sum(parts[1:], parts[0])
+    return Statistics.of(block, plan)
 
 
 def collapse(block: PackedRows, most: int) -> PackedRows | None:
     """Distinct rows of a block; None if they are more than `most`."""
-    patterns = Patterns.merge([block.unpack()])
+    patterns = block.patterns()
     return PackedRows.of_patterns(patterns) if len(patterns.weights) <= most else None
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
-from ._binary import take_columns
 from ._cleanup import CleanUp, plan_clean_up
 from ._exact import MAX_ENUMERATED
 from ._moments import NegativeMoments, canonical_sets
+from ._packed import PackedRows
 from ._patterns import Component, Patterns, components
 from ._schedule import Schedule, find_schedule
 from ._siblings import open_sets, pairs_of, random_triplets, sibling_pairs
@@ -130,17 +129,16 @@ class Statistics:
     limits: tuple[int, ...]
 
     @classmethod
-    def of(cls, rows, plan: Plan, weights=None) -> Statistics:
-        """Count in binary rows; see `NegativeMoments.of`."""
+    def of(cls, rows: PackedRows, plan: Plan) -> Statistics:
+        """Count in binary rows."""
         limits = tuple(
             min(MAX_PATTERNS, MAX_TABLE >> len(part.latents)) for part in plan.parts
         )
-        columns = rows.tocsc() if sparse.issparse(rows) else rows
         tables = tuple(
-            cls._keep(Patterns.of(take_columns(columns, part.features), weights), limit)
+            cls._keep(rows.patterns(part.features), limit)
             for part, limit in zip(plan.parts, limits, strict=True)
         )
-        moments = NegativeMoments.of(rows, plan.sets, weights=weights)
+        moments = NegativeMoments.of(rows, plan.sets)
         return cls(moments, tables, limits)
 
     @staticmethod

@@ -14,12 +14,12 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from ..exceptions import PoorDataWarning
-from ._binary import binarize_rows
 from ._extend import Discovery, Thresholds, discover
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
+from ._packed import PackedRows
 from ._refine_structure import assign_quartets, refine_structure
-from ._rows import Blocks, LocalBlocks, PackedRows, open_blocks
+from ._rows import Blocks, LocalBlocks, open_blocks
 from ._structure_errors import discovery_errors, search_errors
 
 __all__ = ["QuartetStructureLearner"]
@@ -278,15 +278,7 @@ class QuartetStructureLearner(NoisyOrModel):
         """Validate rows and pack them, batch by batch."""
         X = self._check_X(X, reset=reset)
         weights = check_sample_weight(sample_weight, X.shape[0])
-        parts = []
-        for where in self._row_slices(X):
-            rows = binarize_rows(X[where], self.binarize)
-            if weights is None:
-                parts.append(PackedRows.of(rows))
-            elif weights[where].any():
-                present = weights[where] > 0
-                parts.append(PackedRows.of(rows[present], weights[where][present]))
-        return parts
+        return list(self._packed(X, weights))
 
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""

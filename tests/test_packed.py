@@ -8,12 +8,8 @@ from strategies import seeds
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or
-from sklearn_latent.noisy_or._binary import (
-    binarize_rows,
-    pack_columns,
-    pack_off,
-    pack_rows,
-)
+from sklearn_latent.noisy_or import _packed
+from sklearn_latent.noisy_or._packed import PackedRows, binarize_rows, pack_columns
 from sklearn_latent.noisy_or._patterns import Patterns
 
 SHAPES = st.tuples(st.integers(1, 200), st.integers(0, 20) | st.integers(60, 70))
@@ -38,22 +34,49 @@ def test_packing_keeps_every_bit(n_rows, n_columns):
     assert not bits[:, n_rows:].any()
 
 
+def assert_equal(one, two):
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @settings(max_examples=40, deadline=None)
 @given(seeds, SHAPES, st.sampled_from([0.0, 0.5, 2.0]))
 def test_sparse_rows_are_the_same_bits(seed, shape, threshold):
     X, thin = sparse_rows(seed, shape)
-    dense, rows = binarize_rows(X, threshold), binarize_rows(thin, threshold)
+    rows = binarize_rows(thin, threshold)
     assert sparse.issparse(rows)
     assert rows.data.all()
-    np.testing.assert_array_equal(rows.toarray(), dense)
-    np.testing.assert_array_equal(pack_off(rows), pack_off(dense))
-    np.testing.assert_array_equal(pack_rows(rows), pack_rows(dense))
-    np.testing.assert_array_equal(pack_rows(rows.tocsc()), pack_rows(dense))
-    weights = np.random.default_rng(seed).integers(0, 3, shape[0]).astype(float)
-    for one, two in zip(
-        Patterns.of(rows, weights), Patterns.of(dense, weights), strict=True
-    ):
-        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(rows.toarray(), threshold < X)
+    for weights in (None, np.random.default_rng(seed).integers(0, 3, shape[0]) * 0.5):
+        assert_equal(
+            PackedRows.of(thin, threshold, weights),
+            PackedRows.of(X, threshold, weights),
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, SHAPES, st.booleans(), st.booleans())
+def test_packed_rows_have_the_same_patterns(seed, shape, missing, weighted):
+    rng = np.random.default_rng(seed)
+    rows = (rng.random(shape) < 0.3).astype(float)
+    if missing:
+        rows[rng.random(shape) < 0.2] = np.nan
+    weights = rng.integers(0, 3, len(rows)) * 0.5 if weighted else None
+    some = rng.permutation(shape[1])[: shape[1] // 2]
+    packed = PackedRows.of(rows, weights=weights)
+    assert_equal(packed.patterns(), Patterns.of(rows, weights))
+    assert_equal(packed.patterns(some), Patterns.of(rows[:, some], weights))
+
+
+def test_many_rows_are_packed_in_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((3_000, 70))
+    X[1_000:1_100][rng.random((100, 70)) < 0.5] = np.nan
+    whole = PackedRows.of(binarize_rows(X, 0.5))
+    monkeypatch.setattr(_packed, "VALUES_AT_A_TIME", 1)
+    assert_equal(PackedRows.of(X, 0.5), whole)
+    monkeypatch.setattr(_packed, "VALUES_AT_A_TIME", 2**30)
+    assert_equal(PackedRows.of(X, 0.5), whole)
 
 
 def test_stored_values_stay_as_they_are():
@@ -78,7 +101,9 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize(
+    "learner", LEARNERS, ids=lambda learner: type(learner).__name__
+)
 def test_learning_never_makes_sparse_rows_dense(learner, monkeypatch):
     X = make_noisy_or(FIGURE_1, 3_000, random_state=0).X
     weights = np.arange(len(X)) % 3.0
