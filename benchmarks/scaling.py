@@ -16,7 +16,7 @@ import sys
 import warnings
 
 import numpy as np
-from _common import Report, clocked, parse_arguments, random_structure
+from _common import Report, clocked, parse_arguments
 
 from sklearn_latent import (
     NoisyOrEM,
@@ -64,17 +64,15 @@ def flat(X):
     return np.asarray(X).reshape(len(X), -1)
 
 
-# Name: data, estimator, rows of the data are sequences of so many slices.
+# Name: rows, estimator.
 CASES = {
     "NoisyOrMoMLearner": (
         noisy_or_rows,
-        lambda: NoisyOrMoMLearner(random_structure(8, 64, 12, 0)),
+        lambda: NoisyOrMoMLearner(images()),
     ),
     "NoisyOrMoMLearner, refine=False": (
         noisy_or_rows,
-        lambda: NoisyOrMoMLearner(
-            random_structure(8, 64, 12, 0), refine=False, clean_up=False
-        ),
+        lambda: NoisyOrMoMLearner(images(), refine=False, clean_up=False),
     ),
     "QuartetStructureLearner": (noisy_or_rows, QuartetStructureLearner),
     "QuartetStructureLearner, refine=False": (
