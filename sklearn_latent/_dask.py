@@ -65,6 +65,11 @@ def split_collection(X, sample_weight):
         blocks = list(X.to_delayed())
         example = pd.DataFrame(np.zeros((1, len(X.columns))), columns=X.columns)
     elif getattr(X, "ndim", None) == 2:
+        if np.isnan(X.shape[1]):
+            raise ValueError(
+                "X must have a known number of columns, got a Dask array without. "
+                "Call X.compute_chunk_sizes() first."
+            )
         X = X.rechunk({1: -1})
         blocks = list(X.to_delayed().ravel())
         example = np.zeros((1, X.shape[1]))

@@ -1,10 +1,16 @@
 """Gaussian networks and chains over blocks: the same model as in memory."""
 
+import copy
+import pickle
+
 import dask
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import IdealParentGaussianBN
@@ -124,6 +130,40 @@ class TestGaussian:
         assert np.isfinite(learned.network.weights).all()
 
 
+def chain_learner():
+    return LGLPCCTemporal(n_slices=4, random_state=0)
+
+
+def same_chain(one, two):
+    assert one.graph_ == two.graph_
+    for name in ("start_", "transition_", "emission_"):
+        for first, second in zip(getattr(one, name), getattr(two, name), strict=True):
+            np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(one.log_likelihood_, two.log_likelihood_)
+    assert one.n_iter_ == two.n_iter_
+
+
+class Recorder:
+    """A callback that writes down what it is told, and may ask to stop."""
+
+    def __init__(self, stop=False):
+        self.stop = stop
+        self.begun, self.ended, self.torn_down = [], [], 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended.append(context.task_name)
+        return self.stop
+
+    def teardown(self, estimator, context):
+        self.torn_down += 1
+
+
 @pytest.fixture(scope="module")
 def sequences():
     data = make_latent_dbn("G1", 300, 4, random_state=0)
@@ -132,7 +172,7 @@ def sequences():
 
 @pytest.fixture(scope="module")
 def learner(sequences):
-    return LGLPCCTemporal(n_slices=4, random_state=0).fit(sequences)
+    return chain_learner().fit(sequences)
 
 
 class TestChains:
@@ -163,36 +203,181 @@ class TestChains:
                 np.testing.assert_allclose(one, two, atol=1e-10)
 
     @pytest.mark.parametrize("kind", ["array", "frame"])
-    def test_collection(self, sequences, kind, monkeypatch):
-        def fit(blocks):
-            with dask.config.set(scheduler="synchronous"):
-                return LGLPCCTemporal(n_slices=4, random_state=0).fit(blocks)
+    def test_few_sequences_are_fitted_as_they_are(self, sequences, kind):
+        frame = pd.DataFrame(sequences).add_prefix("f")
+        if kind == "array":
+            blocks, whole = da.from_array(sequences, chunks=(70, 5)), sequences
+        else:
+            blocks, whole = dd.from_pandas(frame, chunksize=70), frame
+        same_chain(chain_learner().fit(whole), chain_learner().fit(blocks))
 
+    @pytest.mark.parametrize("kind", ["array", "frame"])
+    def test_many_sequences(self, sequences, kind, monkeypatch):
         def split(n):
             if kind == "array":
                 return da.from_array(sequences, chunks=(n, 5))
             return dd.from_pandas(pd.DataFrame(sequences).add_prefix("f"), chunksize=n)
 
-        # Few sequences are fitted as they are.
-        small = fit(split(100))
-        whole = LGLPCCTemporal(n_slices=4, random_state=0).fit(
-            sequences if kind == "array" else pd.DataFrame(sequences).add_prefix("f")
-        )
-        np.testing.assert_array_equal(small.measurement_, whole.measurement_)
         monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
-        one, two = fit(split(100)), fit(split(70))
-        for first, second in zip(one.emission_, two.emission_, strict=True):
-            np.testing.assert_allclose(first, second, atol=1e-10)
+        with dask.config.set(scheduler="synchronous"):
+            one, two = chain_learner().fit(split(100)), chain_learner().fit(split(70))
+        same_chain(one, two)
         # All sequences count in the end.
-        sample = LGLPCCTemporal(n_slices=4, random_state=0).fit(
-            sequences[(np.arange(150) * 300) // 150]
-        )
+        sample = chain_learner().fit(sequences[panels._choose(300, 0)])
         codes = sample._encode(sequences)
         better = one.network_.log_likelihood(codes).mean()
         assert better >= sample.network_.log_likelihood(codes).mean()
 
-    def test_no_sequence(self):
-        model = LGLPCCTemporal()
+    def test_weights(self, sequences, monkeypatch):
+        weights = np.random.default_rng(0).integers(0, 3, len(sequences))
+        blocks = da.from_array(sequences, chunks=(80, 12))
+        same_chain(
+            chain_learner().fit(sequences, sample_weight=weights),
+            chain_learner().fit(blocks, sample_weight=weights),
+        )
+        # Of few sequences with a weight none is missed by the sample.
+        monkeypatch.setattr(panels, "MAX_SAMPLE", 60)
+        weights[100:] = 0
+        model = chain_learner().fit(blocks, sample_weight=weights)
+        assert model.n_latents_ == 1
+        rest = da.from_array(sequences[:100], chunks=(80, 12))
+        same_chain(model, chain_learner().fit(rest, sample_weight=weights[:100]))
+
+    @given(st.integers(1, 5000), st.integers(0, 99))
+    def test_the_sample_is_spread_evenly(self, n_rows, seed):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(panels, "MAX_SAMPLE", 70)
+            chosen = panels._choose(n_rows, seed)
+        assert len(chosen) == min(n_rows, 70)
+        strata = np.searchsorted(np.arange(71) * n_rows // 70, chosen, side="right")
+        assert (np.diff(chosen) > 0).all()
+        if n_rows > 70:
+            np.testing.assert_array_equal(strata, np.arange(1, 71))
+        # Rows that take turns are not chosen by turns.
+        if n_rows > 2000:
+            assert 10 < (chosen % 2).sum() < 60
+
+    def test_interrupted(self, sequences, learner, monkeypatch):
+        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        fitted = copy.deepcopy(learner)
+        before = dict(vars(fitted))
+        steps = iter(range(2))
+        total = panels._DaskPanels.sum
+
+        def interrupt(self, network):
+            if next(steps, None) is None:
+                raise KeyboardInterrupt
+            return total(self, network)
+
+        monkeypatch.setattr(panels._DaskPanels, "sum", interrupt)
+        blocks = da.from_array(sequences[:, :9], chunks=(100, 9))
+        with pytest.raises(KeyboardInterrupt):
+            fitted.set_params(n_slices=3).fit(blocks)
+        fitted.set_params(n_slices=4)
+        assert vars(fitted).keys() == before.keys()
+        assert all(vars(fitted)[name] is before[name] for name in before)
+        assert np.isfinite(fitted.score(sequences))
+
+    def test_callbacks(self, sequences, monkeypatch):
+        pytest.importorskip("sklearn.callback")
+        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        blocks = da.from_array(sequences, chunks=(100, 12))
+        recorder, stopper = Recorder(), Recorder(stop=True)
+        model = chain_learner().set_callbacks(recorder).fit(blocks)
+        assert len(recorder.begun) >= 4 + model.n_iter_
+        assert sorted(recorder.begun) == sorted(recorder.ended)
+        assert recorder.torn_down == 1
+        same_chain(model, chain_learner().fit(blocks))
+        # Who asks to stop gets the model of the first step, and no warning.
+        model = chain_learner().set_params(tol=0.0).set_callbacks(stopper).fit(blocks)
+        assert model.n_iter_ == 1 and not model.converged_
+        assert np.isfinite(model.score(sequences))
+        failing = Recorder()
         with pytest.raises(ValueError, match="at least one sequence"):
-            model.fit(da.zeros((0, 4)))
-        assert not hasattr(model, "n_features_in_")
+            chain_learner().set_callbacks(failing).fit(da.zeros((0, 12)))
+        assert failing.torn_down == 1
+
+    def test_one_warning_of_steps(self, sequences, monkeypatch, capsys):
+        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        model = chain_learner().set_params(max_iter=1, tol=0.0, verbose=1)
+        with pytest.warns(ConvergenceWarning, match="max_iter=1 steps") as caught:
+            model.fit(da.from_array(sequences, chunks=(100, 12)))
+        assert len(caught) == 1
+        assert capsys.readouterr().out.count("log-likelihood") == 2
+
+    def test_lost_worker(self, sequences, monkeypatch):
+        distributed = pytest.importorskip("distributed")
+        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        blocks = da.from_array(sequences, chunks=(50, 12))
+        expected = chain_learner().fit(blocks)
+        total = panels._DaskPanels.sum
+        lost = []
+
+        with (
+            distributed.LocalCluster(
+                n_workers=2,
+                threads_per_worker=1,
+                processes=False,
+                dashboard_address=None,
+            ) as cluster,
+            distributed.Client(cluster),
+        ):
+
+            def lose_one(self, network):
+                if not lost:
+                    # What is in its memory is gone, and computed again elsewhere.
+                    distributed.wait(distributed.futures_of(self.parts))
+                    lost.append(cluster.workers[0])
+                    cluster.sync(lost[0].close, reason="test")
+                return total(self, network)
+
+            monkeypatch.setattr(panels._DaskPanels, "sum", lose_one)
+            same_chain(expected, chain_learner().fit(blocks))
+        assert lost
+
+    def test_workers_get_no_sequences_and_no_callbacks(self, sequences, learner):
+        reader = panels._reader(learner)
+        np.testing.assert_array_equal(
+            reader._encode(sequences), learner._encode(sequences)
+        )
+        assert not hasattr(reader, "_imputer")
+        assert len(pickle.dumps(reader)) < len(pickle.dumps(learner))
+
+    def test_refused(self, sequences):
+        model = LGLPCCTemporal()
+        unknown = da.from_array(sequences, chunks=(100, 12))
+        unknown = unknown[unknown[:, 0] >= 0]
+        assert np.isnan(unknown.shape[0])
+        same_chain(chain_learner().fit(unknown), chain_learner().fit(sequences))
+        narrow = dask.delayed(sequences[:50, :8])
+        wide = dask.delayed(sequences[:50])
+        frames = [pd.DataFrame(sequences[:50]).add_prefix(p) for p in "fg"]
+        array, shape = da.from_delayed, (50, 12)
+        for blocks, weights, message in (
+            (da.zeros((0, 4)), None, "at least one sequence"),
+            (unknown, np.ones(300), "compute_chunk_sizes"),
+            (
+                array(wide, (np.nan, np.nan), dtype=int),
+                None,
+                "known number of columns",
+            ),
+            (
+                da.concatenate([array(b, shape, dtype=int) for b in (wide, narrow)]),
+                None,
+                r"\(50, 12\) for block 1, got \(50, 8\)",
+            ),
+            (array(wide, (40, 12), dtype=int), np.ones(40), r"\(40, 12\) for block 0"),
+            (
+                dd.from_delayed(
+                    [dask.delayed(f) for f in frames], meta=frames[0], verify_meta=False
+                ),
+                None,
+                "same columns in all partitions",
+            ),
+            (da.zeros((5, 2, 2)), None, "two dimensions"),
+            (da.zeros(5), None, "two dimensions"),
+            (da.zeros((5, 4)), np.zeros(5), "not be all zero"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                model.fit(blocks, sample_weight=weights)
+            assert vars(model) == vars(LGLPCCTemporal())

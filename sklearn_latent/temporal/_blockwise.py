@@ -6,14 +6,12 @@ moves. What to fit, that is latents, edges and categories, is learned from a sam
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
-from .._transaction import all_or_nothing
 from ._em import _log_prior, _maximize
 from ._inference import ChainCounts, ChainData, expectation
 from ._model import LatentDBN
@@ -22,6 +20,14 @@ __all__ = ["ExpectedCounts", "LocalPanels", "climb_blocks", "fit_collection"]
 
 # Sequences of a Dask collection from which the structure is learned.
 MAX_SAMPLE = 20_000
+# Fitted attributes that it takes to encode sequences.
+READING = (
+    "n_features_in_",
+    "feature_names_in_",
+    "measurement_",
+    "network_",
+    "_encoder",
+)
 # Pseudo-count of each row of a table, as in `fit_chain`.
 SMOOTHING = 0.1
 
@@ -173,7 +179,7 @@ def climb_blocks(
     }
 
 
-def fit_collection(estimator, X, sample_weight):
+def fit_collection(estimator, X, sample_weight, progress) -> None:
     """Fit an estimator of panels to a Dask array or data frame of sequences.
 
     Latents, edges, categories and first tables are learned from a sample of at most
@@ -181,8 +187,8 @@ def fit_collection(estimator, X, sample_weight):
 
     Parameters
     ----------
-    estimator : PanelModel
-        With ``fit`` for sequences in memory. All its fitted attributes are set.
+    estimator : StructureLearner
+        All its fitted attributes are set.
 
     X : dask array of shape (n_sequences, n_slices * n_observed), or dask data frame
         Sequences; NaN is missing.
@@ -190,45 +196,42 @@ def fit_collection(estimator, X, sample_weight):
     sample_weight : array-like of shape (n_sequences,) or None
         Weights of the sequences; only with a Dask array of known size.
 
-    Returns
-    -------
-    estimator : PanelModel
-        The same.
+    progress : callable
+        Called with a message after each step; EM stops if it returns True.
     """
-    with all_or_nothing(estimator):
-        _fit_collection(estimator, X, sample_weight)
-    return estimator
-
-
-def _fit_collection(estimator, X, sample_weight):
     import dask
 
     from .._dask import split_collection
 
     blocks, weights, _ = split_collection(X, sample_weight)
-    sizes = np.array(dask.compute(*(dask.delayed(_n_rows)(b) for b in blocks)))
-    n_rows = int(sizes.sum())
-    if not n_rows:
+    shapes = dask.compute(*(dask.delayed(_describe)(block) for block in blocks))
+    _check_blocks(X, shapes)
+    ends = np.cumsum([n_rows for n_rows, _ in shapes])
+    if not ends[-1]:
         raise ValueError("X must have at least one sequence, got none.")
-    # One sequence of each of many strata of equal size: it does not matter how the
-    # sequences are split into blocks.
-    n_sample = min(MAX_SAMPLE, n_rows)
-    chosen = (np.arange(n_sample) * n_rows) // n_sample
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    take = dask.delayed(_take, pure=False)
+    rows = None if sample_weight is None else np.flatnonzero(np.concatenate(weights))
+    n_rows = int(ends[-1]) if rows is None else len(rows)
+    chosen = _choose(n_rows, estimator.random_state)
+    chosen = chosen if rows is None else rows[chosen]
     parts = [
-        (block, weight, chosen[(chosen >= start) & (chosen < stop)] - start)
-        for block, weight, start, stop in zip(
-            blocks, weights, starts[:-1], starts[1:], strict=True
+        (block, weight, mine - end + n)
+        for block, weight, end, (n, _), mine in zip(
+            blocks,
+            weights,
+            ends,
+            shapes,
+            np.split(chosen, np.searchsorted(chosen, ends[:-1])),
+            strict=True,
         )
-        if stop > start
+        if n
     ]
-    sample = _stack(dask.compute(*(take(block, rows) for block, _, rows in parts)))
+    take = dask.delayed(_take, pure=False)
+    sample = _stack(dask.compute(*(take(block, mine) for block, _, mine in parts)))
     sample_weights = None
     if sample_weight is not None:
-        sample_weights = np.concatenate([weight[rows] for _, weight, rows in parts])
-    estimator.fit(sample, sample_weight=sample_weights)
-    if n_rows <= n_sample:
+        sample_weights = np.concatenate([weight[mine] for _, weight, mine in parts])
+    estimator._learn(sample, sample_weights, progress)
+    if n_rows == len(chosen):
         return
     panels = _DaskPanels(estimator, [(block, weight) for block, weight, _ in parts])
     network, fitted = climb_blocks(
@@ -236,14 +239,39 @@ def _fit_collection(estimator, X, sample_weight):
         panels,
         max_iter=estimator.max_iter,
         tol=estimator.tol,
+        progress=progress,
     )
-    if not fitted["converged_"]:
-        warnings.warn(
-            f"EM did not converge in max_iter={estimator.max_iter} steps.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
     estimator._store(network, estimator._encoder, estimator._imputer, **fitted)
+
+
+def _check_blocks(X, shapes):
+    """Refuse blocks that are not what the collection says they are."""
+    for place, (n_rows, columns) in enumerate(shapes):
+        if hasattr(X, "columns"):
+            if columns != list(X.columns):
+                raise ValueError(
+                    f"X must have the same columns in all partitions, {list(X.columns)}"
+                    f", got {columns} in partition {place}."
+                )
+            continue
+        said = X.chunks[0][place], X.shape[1]
+        if said[1] != columns or (said[0] != n_rows and not np.isnan(said[0])):
+            raise ValueError(
+                f"X must have blocks of the shapes that its chunks say, {said} for "
+                f"block {place}, got {n_rows, columns}."
+            )
+
+
+def _choose(n_rows: int, random_state) -> np.ndarray:
+    """Draw one row from each of many ranges of about equal size; all rows if few.
+
+    It does not matter how the rows are split into blocks, and rows that take turns in
+    some way are chosen alike, as those at regular distances would not be.
+    """
+    if n_rows <= MAX_SAMPLE:
+        return np.arange(n_rows)
+    edges = np.arange(MAX_SAMPLE + 1) * n_rows // MAX_SAMPLE
+    return check_random_state(random_state).randint(edges[:-1], edges[1:])
 
 
 class _DaskPanels:
@@ -253,7 +281,7 @@ class _DaskPanels:
         import dask
 
         encode = dask.delayed(_encode, pure=False)
-        shared = dask.delayed(estimator)
+        shared = dask.delayed(_reader(estimator))
         self.parts = dask.persist(*(encode(shared, *part) for part in parts))
 
     def sum(self, network: LatentDBN) -> ExpectedCounts:
@@ -268,8 +296,19 @@ class _DaskPanels:
         return tree_sum(parts, add_present).compute()
 
 
-def _n_rows(block):
-    return block.shape[0]
+def _reader(estimator):
+    """Copy what encodes sequences: neither those of the sample nor callbacks."""
+    reader = type(estimator)(**estimator.get_params(deep=False))
+    for name in READING:
+        if name in vars(estimator):
+            setattr(reader, name, vars(estimator)[name])
+    return reader
+
+
+def _describe(block):
+    """Number of rows, and the columns or their number."""
+    columns = getattr(block, "columns", None)
+    return block.shape[0], block.shape[1] if columns is None else list(columns)
 
 
 def _take(block, rows):

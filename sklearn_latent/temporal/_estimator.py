@@ -74,8 +74,8 @@ class StructureLearner(PanelModel):
 (n_sequences, n_slices, n_observed)
             Sequences; NaN is missing. With Dask installed, also a Dask array or data
             frame of two dimensions: latents, edges and categories are learned from a
-            sample of at most 20,000 sequences, tables from all, block by block on
-            their own workers.
+            random sample of at most 20,000 sequences of all blocks, tables from all
+            sequences, block by block on their own workers.
 
         y : Ignored
             Present for API consistency.
@@ -89,49 +89,61 @@ class StructureLearner(PanelModel):
             The fitted estimator.
         """
         self._check_parameters()
-        if hasattr(X, "__dask_graph__"):
-            return fit_collection(self, X, sample_weight)
-        with Progress(self, max_steps=4, X=X) as progress, all_or_nothing(self):
-            codes, weights, encoder = self._read_training(X, sample_weight)
-            n_categories = encoder.n_categories
-            warn_of_poor_data(codes, n_categories)
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            data = codes, weights, n_categories
-            measurement, graphs = self._learn_measurement(*data, seed)
-            n_latents = len(measurement.groups)
-            warn_if_no_latent(n_latents, codes.shape[1], n_categories, self.local)
-            progress(f"{n_latents} latents")
-            graph, emission = self._learn_graph(*data, measurement, graphs)
-            progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
-            network, result = fit_chain(
-                codes,
-                n_categories,
-                graph,
-                measurement.cardinality,
-                sample_weight=weights,
-                initial=emission,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                max_joint_states=self.max_joint_states,
-            )
-            progress(f"log-likelihood {result.log_likelihood:.6g}")
-            if not result.converged:
+        collection = hasattr(X, "__dask_graph__")
+        # The steps of EM over blocks are reported one by one.
+        max_steps = 3 + (self.max_iter if collection else 0)
+        with (
+            Progress(self, max_steps=max_steps, X=X) as progress,
+            all_or_nothing(self),
+        ):
+            if collection:
+                fit_collection(self, X, sample_weight, progress)
+            else:
+                self._learn(X, sample_weight, progress)
+            # A callback may have asked for fewer steps.
+            if not self.converged_ and self.n_iter_ >= self.max_iter:
                 warnings.warn(
                     f"EM did not converge in max_iter={self.max_iter} steps.",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-            self._store(
-                network,
-                encoder,
-                OnDemandImputer(codes, weights),
-                local_graphs_=graphs,
-                support_=measure_support(graphs, graph),
-                log_likelihood_=result.log_likelihood,
-                n_iter_=result.n_iter,
-                converged_=result.converged,
-            )
         return self
+
+    def _learn(self, X, sample_weight, progress):
+        """From sequences in memory to fitted attributes."""
+        codes, weights, encoder = self._read_training(X, sample_weight)
+        n_categories = encoder.n_categories
+        warn_of_poor_data(codes, n_categories)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        data = codes, weights, n_categories
+        measurement, graphs = self._learn_measurement(*data, seed)
+        n_latents = len(measurement.groups)
+        warn_if_no_latent(n_latents, codes.shape[1], n_categories, self.local)
+        progress(f"{n_latents} latents")
+        graph, emission = self._learn_graph(*data, measurement, graphs)
+        progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
+        network, result = fit_chain(
+            codes,
+            n_categories,
+            graph,
+            measurement.cardinality,
+            sample_weight=weights,
+            initial=emission,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            max_joint_states=self.max_joint_states,
+        )
+        progress(f"log-likelihood {result.log_likelihood:.6g}")
+        self._store(
+            network,
+            encoder,
+            OnDemandImputer(codes, weights),
+            local_graphs_=graphs,
+            support_=measure_support(graphs, graph),
+            log_likelihood_=result.log_likelihood,
+            n_iter_=result.n_iter,
+            converged_=result.converged,
+        )
 
     def _learn_measurement(self, codes, weights, n_categories, seed):
         """Groups of features, their tables, and the local graphs."""
@@ -257,7 +269,8 @@ class LGLPCCTemporal(StructureLearner):
         Number of local graphs that are learned at the same time, through joblib.
 
     random_state : int, RandomState instance or None, default=None
-        Source of the random starts of latent class models.
+        Source of the random starts of latent class models, and of the sample of a
+        Dask collection.
 
     verbose : int, default=0
         Whether to report progress.

@@ -46,7 +46,8 @@ class LPCC(StructureLearner):
         EM stops when the log-posterior per row gains less than this in a step.
 
     random_state : int, RandomState instance or None, default=None
-        Source of the random starts of latent class models.
+        Source of the random starts of latent class models, and of the sample of a
+        Dask collection.
 
     verbose : int, default=0
         Whether to report progress.

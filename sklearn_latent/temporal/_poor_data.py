@@ -10,8 +10,8 @@ from ..exceptions import PoorDataWarning
 
 __all__ = ["warn_if_no_latent", "warn_of_poor_data"]
 
-# Both are called from `fit`, and point to its caller.
-STACKLEVEL = 3
+# Both are called by what `fit` calls, and point to the caller of `fit`.
+STACKLEVEL = 4
 
 
 def warn_of_poor_data(codes, n_categories) -> None:
