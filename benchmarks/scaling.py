@@ -17,6 +17,7 @@ import warnings
 
 import numpy as np
 from _common import Report, clocked, parse_arguments
+from dask_cluster import draw_block, make_network
 
 from sklearn_latent import (
     NoisyOrEM,
@@ -29,8 +30,10 @@ from sklearn_latent.temporal import LPCC, SEMDBN, LGLPCCTemporal
 
 SIZES = [1_000, 10_000, 100_000]
 QUICK_SIZES = [200, 500, 1_000]
-N_FEATURES = 64
-N_LATENTS = 8
+
+
+def coupled_rows(n):
+    return draw_block(make_network(), n, 0)
 
 
 def noisy_or_rows(n):
@@ -55,10 +58,6 @@ def panel_rows(n):
     return datasets.make_latent_dbn("G1", n // 10, 10, random_state=0).X
 
 
-def images():
-    return datasets.image_sources().reshape(N_LATENTS, N_FEATURES) < 1.0
-
-
 def flat(X):
     """Sequences as rows."""
     return np.asarray(X).reshape(len(X), -1)
@@ -67,12 +66,12 @@ def flat(X):
 # Name: rows, estimator.
 CASES = {
     "NoisyOrMoMLearner": (
-        noisy_or_rows,
-        lambda: NoisyOrMoMLearner(images()),
+        coupled_rows,
+        lambda: NoisyOrMoMLearner(make_network().structure),
     ),
     "NoisyOrMoMLearner, refine=False": (
-        noisy_or_rows,
-        lambda: NoisyOrMoMLearner(images(), refine=False, clean_up=False),
+        coupled_rows,
+        lambda: NoisyOrMoMLearner(make_network().structure, refine=False),
     ),
     "QuartetStructureLearner": (noisy_or_rows, QuartetStructureLearner),
     "QuartetStructureLearner, refine=False": (
