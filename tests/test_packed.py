@@ -68,6 +68,21 @@ def test_packed_rows_have_the_same_patterns(seed, shape, missing, weighted):
     assert_equal(packed.patterns(some), Patterns.of(rows[:, some], weights))
 
 
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(1, 200), st.integers(1, 200), st.booleans(), st.booleans())
+def test_joined_blocks_are_the_block_of_all_rows(seed, n, more, missing, weighted):
+    rng = np.random.default_rng(seed)
+    rows = (rng.random((n + more, 3)) < 0.5).astype(float)
+    if missing:
+        rows[:n][rng.random((n, 3)) < 0.2] = np.nan
+    weights = rng.integers(1, 3, n + more) * 0.5 if weighted else None
+    one, two = (
+        PackedRows.of(rows[some], weights=None if weights is None else weights[some])
+        for some in (slice(0, n), slice(n, None))
+    )
+    assert_equal(one.join(two), PackedRows.of(rows, weights=weights))
+
+
 def test_many_rows_are_packed_in_pieces(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((3_000, 70))

@@ -243,7 +243,7 @@ class PackedRows(NamedTuple):
         if rows is None:
             rows = slice(0, self.n_rows)
         off = _unpack(self.off, self.n_rows, rows)
-        weights = np.ones(len(off)) if self.weights is None else self.weights[rows]
+        weights = self._row_weights()[rows]
         if self.known is None:
             return Patterns(~off, None, weights)
         known = _unpack(self.known, self.n_rows, rows)
@@ -251,17 +251,37 @@ class PackedRows(NamedTuple):
 
     def join(self, other: PackedRows) -> PackedRows:
         """Rows of two blocks as one."""
-        one, two = self.unpack(), other.unpack()
-        off = ~np.concatenate([one.on, two.on])
-        known = None
-        if one.observed is not None or two.observed is not None:
-            observed = np.concatenate([one.known, two.known])
-            off &= observed
-            known = pack_columns(observed)
-        weights = None
+        known = weights = None
+        if self.known is not None or other.known is not None:
+            known = _append(
+                self._known_words(), self.n_rows, other._known_words(), other.n_rows
+            )
         if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([one.weights, two.weights])
-        return PackedRows(len(off), pack_columns(off), known, weights)
+            weights = np.concatenate([self._row_weights(), other._row_weights()])
+        n_rows = self.n_rows + other.n_rows
+        off = _append(self.off, self.n_rows, other.off, other.n_rows)
+        return PackedRows(n_rows, off, known, weights)
+
+    def _known_words(self):
+        if self.known is not None:
+            return self.known
+        return _invert(np.zeros_like(self.off), self.n_rows)
+
+    def _row_weights(self):
+        return np.ones(self.n_rows) if self.weights is None else self.weights
+
+
+def _append(one, n_rows, two, n_more):
+    """Words of two blocks of so many rows, one after the other."""
+    shift = np.uint64(n_rows % 64)
+    if not shift:
+        return np.hstack([one, two])
+    # The last word of the first block has room for the first rows of the second.
+    words = np.zeros((len(one), one.shape[1] + two.shape[1]), dtype=np.uint64)
+    words[:, : one.shape[1]] = one
+    words[:, one.shape[1] - 1 : -1] |= two << shift
+    words[:, one.shape[1] :] |= two >> (np.uint64(64) - shift)
+    return words[:, : -(-(n_rows + n_more) // 64)]
 
 
 def _unpack(words, n_rows, rows):
