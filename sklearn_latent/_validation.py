@@ -150,7 +150,9 @@ def check_numbers(name: str, values, dtype=np.float64) -> np.ndarray:
 def check_counts(name: str, values) -> np.ndarray:
     """Turn an argument into an array of whole numbers of at least 1."""
     counts = check_numbers(name, values)
-    if not ((counts >= 1) & (counts <= MOST_COLUMNS) & (counts % 1 == 0)).all():
+    if not (
+        (counts >= 1) & (counts <= MOST_COLUMNS) & (counts == np.floor(counts))
+    ).all():
         raise ValueError(
             f"{name} must hold whole numbers from 1 to {MOST_COLUMNS}, got "
             f"{shown(values)}."

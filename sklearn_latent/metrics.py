@@ -10,7 +10,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array
 
 from ._validation import check_numbers
-from .temporal._graph import TemporalGraph
 
 __all__ = ["edge_f1", "match_latents", "structural_hamming_distance"]
 
@@ -184,8 +183,8 @@ def structural_hamming_distance(true, learned):
 def _read_graph(graph, name: str) -> list[np.ndarray]:
     """Matrices of whatever was given; one alone may be an adjacency matrix."""
     graph = getattr(graph, "graph_", graph)
-    if isinstance(graph, TemporalGraph):
-        return [graph.measurement, graph.intra, graph.inter]
+    if all(hasattr(graph, part) for part in ("measurement", "intra", "inter")):
+        graph = graph.measurement, graph.intra, graph.inter
     matrices = list(graph) if isinstance(graph, tuple) else [graph]
     if not 1 <= len(matrices) <= 3:
         raise ValueError(

@@ -6,6 +6,7 @@ appends the number of inputs it tried.
 """
 
 import atexit
+import copy
 import dis
 import os
 import traceback
@@ -28,13 +29,17 @@ from sklearn_latent.exceptions import LatentWarning
 
 __all__ = [
     "INPUTS_TRIED",
+    "JUNK",
     "arguments",
     "attempt",
+    "damaged",
+    "drive_common",
     "fuzz",
     "n_rows_of",
     "numbers",
     "options",
     "probabilities",
+    "relabelled",
     "structures",
     "tables",
     "weights",
@@ -318,6 +323,65 @@ def weights(draw, n_rows):
             hnp.arrays(np.float64, n_rows + 1, elements=st.sampled_from([0.0, 1.0]))
         )
     return draw(st.sampled_from(JUNK))
+
+
+RELABELLED = {
+    "as it was": lambda frame: frame,
+    "reordered": lambda frame: frame.iloc[:, ::-1],
+    "one column less": lambda frame: frame.iloc[:, 1:],
+    "one column more": lambda frame: frame.assign(other=1.0),
+    "other names": lambda frame: frame.add_prefix("g"),
+    "one name twice": lambda frame: frame.set_axis(
+        [frame.columns[0]] * frame.shape[1], axis=1
+    ),
+    "numbers as names": lambda frame: frame.set_axis(range(frame.shape[1]), axis=1),
+    "no names": lambda frame: frame.to_numpy(),
+    "polars": lambda frame: pl.DataFrame(dict(frame)),
+    "no rows": lambda frame: frame.iloc[:0],
+    "text": lambda frame: frame.astype(str),
+}
+
+
+def relabelled(frame):
+    """The same table with other names, or with columns in other places."""
+    return st.sampled_from(list(RELABELLED)).map(lambda form: RELABELLED[form](frame))
+
+
+def drive_common(data, name, model, X):
+    """Call what every fitted estimator has, with odd arguments."""
+    rows, seed = data.draw(arguments(1, 3)), data.draw(arguments(0, None))
+    drawn = attempt(f"{name}.sample", model.sample, rows, seed)
+    assert drawn is None or len(drawn[0]) == len(drawn[1]) == rows
+    for method in (model.score, model.bic, model.aic):
+        value = attempt(f"{name}.{method.__name__}", method, X)
+        assert value is None or not np.isnan(value)
+    names = attempt(
+        f"{name}.get_feature_names_out",
+        model.get_feature_names_out,
+        data.draw(arguments(None)),
+    )
+    if names is not None:
+        width = np.asarray(attempt(f"{name}.transform", model.transform, X)).shape[1]
+        assert len(names) == width
+    graph = model.to_networkx()
+    assert len(model.to_frame()) == graph.number_of_edges()
+
+
+@st.composite
+def damaged(draw, stored):
+    """Plain form of a model with one of its values replaced by junk."""
+    stored = copy.deepcopy(stored)
+    place = stored
+    while True:
+        keys = sorted(place) if isinstance(place, dict) else range(len(place))
+        key = draw(st.sampled_from(list(keys)))
+        if not isinstance(place[key], dict | list) or not place[key]:
+            break
+        if draw(st.integers(0, 3)) == 3:
+            break
+        place = place[key]
+    place[key] = draw(st.sampled_from(JUNK))
+    return stored
 
 
 def n_rows_of(X):

@@ -134,3 +134,15 @@ def test_sixteen_parents_are_the_most_for_pgmpy():
     network = NoisyOrNetwork(np.full(17, 0.1), failure, [0.1, 0.1])
     with pytest.raises(ValueError, match=r"at most 16 parents.*'fever' has 17 parents"):
         noisy_or_to_pgmpy(network, feature_names=["cough", "fever"])
+
+
+def test_what_is_no_network_or_graph_is_refused():
+    for to in (noisy_or_to_networkx, noisy_or_to_pgmpy):
+        with pytest.raises(TypeError, match="network must be a NoisyOrNetwork, got 5"):
+            to(5)
+    with pytest.raises(TypeError, match="graph must be a networkx graph, got None"):
+        edges_to_frame(None)
+    network = random_network(0, 2, 3)
+    for names in (5, [["a"], ["b"]]):
+        with pytest.raises(ValueError, match="latent_names must be a list of 2 names"):
+            noisy_or_to_networkx(network, names)

@@ -2,13 +2,18 @@
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hostile import (
+    JUNK,
     arguments,
     attempt,
+    damaged,
+    drive_common,
     fuzz,
     n_rows_of,
     options,
+    relabelled,
     tables,
     weights,
 )
@@ -62,7 +67,8 @@ def drive(model, X, other):
         log_likelihood = attempt(NAME, model.score_samples, rows)
         if log_likelihood is not None:
             assert not np.isnan(log_likelihood).any()
-        attempt(NAME, model.predict_nodes, rows)
+        predicted = attempt(NAME, model.predict_nodes, rows)
+        assert predicted is None or np.isfinite(predicted).all()
     assert attempt(NAME, model.transform, X) is not None
     drawn, hidden = model.sample(3, random_state=0)
     assert np.isfinite(drawn).all()
@@ -79,6 +85,7 @@ def fit_and_drive(data, model):
             model.transform([[0.0]])
         return
     drive(model, X, data.draw(tables(max_columns=5)))
+    drive_common(data, NAME, model, X)
     before = model.network_
     again = attempt(NAME, model.fit, data.draw(tables(max_columns=5)))
     if again is None:
@@ -131,6 +138,47 @@ def test_hidden_and_non_linear(data):
     fit_and_drive(data, model)
 
 
+@fuzz(30)
+@given(st.data())
+def test_batches(data):
+    """A batch that is refused leaves the model as it was."""
+    model = IdealParentGaussianBN()
+    for _ in range(3):
+        X = data.draw(tables(max_columns=3))
+        before = dict(model.__dict__)
+        done = attempt(
+            f"{NAME}.partial_fit",
+            model.partial_fit,
+            X,
+            sample_weight=data.draw(weights(n_rows_of(X))),
+            update=data.draw(arguments(True, False)),
+        )
+        if done is None:
+            assert model.__dict__ == before
+        elif hasattr(model, "network_"):
+            assert_valid(model)
+
+
+@fuzz(20)
+@given(st.data())
+def test_other_names(data):
+    """Columns are found by place; names that say otherwise are refused."""
+    values = data.draw(hnp.arrays(np.float64, (6, 3), elements=st.floats(-3, 3)))
+    frame = pd.DataFrame(values, columns=list("abc"))
+    model = IdealParentGaussianBN()
+    assert attempt(NAME, model.fit, frame) is not None
+    other = data.draw(relabelled(frame))
+    for method in (model.transform, model.score_samples, model.predict_nodes):
+        attempt(NAME, method, other)
+    attempt(
+        f"{NAME}.edge_confidence",
+        model.edge_confidence,
+        other,
+        data.draw(arguments(2)),
+        random_state=data.draw(arguments(0, None)),
+    )
+
+
 @fuzz(80)
 @given(st.data())
 def test_network(data):
@@ -171,6 +219,10 @@ def test_network(data):
     for values in (network.weights, network.intercept, network.noise_variance):
         assert np.isfinite(values).all()
     assert GaussianNetwork.from_json(network.to_json()).to_json() == network.to_json()
+    stored = data.draw(damaged(network.to_dict()))
+    attempt("GaussianNetwork.from_dict", GaussianNetwork.from_dict, stored)
+    text = data.draw(st.sampled_from(JUNK))
+    attempt("GaussianNetwork.from_json", GaussianNetwork.from_json, text)
     use_network(network, data.draw(tables(max_columns=4)))
     n_samples, seed = data.draw(arguments(1, 3)), data.draw(arguments(0, None))
     drawn = attempt("GaussianNetwork.sample", network.sample, n_samples, seed)
@@ -197,8 +249,21 @@ def test_datasets(data):
     bunch = attempt(
         "make_gaussian_bn",
         datasets.make_gaussian_bn,
-        n_samples=data.draw(arguments(1, 5)),
-        n_features=data.draw(arguments(1, 3)),
-        random_state=data.draw(arguments(0, None)),
+        **data.draw(
+            options(
+                n_samples=[1, 5],
+                n_features=[1, 3],
+                n_hidden=[0, 1],
+                n_parents=[2.0, 0.5, 0.0],
+                bipartite=[False, True],
+                link=["linear", "sigmoid"],
+                noise=["additive", "multiplicative"],
+                weight=[(0.5, 1.5), (1e-320, 1e308), (1e300, 1e308), (2.0, 1.0)],
+                noise_variance=[(0.5, 1.5), (1e-320, 1e-310), (1e300, 1e308)],
+                missing=[0.0, 0.5],
+                random_state=[0, None],
+            )
+        ),
     )
-    assert bunch is None or np.isfinite(bunch.X).all()
+    if bunch is not None:
+        assert np.isfinite(bunch.X[~np.isnan(bunch.X)]).all()

@@ -2,15 +2,20 @@
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hostile import (
+    JUNK,
     arguments,
     attempt,
+    damaged,
+    drive_common,
     fuzz,
     n_rows_of,
     numbers,
     options,
     probabilities,
+    relabelled,
     structures,
     tables,
     weights,
@@ -70,6 +75,9 @@ def fit_and_drive(data, name, model, X):
             model.transform([[0.0]])
         return
     drive(name, model, X, data.draw(tables()))
+    drive_common(data, name, model, X)
+    if hasattr(model, "latents_frame"):
+        assert len(model.latents_frame()) == model.n_latents_
     if hasattr(model, "prior_stderr_"):
         assert not (np.asarray(model.prior_stderr_) < 0).any()
     # A second fit that fails leaves the first one.
@@ -156,14 +164,47 @@ def test_batches(data):
     model, n_rows = kind(), 0.0
     for _ in range(3):
         X = data.draw(tables(max_columns=3))
-        update = data.draw(st.booleans())
+        update = data.draw(arguments(True, False))
         name = f"{kind.__name__}.partial_fit"
         if attempt(name, model.partial_fit, X, update=update) is not None:
             n_rows += n_rows_of(X)
-            if update:
+            if update is True:
                 assert_valid(model.network_)
                 if kind is NoisyOrMoMLearner and not np.isnan(_floats(X)).any():
                     assert model.n_samples_seen_ <= n_rows
+
+
+@fuzz(20)
+@given(st.data())
+def test_weighted_batches(data):
+    kind = data.draw(st.sampled_from([NoisyOrMoMLearner, QuartetStructureLearner]))
+    model = kind()
+    for _ in range(3):
+        X = data.draw(hnp.arrays(bool, (5, 4)))
+        sample_weight = data.draw(weights(5))
+        attempt(
+            f"{kind.__name__}.partial_fit",
+            model.partial_fit,
+            X,
+            sample_weight=sample_weight,
+        )
+    if hasattr(model, "network_"):
+        assert_valid(model.network_)
+
+
+@fuzz(30)
+@given(st.data())
+def test_other_names(data):
+    """Columns are found by place; names that say otherwise are refused."""
+    frame = pd.DataFrame(data.draw(hnp.arrays(bool, (6, 3))), columns=list("abc"))
+    kind = data.draw(
+        st.sampled_from([NoisyOrMoMLearner, NoisyOrEM, QuartetStructureLearner])
+    )
+    model, name = kind(), kind.__name__
+    assert attempt(name, model.fit, frame.astype(float)) is not None
+    other = data.draw(relabelled(frame.astype(float)))
+    attempt(name, model.transform, other)
+    attempt(name, model.score_samples, other)
 
 
 def _floats(X):
@@ -224,13 +265,28 @@ def test_network(data):
         n_samples,
         data.draw(arguments(0, None)),
     )
+    names = data.draw(arguments(None)), data.draw(arguments(None))
+    attempt("NoisyOrNetwork.to_frame", network.to_frame, *names)
+    stored = data.draw(damaged(network.to_dict()))
+    attempt("NoisyOrNetwork.from_dict", NoisyOrNetwork.from_dict, stored)
+    attempt(
+        "NoisyOrNetwork.from_json",
+        NoisyOrNetwork.from_json,
+        data.draw(st.sampled_from(JUNK)),
+    )
 
 
 @fuzz(60)
 @given(st.data())
 def test_functions_of_structures(data):
     structure = data.draw(structures(data.draw(st.integers(0, 5))))
-    schedule = attempt("find_schedule", find_schedule, structure)
+    schedule = attempt(
+        "find_schedule",
+        find_schedule,
+        structure,
+        use_pairs=data.draw(arguments(True, False)),
+        n_per_edge=data.draw(arguments(1, 2)),
+    )
     if schedule is not None:
         assert schedule.depth.ndim == 2
         assert (schedule.depth[np.isfinite(schedule.depth)] >= 0).all()
@@ -259,13 +315,16 @@ def test_metrics(data):
         )
         for _ in range(2)
     )
-    result = attempt("match_latents", metrics.match_latents, one, two)
+    prior = data.draw(arguments(None, None, [0.1], [0.1, 0.0]))
+    result = attempt("match_latents", metrics.match_latents, one, two, prior)
     if result is not None:
         pairs, recovered = result
         assert pairs.shape[1] == 2
         assert recovered.dtype == bool
     score = attempt("edge_f1", metrics.edge_f1, one, two)
     assert score is None or 0 <= score <= 1
+    if data.draw(st.booleans()):
+        one = tuple([one] * data.draw(st.integers(0, 4)))
     distances = attempt(
         "structural_hamming_distance", metrics.structural_hamming_distance, one, two
     )

@@ -5,18 +5,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from hostile import (
+    JUNK,
     arguments,
     attempt,
+    damaged,
+    drive_common,
     fuzz,
     n_rows_of,
     numbers,
     options,
+    relabelled,
     tables,
     weights,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import datasets, metrics
@@ -28,6 +33,7 @@ from sklearn_latent.temporal import (
     TemporalGraph,
     sequences_from_frame,
 )
+from sklearn_latent.temporal._tables import start_shape, transition_shape
 
 
 def assert_valid(model):
@@ -61,11 +67,9 @@ def drive(name, model, X, other):
         if log_likelihood is not None:
             assert (log_likelihood <= 1e-9).all()
         attempt(name, model.predict, rows)
-        attempt(name, model.impute, rows)
+        for strategy in ("posterior", "hybrid"):
+            attempt(name, model.impute, rows, strategy)
     assert attempt(name, model.transform, X) is not None
-    model.sample(2, random_state=0)
-    model.to_networkx()
-    model.to_frame()
 
 
 def fit_and_drive(data, name, model):
@@ -77,6 +81,8 @@ def fit_and_drive(data, name, model):
             model.transform([[0.0]])
         return
     drive(name, model, X, data.draw(tables(max_columns=6)))
+    drive_common(data, name, model, X)
+    attempt(f"{name}.impute", model.impute, X, data.draw(arguments("posterior")))
     before = model.network_
     again = attempt(name, model.fit, data.draw(tables(max_columns=6)))
     assert again is not None or model.network_ is before
@@ -161,6 +167,104 @@ def test_graph_and_metric(data):
     network = attempt("LatentDBN", LatentDBN, graph, [2] * n, *tables_)
     if network is not None:
         assert_tables(network)
+    attempt("TemporalGraph.permuted", graph.permuted, data.draw(arguments([0])))
+    stored = data.draw(damaged(graph.to_dict()))
+    attempt("TemporalGraph.from_dict", TemporalGraph.from_dict, stored)
+
+
+# Probabilities, up to a common factor, whose logarithms and products are extreme.
+SHARES = st.sampled_from([0.0, 1.0, 1.0, 0.5, 1e-9, 1e-300, 1e-320])
+
+
+@st.composite
+def distributions(draw, shape):
+    """Conditional tables: rows of the last axis sum to 1."""
+    shares = draw(hnp.arrays(np.float64, shape, elements=SHARES))
+    shares[..., 0] += ~shares.any(axis=-1)
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+@fuzz(60)
+@given(st.data())
+def test_network(data):
+    n, m = data.draw(st.integers(0, 2)), data.draw(st.integers(1, 3))
+    parents = data.draw(hnp.arrays(int, m, elements=st.integers(-1, n - 1)))
+    graph = TemporalGraph(
+        (parents == np.arange(n)[:, None]).reshape(n, m),
+        np.triu(data.draw(hnp.arrays(bool, (n, n))), 1),
+        data.draw(hnp.arrays(bool, (n, n))),
+    )
+    cards = data.draw(hnp.arrays(int, n, elements=st.integers(1, 3)))
+    network = attempt(
+        "LatentDBN",
+        LatentDBN,
+        graph,
+        data.draw(arguments(cards)),
+        [data.draw(distributions(start_shape(graph, cards, j))) for j in range(n)],
+        [data.draw(distributions(transition_shape(graph, cards, j))) for j in range(n)],
+        data.draw(
+            arguments(
+                [
+                    data.draw(distributions((int(cards[j]) if j >= 0 else 1, 2)))
+                    for j in parents
+                ]
+            )
+        ),
+        max_joint_states=data.draw(arguments(500, 1)),
+    )
+    if network is None:
+        return
+    assert_tables(network)
+    assert LatentDBN.from_json(network.to_json()).to_json() == network.to_json()
+    stored = data.draw(damaged(network.to_dict()))
+    attempt("LatentDBN.from_dict", LatentDBN.from_dict, stored)
+    text = data.draw(st.sampled_from(JUNK))
+    attempt("LatentDBN.from_json", LatentDBN.from_json, text)
+    codes = hnp.arrays(int, (3, 2, m), elements=st.integers(-1, 1))
+    use_network(data, network, data.draw(codes | codes | codes | tables()))
+
+
+def use_network(data, network, codes):
+    log_likelihood = attempt("LatentDBN.log_likelihood", network.log_likelihood, codes)
+    assert log_likelihood is None or (log_likelihood <= 1e-9).all()
+    for method in (network.posterior, network.predictive):
+        found = attempt(f"LatentDBN.{method.__name__}", method, codes)
+        for table in found or []:
+            assert ((table >= 0) & (table <= 1 + 1e-9)).all()
+    counts = attempt(
+        "LatentDBN.expected_counts",
+        network.expected_counts,
+        codes,
+        data.draw(weights(n_rows_of(codes))),
+    )
+    if counts is not None:
+        for table in [*counts.start, *counts.transition, *counts.emission]:
+            assert (np.asarray(table) >= 0).all()
+    states = attempt("LatentDBN.viterbi", network.viterbi, codes)
+    assert states is None or (states < np.asarray(network.cardinality)).all()
+    filled = attempt("LatentDBN.impute", network.impute, codes)
+    assert filled is None or (filled >= 0).all()
+    attempt(
+        "LatentDBN.sample",
+        network.sample,
+        data.draw(arguments(1, 3)),
+        data.draw(arguments(1, 2)),
+        data.draw(arguments(0, None)),
+    )
+
+
+@fuzz(20)
+@given(st.data())
+def test_other_names(data):
+    """Columns are found by place; names that say otherwise are refused."""
+    values = data.draw(hnp.arrays(np.float64, (6, 4), elements=st.sampled_from([0, 1])))
+    frame = pd.DataFrame(values, columns=list("abcd"))
+    model = data.draw(st.sampled_from([LPCC(), LGLPCCTemporal(2), SEMDBN(1, 2, 2)]))
+    model, name = clone(model), type(model).__name__
+    assert attempt(name, model.fit, frame) is not None
+    other = data.draw(relabelled(frame))
+    for method in (model.transform, model.score_samples, model.predict, model.impute):
+        attempt(name, method, other)
 
 
 @fuzz(40)
@@ -190,8 +294,11 @@ def test_long_tables(data):
         frame,
         sequence=data.draw(arguments("id", "id", "t")),
         time=data.draw(arguments("t", "t", "id")),
-        columns=data.draw(arguments(["y"], ["y"], ["z"], "y")),
+        columns=data.draw(arguments(["y"], ["y"], ["z"], "y", None, ["y", "y"])),
+        return_labels=data.draw(arguments(False)),
     )
+    if isinstance(array, tuple):
+        array = array[0]
     assert array is None or np.asarray(array).ndim == 3
 
 
@@ -204,6 +311,15 @@ def test_datasets(data):
         data.draw(arguments("G1", "G2", "G3")),
         data.draw(arguments(1, 3)),
         data.draw(arguments(1, 3)),
-        random_state=data.draw(arguments(0, None)),
+        **data.draw(
+            options(
+                cardinality=[4, 2, 1],
+                n_categories=[None, 2, 1],
+                reliability=[0.8, 0.0, 1.0, 1e-320],
+                persistence=[0.8, 0.0, 1.0, 1e-320],
+                relabel=[True, False],
+                random_state=[0, None],
+            )
+        ),
     )
     assert bunch is None or len(bunch.X) in (1, 3)

@@ -66,10 +66,24 @@ def test_sigmoids_are_bent():
         ({"n_parents": -1}, "n_parents must be a non-negative number"),
         ({"missing": 1.0}, "missing must be a share below 1"),
         ({"bipartite": True}, "n_hidden must be at least 1"),
-        ({"weight": (1.0, 0.5)}, "weight must be a range of positive numbers"),
+        ({"weight": (1.0, 0.5)}, "weight must be a pair .* of numbers from 1e-100"),
+        ({"n_samples": 10**30}, "n_samples must be an integer from 1 to"),
+        ({"bipartite": np.ones(2)}, "bipartite must be True or False"),
+        ({"weight": (1e-320, 1e308)}, "weight must be a pair"),
         ({"noise_variance": 3}, "noise_variance must be a pair"),
     ],
 )
 def test_wrong_arguments(change, message):
     with pytest.raises(ValueError, match=message):
         make_gaussian_bn(**change)
+
+
+def test_noise_that_is_lost_in_rounding():
+    data = make_gaussian_bn(
+        5,
+        link="sigmoid",
+        noise="multiplicative",
+        noise_variance=(1e-100, 1e-90),
+        random_state=0,
+    )
+    assert np.isfinite(data.X).all()

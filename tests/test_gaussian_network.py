@@ -264,3 +264,32 @@ def test_strength_of_a_bent_link_compares_with_the_strongest_parent():
         link_parameters=np.tile([0.0, 1.0], (3, 1)),
     )
     np.testing.assert_allclose(edge_strengths(network), np.abs(weights) / 4.0)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_parameters_that_overflow_are_refused_in_use(missing):
+    adjacency = np.triu(np.ones((3, 3), dtype=bool), 1)
+    X = [[1.0, np.nan if missing else 1.0, 1.0]]
+    for weight, intercept, variance in [
+        (1e308, 1.0, 1.0),
+        (-1e308, 1e308, 1e308),
+        (1e300, 0.0, 1e-320),
+    ]:
+        network = GaussianNetwork(
+            adjacency, adjacency * weight, np.full(3, intercept), np.full(3, variance)
+        )
+        for method in (network.joint, network.sample):
+            with pytest.raises(ValueError, match=f"{method.__name__} overflows"):
+                method()
+        if missing:
+            with pytest.raises(ValueError, match="expectation overflows"):
+                network.expectation(X)
+            with pytest.raises(ValueError, match="log_likelihood overflows"):
+                network.log_likelihood(X)
+
+
+def test_a_row_far_from_a_narrow_density_has_no_likelihood():
+    network = GaussianNetwork([[0]], [[0.0]], [0.0], [1e-320])
+    np.testing.assert_array_equal(
+        network.log_likelihood([[1.0], [0.0]]) > [-np.inf, 300.0], [False, True]
+    )

@@ -123,6 +123,7 @@ def test_edge_f1_counts_edges():
         (lambda: match_latents([[0.1]], [[0.1, 0.2]]), "true_failure and failure.*1 a"),
         (lambda: match_latents([[1.5]], [[0.1]]), r"true_failure.*in \[0, 1\].*1.5"),
         (lambda: match_latents([[0.5]], [[0.5]], [0.1, 0.1]), "prior must have one"),
+        (lambda: match_latents([[0.5]], [[0.5]], "a"), "prior must be an array of num"),
         (lambda: edge_f1([[1]], [[1, 0]]), "true_structure and structure.*1 and 2"),
     ],
 )

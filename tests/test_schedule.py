@@ -137,11 +137,19 @@ def test_sparse_structure_is_the_same():
         ([[np.nan, 1]], "structure contains NaN"),
         ([1, 0, 1], r"structure must have two dimensions.*\(3,\)"),
         ([["a", "b"]], "structure must be an array of numbers"),
+        ([[1], [1, 1]], "structure must be an array of numbers"),
     ],
 )
 def test_bad_structure(structure, message):
     with pytest.raises(ValueError, match=message):
         find_schedule(structure)
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match="use_pairs must be True or False, got 'a'"):
+        find_schedule([[1, 1, 1]], use_pairs="a")
+    with pytest.raises(ValueError, match="n_per_edge must be an integer of at least 1"):
+        find_schedule([[1, 1, 1]], n_per_edge=0)
 
 
 def test_no_latents():

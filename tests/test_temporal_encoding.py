@@ -226,5 +226,17 @@ def test_wrong_tables():
     gap = pd.DataFrame({"id": [1, None], "t": [0, 0], "x": [1, 2]})
     with pytest.raises(ValueError, match="without missing values"):
         sequences_from_frame(gap, sequence="id", time="t")
+    with pytest.raises(ValueError, match="columns must name columns of frame"):
+        sequences_from_frame(frame, sequence="id", time="t", columns=[[1]])
+    with pytest.raises(ValueError, match="columns must name columns of frame, got 3"):
+        sequences_from_frame(frame, sequence="id", time="t", columns=3)
+    with pytest.raises(ValueError, match="return_labels must be True or False"):
+        sequences_from_frame(frame, sequence="id", time="t", return_labels=[1, 2])
+    mixed = pd.DataFrame({"id": [1, "a"], "t": [0, 0], "x": [1, 2]})
+    with pytest.raises(ValueError, match="sequence must name a column of labels that"):
+        sequences_from_frame(mixed, sequence="id", time="t")
+    twice = pd.DataFrame([[1, 0, 1]], columns=["id", "t", "t"])
+    with pytest.raises(ValueError, match="no two columns of the same name, got 't'"):
+        sequences_from_frame(twice, sequence="id", time="t")
     with pytest.raises(TypeError, match="pandas or polars"):
         sequences_from_frame([[1, 2]], sequence="id", time="t")

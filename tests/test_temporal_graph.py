@@ -118,3 +118,5 @@ def test_wrong_order():
     graph = TemporalGraph(np.eye(2), np.zeros((2, 2)), np.eye(2))
     with pytest.raises(ValueError, match="order must hold each of 0 to 1 once"):
         graph.permuted([0, 0])
+    with pytest.raises(ValueError, match="order must hold each"):
+        graph.permuted(1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dbn_strategies import graphs, seeds
 from hypothesis import given, settings
+from scipy.sparse import csr_array
 
 from sklearn_latent import metrics
 from sklearn_latent.metrics import structural_hamming_distance
@@ -122,7 +123,8 @@ def test_all_forms_of_a_graph():
     graph = TemporalGraph(measurement, intra, np.zeros((2, 2)))
     adjacency = np.zeros((5, 5), dtype=int)
     adjacency[3:, :3], adjacency[3:, 3:] = measurement, intra
-    for other in (graph, (measurement, intra), adjacency):
+    sparse = csr_array(adjacency)
+    for other in (graph, (measurement, intra), adjacency, sparse):
         assert structural_hamming_distance(graph, other) == (0, 0)
     assert structural_hamming_distance(graph, measurement) == (1, 0)
     assert structural_hamming_distance(adjacency.tolist(), adjacency) == (0, 0)
@@ -133,7 +135,18 @@ def test_all_forms_of_a_graph():
 
 
 @pytest.mark.parametrize(
-    "bad", [np.zeros(3), ([[1]], [[0, 1]]), ([[1]],) * 4, np.eye(3), (np.zeros(2),)]
+    "bad",
+    [
+        np.zeros(3),
+        ([[1]], [[0, 1]]),
+        ([[1]],) * 4,
+        (),
+        np.eye(3),
+        (np.zeros(2),),
+        [[1], [1, 2]],
+        None,
+        {},
+    ],
 )
 def test_wrong_graphs(bad):
     good = TemporalGraph([[1]], [[0]], [[0]])

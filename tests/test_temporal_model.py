@@ -174,6 +174,17 @@ def test_wrong_parameters():
         LatentDBN(GRAPH, [2, 3], model.start, model.transition, model.emission[:2])
     with pytest.raises(ValueError, match=r"start\[0\] must hold probabilities"):
         LatentDBN(GRAPH, [2, 3], [[0.5, 0.6], model.start[1]], *tables[1:])
+    for cardinality in ([2, 2.5], [2, np.inf], "ab"):
+        with pytest.raises(ValueError, match="cardinality must"):
+            LatentDBN(GRAPH, cardinality, *tables)
+    with pytest.raises(ValueError, match="emission must be a list of tables, got 3"):
+        LatentDBN(GRAPH, [2, 3], *tables[:2], 3)
+    with pytest.raises(ValueError, match="max_joint_states must be an integer from 1"):
+        LatentDBN(GRAPH, [2, 3], *tables, max_joint_states=10**30)
+    with pytest.raises(ValueError, match="n_sequences must be an integer from 1 to"):
+        model.sample(10**30)
+    with pytest.raises(ValueError, match="n_slices must be an integer from 1 to"):
+        model.sample(1, 0)
     impure = TemporalGraph([[1, 1], [1, 0]], np.zeros((2, 2)), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="at most one latent, got more for feature 0"):
         LatentDBN(impure, [2, 2], [], [], [])
@@ -181,7 +192,13 @@ def test_wrong_parameters():
 
 @pytest.mark.parametrize(
     "codes",
-    [np.zeros((2, 3)), np.zeros((2, 1, 2), int), np.zeros((2, 1, 3)), [[[5, 0, 0]]]],
+    [
+        np.zeros((2, 3)),
+        np.zeros((2, 1, 2), int),
+        np.zeros((2, 1, 3)),
+        [[[5, 0, 0]]],
+        [[1], 2],
+    ],
 )
 def test_wrong_codes(codes):
     with pytest.raises(ValueError, match="codes must"):

@@ -92,3 +92,11 @@ def test_names(names):
 def test_weights_too_small_to_divide_by_count_as_zero():
     weights = check_sample_weight([1.0, 1e-320, 1e-100, 1e100], 4)
     np.testing.assert_array_equal(weights, [1.0, 0.0, 1e-100, 1e100])
+
+
+@pytest.mark.parametrize(
+    "kind", [IdealParentGaussianBN, NoisyOrMoMLearner, QuartetStructureLearner]
+)
+def test_batches_know_whether_to_update(kind):
+    with pytest.raises(ValueError, match="update must be True or False, got"):
+        kind().partial_fit(np.eye(4), update=np.zeros(2))

@@ -7,10 +7,17 @@ from numbers import Real
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from .._validation import MOST_COLUMNS, MOST_ROWS, check_count
+from .._validation import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    check_count,
+    check_flag,
+    check_numbers,
+    shown,
+)
 from ..gaussian._graph import topological_order
 from ..gaussian._links import Linear, get_link
-from ..gaussian._network import GaussianNetwork
+from ..gaussian._network import LARGEST, GaussianNetwork
 from ..gaussian._noise import Additive, get_noise
 
 __all__ = ["make_gaussian_bn"]
@@ -158,6 +165,8 @@ def _parametrise(adjacency, weights, variance, link, noise, n_hidden, rng):
             # Nodes before this one are final, so what they look like is known.
             pilot = np.hstack(network(weights, theta).sample(_PILOT_ROWS, rng))
             eta = pilot @ weights[:, node]
+            if not eta.std() > 0:  # noise that is lost in rounding
+                continue
             weights[:, node] *= _SPREAD / eta.std()
             if positive:  # others are symmetric around zero and need no bias
                 theta[node, 2] = -_SPREAD * eta.mean() / eta.std()
@@ -201,15 +210,16 @@ def _check_sizes(n_features, n_hidden, n_samples, n_parents, missing, bipartite)
         raise ValueError(f"n_parents must be a non-negative number, got {n_parents!r}.")
     if not isinstance(missing, Real) or not 0 <= float(missing) < 1:
         raise ValueError(f"missing must be a share below 1, got {missing!r}.")
+    check_flag("bipartite", bipartite)
     if bipartite and n_hidden == 0:
         raise ValueError("n_hidden must be at least 1 with bipartite=True, got 0.")
 
 
 def _check_range(name, limits):
-    try:
-        low, high = map(float, limits)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a pair of numbers, got {limits!r}.") from None
-    if not 0 < low <= high < np.inf:
-        raise ValueError(f"{name} must be a range of positive numbers, got {limits!r}.")
-    return low, high
+    pair = check_numbers(name, limits)
+    if pair.shape != (2,) or not 1 / LARGEST <= pair[0] <= pair[1] <= LARGEST:
+        raise ValueError(
+            f"{name} must be a pair (low, high) of numbers from {1 / LARGEST:g} to "
+            f"{LARGEST:g}, got {shown(limits)}."
+        )
+    return pair

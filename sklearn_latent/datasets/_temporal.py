@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from .._validation import check_counts, check_numbers, shown
+from .._validation import check_counts, check_flag, check_numbers, shown
 from ..temporal._graph import TemporalGraph
 from ..temporal._model import LatentDBN
 from ..temporal._tables import start_shape, transition_shape
@@ -106,6 +106,7 @@ def make_latent_dbn(
     >>> data.graph
     TemporalGraph(n_latents=2, n_observed=6, n_intra=1, n_inter=1)
     """
+    check_flag("relabel", relabel)
     rng = check_random_state(random_state)
     graph = _check_graph(graph)
     cards = _counts("cardinality", cardinality, graph.n_latents, "latent")

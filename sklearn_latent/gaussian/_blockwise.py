@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import check_flag
 from ._linear import fit_linear
 from ._network import GaussianNetwork
 from ._options import SearchOptions
@@ -206,6 +207,7 @@ class BlockwiseFit:
         self : IdealParentGaussianBN
             The estimator, fitted to all rows so far if `update`.
         """
+        check_flag("update", update)
         with Progress(self, X=X) as progress, all_or_nothing(self):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):

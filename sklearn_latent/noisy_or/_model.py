@@ -10,6 +10,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from .._validation import check_flag
 from ._packed import PackedRows, binarize_rows
 from ._patterns import Patterns
 
@@ -34,9 +35,7 @@ def check_binarize(threshold) -> None:
 def check_flags(estimator, *names) -> None:
     """Refuse parameters that are neither True nor False."""
     for name in names:
-        value = getattr(estimator, name)
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False, got {value!r}.")
+        check_flag(name, getattr(estimator, name))
 
 
 class NoisyOrModel(BaseLatentModel):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import check_flag
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
 from ._cleanup import clean_up
 from ._model import NoisyOrModel, check_flags
@@ -209,6 +210,7 @@ default=None
         self : NoisyOrMoMLearner
             The estimator, fitted to all rows so far if `update`.
         """
+        check_flag("update", update)
         with Progress(self, max_steps=4, X=X) as progress, all_or_nothing(self):
             before = getattr(self, "_statistics", None)
             statistics, plan = self._read(X, sample_weight, reset=before is None)

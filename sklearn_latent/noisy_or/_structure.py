@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
+from .._validation import check_flag
 from ..exceptions import PoorDataWarning
 from ._extend import Discovery, Thresholds, discover
 from ._model import NoisyOrModel, check_flags
@@ -248,6 +249,7 @@ class QuartetStructureLearner(NoisyOrModel):
         self : QuartetStructureLearner
             The estimator, fitted to all rows so far if `update`.
         """
+        check_flag("update", update)
         if hasattr(X, "__dask_graph__"):
             raise TypeError(
                 "X must be in memory for partial_fit, got a Dask collection; use fit."

@@ -10,7 +10,13 @@ from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import MOST_COLUMNS, check_choice, check_count, check_tol
+from .._validation import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    check_choice,
+    check_count,
+    check_tol,
+)
 from ._blockwise import fit_collection
 from ._cardinality import lone_states
 from ._chain_test import review_by_chain
@@ -52,10 +58,10 @@ class StructureLearner(PanelModel):
             ("max_cardinality", 2),
             ("n_bins", 2),
             ("max_categories", 2),
-            ("max_joint_states", 1),
             ("max_iter", 1),
         ):
             check_count(name, getattr(self, name), least)
+        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
         check_tol(self.tol)
 
     @property

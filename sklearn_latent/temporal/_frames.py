@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._validation import shown
+from .._validation import check_flag, shown
 
 __all__ = ["sequences_from_frame"]
 
@@ -58,6 +58,7 @@ def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=F
            [[ 2.,  0.],
             [nan, nan]]])
     """
+    check_flag("return_labels", return_labels)
     frame = _as_pandas(frame)
     if not frame.columns.is_unique:
         raise ValueError(

@@ -137,11 +137,12 @@ class TemporalGraph(Persistent):
         graph : TemporalGraph
             The graph with renumbered latents.
         """
-        order = check_numbers("order", order, dtype=int)
-        if not np.array_equal(np.sort(order), np.arange(self.n_latents)):
+        order = check_numbers("order", order)
+        if not np.array_equal(np.sort(order, axis=None), np.arange(self.n_latents)):
             raise ValueError(
                 f"order must hold each of 0 to {self.n_latents - 1} once, got {order}."
             )
+        order = order.astype(int).ravel()
         both = np.ix_(order, order)
         return TemporalGraph(
             self.measurement[order], self.intra[both], self.inter[both]

@@ -127,7 +127,9 @@ class LatentDBN(Persistent):
                 f"{feature}."
             )
         self.graph = graph
-        self.max_joint_states = check_count("max_joint_states", max_joint_states)
+        self.max_joint_states = check_count(
+            "max_joint_states", max_joint_states, 1, MOST_ROWS
+        )
         self.cardinality = check_counts("cardinality", cardinality).reshape(-1)
         if self.cardinality.shape != (graph.n_latents,):
             raise ValueError(

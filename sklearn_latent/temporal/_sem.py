@@ -254,11 +254,11 @@ class SEMDBN(PanelModel):
             ("max_iter", 1),
             ("n_bins", 2),
             ("max_categories", 2),
-            ("max_joint_states", 1),
         ):
             check_count(name, getattr(self, name), lowest)
         check_count("n_latents", self.n_latents, 1, MOST_COLUMNS)
         check_count("n_init", self.n_init, 1, MOST_ROWS)
+        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
         check_tol(self.tol)
 
     def _check_cardinality(self, n_observed: int) -> np.ndarray:
