@@ -83,8 +83,10 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
 
     penalty : float, "ebic" or "auto", default="auto"
         Factor of the penalty of the BIC. "ebic": the extended BIC [3]_, which adds the
-        log of the number of candidates per edge, and predicts better where rows are few
-        compared with features. "auto": 1, unless ``search="auto"`` chooses.
+        log of the number of structures to choose from, and more where rows are so few
+        that chance gains more; it predicts better where rows are few compared with
+        features. "auto": "ebic" with hidden variables, except for
+        ``hidden_search="paper"``; without them 1, unless ``search="auto"`` chooses.
 
     hidden_search : {"auto", "paper"}, default="auto"
         How hidden variables are found: section 5 of [1]_, or from several starts with
@@ -176,7 +178,8 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
     Poor data make a poor model. A constant feature has no edges and a tiny noise
     variance. Duplicate or collinear features explain each other with a noise variance
     of 1e-8 of their own; a candidate that is a linear function of the present parents
-    adds nothing and is not chosen. More features than rows are fine. A feature that is
+    adds nothing and is not chosen. More features than rows are fine; by default about
+    one table of independent features in twenty has an edge. A feature that is
     missing in all rows stays a standard normal variable without edges, with a
     `PoorDataWarning`. Infinite values, required edges that form a cycle or are also
     forbidden, names that do not exist, and values that are not positive with

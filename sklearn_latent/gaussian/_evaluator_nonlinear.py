@@ -117,7 +117,7 @@ class NonlinearEvaluator(MoveEvaluator):
         noise="additive",
         sample_weight=None,
         parameter_cost: float | None = None,
-        edge_cost: float = 0.0,
+        edge_cost: float | np.ndarray = 0.0,
         n_candidates: int | None = 5,
         similarity: str = "C3",
         tol: float = 1e-3,
@@ -134,7 +134,10 @@ class NonlinearEvaluator(MoveEvaluator):
         self.n_nodes = self.fitter.n_nodes
         if parameter_cost is None:
             parameter_cost = 0.5 * np.log(max(self.fitter.total, 1.0))
-        self.parameter_cost, self.edge_cost = parameter_cost, edge_cost
+        self.parameter_cost = parameter_cost
+        n_parents = np.arange(self.n_nodes + 1)
+        alike = np.ndim(edge_cost) == 0
+        self.edge_costs = np.asarray(edge_cost * n_parents if alike else edge_cost)
         self.n_candidates, self.similarity = n_candidates, similarity
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
@@ -339,7 +342,7 @@ class NonlinearEvaluator(MoveEvaluator):
     def _cost(self, n_parents: int) -> float:
         """Penalty of a family: parameters of the mean, variance, edges."""
         n_parameters = 1 + self.link.n_parameters(n_parents)
-        return n_parameters * self.parameter_cost + n_parents * self.edge_cost
+        return n_parameters * self.parameter_cost + float(self.edge_costs[n_parents])
 
     def _fit_of(self, family: Family) -> _Fit:
         if family not in self._fits:

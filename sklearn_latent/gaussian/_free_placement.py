@@ -19,7 +19,7 @@ from ._hidden import (
 from ._inference import Joint
 from ._linear_em import LinearState, fit_network
 from ._structural_em import StructuralEM
-from ._two_layer import FEWEST_CHILDREN, log_choices
+from ._two_layer import FEWEST_CHILDREN
 
 __all__ = ["free_search", "residual_correlation"]
 
@@ -52,7 +52,7 @@ def free_search(em: StructuralEM) -> LinearState:
     of each number of them: edges between features, added first, can hide what a hidden
     variable would explain, and the other way round.
     """
-    score = partial(_free_score, em)
+    score = em.whole_score
     best = em.first()
     n = em.data.n_features
     statistics = feature_statistics(em)
@@ -112,7 +112,7 @@ def connections(em: StructuralEM, state: LinearState):
         Estimated gain of the score by the edge from a to b, and its weight.
     """
     n = em.data.n_features
-    price = em.parameter_cost + em.edge_cost
+    price = em.penalty.parameter + em.penalty.hidden_edge
     unit = 0.5 * em.data.weight / state.noise_variance[:n]
     reach = reaches(state.adjacency)
     found = []
@@ -141,7 +141,8 @@ def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
     weights[a, children] -= share * weights[b, children]
     loss = 0.5 * em.data.weight * weights[a, :n] ** 2 / state.noise_variance[:n]
     adjacency = state.adjacency.copy()
-    adjacency[a, children] = loss[children] > em.parameter_cost + em.edge_cost
+    price = em.penalty.parameter + em.penalty.hidden_edge
+    adjacency[a, children] = loss[children] > price
     adjacency[a, b] = True
     weights[a, b] = share
     limit = em.options.parent_limit(em.data.weight)
@@ -149,16 +150,6 @@ def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
     weights[~adjacency] = 0.0
     parameters = weights, state.intercept, state.noise_variance
     return fit_network(em.data, adjacency, parameters, state.n_hidden)
-
-
-def _free_score(em: StructuralEM, state: LinearState) -> float:
-    """Score minus the price of having chosen the neighbours of hidden variables."""
-    n = em.data.n_features
-    adjacency = state.adjacency
-    neighbours = adjacency[n:, :n].sum(axis=1) + adjacency[:n, n:].sum(axis=0)
-    penalty = 1.0 if isinstance(em.options.penalty, str) else em.options.penalty
-    price = min(float(penalty), 1.0) * log_choices(n, neighbours).sum()
-    return em.score(state) - float(price)
 
 
 def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
@@ -177,8 +168,8 @@ def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
     gain = partial(
         marginal_gain,
         weight=em.data.weight,
-        parameter_cost=em.parameter_cost,
-        edge_cost=em.edge_cost,
+        parameter_cost=em.penalty.parameter,
+        edge_cost=em.penalty.hidden_edge,
     )
     found = {
         cluster.members.tobytes(): cluster

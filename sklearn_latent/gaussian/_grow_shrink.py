@@ -108,8 +108,9 @@ class GrowShrinkTree:
         self.required = tuple(np.flatnonzero(required[:, child]).tolist())
         self.n_allowed = int(self.allowed.sum())
         self.max_parents = max(max_parents, len(self.required))
-        # What a parent must leave unexplained at most to be worth its cost.
-        self.worth = float(np.exp(-2.0 * evaluator.parent_cost / evaluator.weight))
+        # What one more parent must leave unexplained at most to be worth its cost, by
+        # the number of those that are there.
+        self.worth = np.exp(-2.0 * np.diff(evaluator.parent_costs) / evaluator.weight)
         self.limit = max(REMEMBERED // len(self.allowed), REMEMBERED_EACH)
         self._ranked: dict[tuple[int, ...], np.ndarray] = {}
         self._shrunk: dict[tuple[int, ...], tuple[float, tuple[int, ...]]] = {}
@@ -163,7 +164,8 @@ class GrowShrinkTree:
         """Candidates that improve the score of a set of parents, best first."""
         parents = regression.parents
         unexplained = regression.variance[self.child]
-        if len(parents) >= self.max_parents or self.worth * unexplained <= NOISE_SHARE:
+        worth = self.worth[len(parents)]
+        if len(parents) >= self.max_parents or worth * unexplained <= NOISE_SHARE:
             ranked = np.empty(0, dtype=np.int32)
         else:
             count = self.n_allowed - len(parents) + len(self.required)
@@ -174,7 +176,7 @@ class GrowShrinkTree:
             usable &= self.allowed
             explained = regression.covariance**2
             explained /= np.maximum(variance, COLLINEAR)
-            usable &= explained > (1.0 - self.worth) * unexplained
+            usable &= explained > (1.0 - worth) * unexplained
             found = usable.nonzero()[0]
             ranked = found[explained[found].argsort()[::-1]].astype(np.int32)
         if len(self._ranked) >= self.limit:
@@ -194,9 +196,8 @@ class GrowShrinkTree:
                 fixed = [parent in self.required for parent in kept]
                 without = np.where(fixed, np.inf, without)
             place = int(without.argmin())
-            if max(unexplained, NOISE_SHARE) < self.worth * max(
-                without[place], NOISE_SHARE
-            ):
+            worth = self.worth[len(kept) - 1]
+            if max(unexplained, NOISE_SHARE) < worth * max(without[place], NOISE_SHARE):
                 break
             kept = without_parent(kept, kept[place])
             unexplained, without = regress(evaluator.correlation, self.child, kept)

@@ -81,8 +81,8 @@ def best_profile_cluster(em: StructuralEM, state: LinearState) -> Cluster:
     gain = partial(
         profile_gain,
         weight=em.data.weight,
-        parameter_cost=em.parameter_cost,
-        edge_cost=em.edge_cost,
+        parameter_cost=em.penalty.parameter,
+        edge_cost=float(em.penalty.parents(1)[1]),
     )
     levels = agglomerate(profile_correlation(em, state), gain)
     clusters = [cluster for level in levels for cluster in level]
@@ -186,14 +186,13 @@ def two_layer_search(
     """Search for two layers with the options of the structural EM."""
     options = em.options
     limit = options.parent_limit(em.data.weight)
-    penalty = 1.0 if isinstance(options.penalty, str) else float(options.penalty)
     return TwoLayerSearch(
         factor_data(em, statistics),
         max_hidden=hidden_limit(em),
         max_parents=max(limit, 0),
-        parameter_cost=em.parameter_cost,
-        edge_cost=em.edge_cost,
-        multiplicity=min(penalty, 1.0),
+        parameter_cost=em.penalty.parameter,
+        edge_cost=em.penalty.hidden_edge,
+        multiplicity=em.penalty.multiplicity,
         report=em.report,
     )
 

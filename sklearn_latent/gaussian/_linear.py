@@ -190,8 +190,9 @@ class LinearEvaluator(MoveEvaluator):
     parameter_cost : float or None, default=None
         Penalty per parameter; None is that of the BIC, half of the log of the rows.
 
-    edge_cost : float, default=0.0
-        Penalty per edge on top of its parameter.
+    edge_cost : float or ndarray of shape (n_nodes + 1,), default=0.0
+        Penalty per edge on top of its parameter; or that of all parents of a node
+        together, by their number.
 
     n_candidates : int or None, default=None
         Score only so many candidates per family, those most similar to the ideal
@@ -210,15 +211,18 @@ class LinearEvaluator(MoveEvaluator):
         statistics: GaussianStatistics,
         *,
         parameter_cost: float | None = None,
-        edge_cost: float = 0.0,
+        edge_cost: float | np.ndarray = 0.0,
         n_candidates: int | None = None,
     ):
         self.weight = statistics.weight
         if parameter_cost is None:
             parameter_cost = 0.5 * np.log(max(self.weight, 1.0))
         self.parameter_cost = parameter_cost
-        self.parent_cost = parameter_cost + edge_cost
         self.n_nodes = statistics.n_nodes
+        # Of all parents of a node together, by their number.
+        n_parents = np.arange(self.n_nodes + 1)
+        edges = edge_cost * n_parents if np.ndim(edge_cost) == 0 else edge_cost
+        self.parent_costs = parameter_cost * n_parents + edges
         self.n_candidates = n_candidates
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
@@ -248,7 +252,7 @@ class LinearEvaluator(MoveEvaluator):
 
     def score(self, child, n_parents, unexplained):
         """Log-likelihood minus the penalty of weights, intercept and variance."""
-        cost = 2 * self.parameter_cost + n_parents * self.parent_cost
+        cost = 2 * self.parameter_cost + self.parent_costs[n_parents]
         return self.log_likelihood(child, unexplained) - cost
 
     def family_score(self, child: int, parents: tuple[int, ...]) -> float:

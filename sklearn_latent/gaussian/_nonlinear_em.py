@@ -68,8 +68,9 @@ class _NonlinearEM:
     def state(self, network: GaussianNetwork, field: MeanField, bounds) -> _State:
         """Put together a state whose rows have these bounds."""
         bound = float(self.weight @ bounds)
-        cost = self.base.parameter_cost * network.n_parameters
-        cost += self.base.edge_cost * float(network.adjacency.sum())
+        n_parents = network.adjacency.sum(axis=0)
+        cost = self.base.penalty.parameter * network.n_parameters
+        cost += float(self.base.penalty.parents(len(n_parents))[n_parents].sum())
         return _State(network, field, bound, bound - cost)
 
     def maximise(self, adjacency, n_hidden, field, start=None) -> GaussianNetwork:
@@ -158,8 +159,8 @@ class _NonlinearEM:
                 link=options.link,
                 noise=options.noise,
                 sample_weight=weight,
-                parameter_cost=base.parameter_cost,
-                edge_cost=base.edge_cost,
+                parameter_cost=base.penalty.parameter,
+                edge_cost=base.penalty.parents(table.shape[1]),
                 n_candidates=options.n_candidates,
                 similarity=options.similarity,
             )

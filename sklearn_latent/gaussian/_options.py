@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from ._penalty import Penalty
 
 __all__ = ["SearchOptions"]
 
@@ -70,8 +72,8 @@ hidden_search, max_iter, tol, n_restarts, tabu
         nothing = np.zeros((n_nodes, n_nodes), dtype=bool)
         return cls(np.eye(n_nodes, dtype=bool), nothing, **options)
 
-    def costs(self, weight: float) -> tuple[float, float]:
-        """What a parameter costs, and what an edge costs on top of its parameter.
+    def penalties(self, weight: float) -> list[Penalty]:
+        """What a network of so many rows may cost while searching.
 
         Parameters
         ----------
@@ -80,16 +82,12 @@ hidden_search, max_iter, tol, n_restarts, tabu
 
         Returns
         -------
-        parameter_cost : float
-            ``penalty * log(weight) / 2``, the BIC of equation 1 of the paper.
-
-        edge_cost : float
-            0, or the share of the extended BIC: log of the number of candidates.
+        penalties : list of Penalty
+            One, or two of the extended BIC: edges are many, or rare. What they find is
+            compared by `Penalty.structure`.
         """
-        size = 0.5 * np.log(max(weight, 1.0))
-        if self.penalty == "ebic":
-            return size, float(np.log(max(len(self.forbidden) - 1, 1)))
-        return float(self.penalty) * size, 0.0
+        many = Penalty(self.penalty, weight, len(self.forbidden))
+        return [many, replace(many, rare=True)] if many.is_extended else [many]
 
     def restarts(self) -> int:
         """Number of restarts; unless given, where they cost little."""

@@ -16,6 +16,7 @@ from ._nonlinear import fit_network
 from ._options import SearchOptions
 from ._order import order_search
 from ._parameters import is_linear
+from ._penalty import Penalty
 from ._rounding import rounded
 from ._statistics import GaussianStatistics
 from ._structural_em import LearnedNetwork, learn
@@ -56,12 +57,27 @@ def search_linear(
     evaluator : LinearEvaluator
         Which counted the families.
     """
-    parameter_cost, edge_cost = options.costs(statistics.weight)
     # Sums that differ in their last digits only must lead to the same graph.
+    statistics = rounded(statistics)
+    found = []
+    for penalty in options.penalties(statistics.weight):
+        result, evaluator = _search_linear(statistics, options, penalty)
+        graph = result.adjacency
+        searched = penalty.parents(len(graph))[graph.sum(axis=0)].sum()
+        whole = result.score + float(searched) - penalty.structure(graph)
+        found.append((whole, result, evaluator))
+    _, result, evaluator = max(found, key=lambda entry: entry[0])
+    evaluator.n_evaluated = sum(entry[2].n_evaluated for entry in found)
+    evaluator.n_considered = sum(entry[2].n_considered for entry in found)
+    return result, evaluator
+
+
+def _search_linear(statistics, options: SearchOptions, penalty: Penalty):
+    """Search with one price of edges."""
     evaluator = LinearEvaluator(
-        rounded(statistics),
-        parameter_cost=parameter_cost,
-        edge_cost=edge_cost,
+        statistics,
+        parameter_cost=penalty.parameter,
+        edge_cost=penalty.parents(statistics.n_nodes),
         n_candidates=options.n_candidates if options.search == "greedy" else None,
     )
     search = greedy_search if options.search == "greedy" else order_search
@@ -127,7 +143,7 @@ def learn_network(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
 def _learn_nonlinear(X, sample_weight, options: SearchOptions):
     """Greedy search with optimised families; result, evaluator, network."""
     weight = len(X) if sample_weight is None else float(np.sum(sample_weight))
-    parameter_cost, edge_cost = options.costs(weight)
+    penalty = options.penalties(weight)[0]
     model = {
         "link": options.link,
         "noise": options.noise,
@@ -136,8 +152,8 @@ def _learn_nonlinear(X, sample_weight, options: SearchOptions):
     evaluator = NonlinearEvaluator(
         X,
         **model,
-        parameter_cost=parameter_cost,
-        edge_cost=edge_cost,
+        parameter_cost=penalty.parameter,
+        edge_cost=penalty.parents(X.shape[1]),
         n_candidates=options.n_candidates,
         similarity=options.similarity,
     )
@@ -191,14 +207,17 @@ def choose_search(X, sample_weight, options: SearchOptions) -> SearchOptions:
         # The published similarities miss good candidates where links bend.
         similarity = "C3" if options.search == "auto" else options.similarity
         return replace(options, search="greedy", penalty=penalty, similarity=similarity)
+    if options.max_hidden > 0 and options.penalty == "auto":
+        # Edges that fit noise would hide what hidden variables explain.
+        plain = options.hidden_search == "paper"
+        options = replace(options, penalty=1.0 if plain else "ebic")
     if options.search != "auto":
         penalty = 1.0 if options.penalty == "auto" else options.penalty
         return replace(options, penalty=penalty)
     if options.max_hidden > 0:
         # Hidden variables change what an edge is worth, so nothing can be chosen
         # without them.
-        penalty = 1.0 if options.penalty == "auto" else options.penalty
-        return replace(options, search="order", penalty=penalty)
+        return replace(options, search="order")
     held_out = hold_out(X)
     weights = np.ones(len(X)) if sample_weight is None else sample_weight
     n_rows = np.array([weights[~held_out].sum(), weights[held_out].sum()])

@@ -12,6 +12,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -81,6 +82,9 @@ class StructuralEM:
     method : {"greedy", "order"}
         Search that is used now, at first that of the options.
 
+    penalty : Penalty
+        What networks cost in the search that is used now.
+
     history, trace, n_evaluated, n_considered
         As in `LearnedNetwork`, of everything done so far.
     """
@@ -89,7 +93,7 @@ class StructuralEM:
         self.data = data
         self.options = options
         self.method = options.search
-        self.parameter_cost, self.edge_cost = options.costs(data.weight)
+        self.penalty = options.penalties(data.weight)[0]
         self.history: list = []
         self.trace: list = []
         self.n_evaluated = 0
@@ -97,11 +101,20 @@ class StructuralEM:
         self.stopped = False
 
     def score(self, state: LinearState) -> float:
-        """Log-likelihood of the observed values minus the penalty."""
+        """Log-likelihood of the observed values minus the penalty of a search."""
+        n_parents = state.adjacency.sum(axis=0)
         return (
             state.log_likelihood
-            - self.parameter_cost * state.n_parameters
-            - self.edge_cost * float(state.adjacency.sum())
+            - self.penalty.parameter * state.n_parameters
+            - float(self.penalty.parents(len(n_parents))[n_parents].sum())
+        )
+
+    def whole_score(self, state: LinearState) -> float:
+        """Score by which networks of different searches are compared."""
+        return (
+            state.log_likelihood
+            - self.penalty.parameter * state.n_parameters
+            - self.penalty.structure(state.adjacency)
         )
 
     def report(self, message: str) -> bool:
@@ -130,8 +143,8 @@ class StructuralEM:
         greedy = self.options.search == "greedy"  # pruning was asked for
         return LinearEvaluator(
             standard,
-            parameter_cost=self.parameter_cost,
-            edge_cost=self.edge_cost,
+            parameter_cost=self.penalty.parameter,
+            edge_cost=self.penalty.parents(standard.n_nodes),
             n_candidates=self.options.n_candidates if greedy else None,
         )
 
@@ -181,7 +194,7 @@ class StructuralEM:
 
         Best-order search is thorough, so that where it ends is decided by the guess:
         two are made, of which a strong pull towards independence suits few rows, and a
-        weak one many.
+        weak one many. The price of edges that leads to the best network is kept.
         """
         n = self.data.n_features
         initial = self.options.initial
@@ -191,7 +204,8 @@ class StructuralEM:
         if self.method == "order" and self.data.n_missing:
             pulls.append(n**2 / self.data.weight)
         states = []
-        for pull in pulls:
+        prices = self.options.penalties(self.data.weight)
+        for self.penalty, pull in product(prices, pulls):
             statistics = saturated_statistics(self.data, pull=pull)
             kept = self.history
             self.history = []
@@ -200,11 +214,12 @@ class StructuralEM:
             self.history += result.history
             parameters = self.maximise(statistics, result.adjacency, 0)
             state = self.refine(result.adjacency, parameters, 0)
-            states.append((self.score(state), state, self.history, len(self.trace)))
+            whole = self.whole_score(state), self.penalty
+            states.append((*whole, state, self.history, len(self.trace)))
             self.history = kept
             if self.stopped:
                 break
-        _, state, history, end = max(states, key=lambda entry: entry[0])
+        _, self.penalty, state, history, end = max(states, key=lambda entry: entry[0])
         self.history += history
         # The trace of the other start would look as if the score had fallen.
         start = max((e for *_, e in states if e < end), default=0)

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from scipy.special import gammaln
 
 from ._clusters import Cluster, agglomerate, marginal_gain
 from ._factors import FactorData, Factors, fit_factors
+from ._penalty import log_choices
 from ._rotation import fewest_edges, random_rotation, varimax
 
-__all__ = ["TwoLayerSearch", "edge_gains", "log_choices"]
+__all__ = ["TwoLayerSearch", "edge_gains"]
 
 # Numbers of hidden variables beyond the best that are tried before giving up.
 PATIENCE = 3
@@ -33,16 +33,6 @@ PATIENCE = 3
 MIN_GAIN = 0.05
 # A hidden variable with one child is noise, with two children it is not identified.
 FEWEST_CHILDREN = 3
-
-
-def log_choices(n_features: int, n_children) -> np.ndarray:
-    """Log of the number of ways to choose children among the features."""
-    n_children = np.asarray(n_children)
-    return (
-        gammaln(n_features + 1)
-        - gammaln(n_children + 1)
-        - gammaln(n_features - n_children + 1)
-    )
 
 
 def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarray]:

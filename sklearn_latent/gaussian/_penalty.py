@@ -1,0 +1,159 @@
+"""What a network costs: the BIC, the extended BIC, and the price of choosing.
+
+The extended BIC [1]_ charges for a structure the log of the number of structures of its
+size. A search, which changes one edge at a time, needs a price per edge. Among p
+features an edge is one of p - 1 candidates of its node where most nodes have one, and
+one of all p (p - 1) / 2 pairs where edges are rare. Which of the two fits is not known
+before the search, so whole networks are compared by the exact numbers of alternatives.
+
+References
+----------
+.. [1] Chen, J. and Chen, Z. (2008). Extended Bayesian information criteria for model
+   selection with large model spaces. Biometrika 95.
+.. [2] Bartlett, M. S. (1938). Further aspects of the theory of multiple regression.
+   Proceedings of the Cambridge Philosophical Society 34.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+__all__ = ["Penalty", "log_choices", "small_sample_factor"]
+
+
+def log_choices(n_things: float, n_chosen) -> np.ndarray:
+    """Log of the number of ways to choose some of several things."""
+    n_chosen = np.asarray(n_chosen)
+    return (
+        gammaln(n_things + 1) - gammaln(n_chosen + 1) - gammaln(n_things - n_chosen + 1)
+    )
+
+
+def small_sample_factor(weight: float, n_parents) -> np.ndarray:
+    """How many times more one further parent gains by chance than with many rows.
+
+    Twice the gain of the log-likelihood by a parent that says nothing has a chi-squared
+    distribution if rows are many, and this many times that if they are few [2]_.
+
+    Parameters
+    ----------
+    weight : float
+        Number of rows.
+
+    n_parents : int or ndarray of int
+        Number of parents that are there already.
+
+    Returns
+    -------
+    factor : ndarray
+        Above 1.
+    """
+    return weight / np.maximum(weight - np.asarray(n_parents) - 2.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Penalty of a number of rows and features, in nats.
+
+    Parameters
+    ----------
+    kind : float or "ebic"
+        Factor of the BIC penalty, or the extended BIC.
+
+    weight : float
+        Number of rows.
+
+    n_features : int
+        Number of features.
+
+    rare : bool, default=False
+        Whether edges are priced as rare ones while searching.
+    """
+
+    kind: float | str
+    weight: float
+    n_features: int
+    rare: bool = False
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether choices cost, and few rows are allowed for."""
+        return self.kind == "ebic"
+
+    @property
+    def parameter(self) -> float:
+        """Price of a parameter: equation 1 of the paper, times the factor."""
+        size = 0.5 * np.log(max(self.weight, 1.0))
+        return float(size if isinstance(self.kind, str) else self.kind * size)
+
+    @property
+    def n_pairs(self) -> float:
+        """Number of pairs of features."""
+        return 0.5 * self.n_features * (self.n_features - 1)
+
+    def parents(self, n_most: int) -> np.ndarray:
+        """Price of parents on top of their parameters while searching.
+
+        Parameters
+        ----------
+        n_most : int
+            Largest number of parents.
+
+        Returns
+        -------
+        prices : ndarray of shape (n_most + 1,)
+            By the number of parents of a node.
+        """
+        candidates = self.n_pairs if self.rare else self.n_features - 1
+        return self._parents(n_most, np.log(max(candidates, 1.0)))
+
+    def _parents(self, n_most: int, choice: float) -> np.ndarray:
+        """As `parents`, where choosing an edge costs that much."""
+        if not self.is_extended:
+            return np.zeros(n_most + 1)
+        factor = small_sample_factor(self.weight, np.arange(n_most))
+        steps = factor * (self.parameter + choice) - self.parameter
+        return np.concatenate([[0.0], np.cumsum(steps)])
+
+    @property
+    def hidden_edge(self) -> float:
+        """Price of an edge of a hidden variable on top of parameter and choice."""
+        if not self.is_extended:
+            return 0.0
+        return float(small_sample_factor(self.weight, 0) - 1.0) * self.parameter
+
+    @property
+    def multiplicity(self) -> float:
+        """Weight of the price of choosing the neighbours of a hidden variable."""
+        if isinstance(self.kind, str):
+            return float(small_sample_factor(self.weight, 0))
+        return min(float(self.kind), 1.0)
+
+    def structure(self, adjacency) -> float:
+        """Price of a whole structure on top of its parameters.
+
+        Parameters
+        ----------
+        adjacency : ndarray of bool of shape (n_nodes, n_nodes)
+            Features first, then hidden variables.
+
+        Returns
+        -------
+        price : float
+            Of having chosen these edges among all pairs of features, and these
+            neighbours of the hidden variables.
+        """
+        n = self.n_features
+        neighbours = adjacency[n:, :n].sum(axis=1) + adjacency[:n, n:].sum(axis=0)
+        price = self.multiplicity * float(log_choices(n, neighbours).sum())
+        if not self.is_extended:
+            return price
+        parents = adjacency[:n, :n].sum(axis=0)
+        n_edges = int(parents.sum())
+        if n_edges:
+            choice = float(log_choices(self.n_pairs, n_edges)) / n_edges
+            price += float(self._parents(n, choice)[parents].sum())
+        return price + self.hidden_edge * float(adjacency.sum() - n_edges)
