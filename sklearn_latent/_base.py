@@ -73,6 +73,10 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     here.
     """
 
+    def __sklearn_is_fitted__(self):
+        # Batches that are still to be learned from leave other attributes.
+        return hasattr(self, "network_")
+
     def get_feature_names_out(self, input_features=None):
         """Names of the columns of `transform`: latent0, latent1, ...
 

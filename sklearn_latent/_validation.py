@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any
@@ -15,6 +16,7 @@ __all__ = [
     "check_count",
     "check_counts",
     "check_flag",
+    "check_jobs",
     "check_names",
     "check_numbers",
     "check_running",
@@ -83,7 +85,14 @@ def check_running(estimator) -> None:
     estimator : estimator
         It may lack either.
     """
-    n_jobs = getattr(estimator, "n_jobs", None)
+    check_jobs(getattr(estimator, "n_jobs", None))
+    verbose = getattr(estimator, "verbose", 0)
+    if not isinstance(verbose, Integral | np.bool_):
+        raise ValueError(f"verbose must be an integer or a bool, got {shown(verbose)}.")
+
+
+def check_jobs(n_jobs) -> None:
+    """Validate a number of workers, as joblib takes it."""
     if n_jobs is not None and (
         not isinstance(n_jobs, Integral)
         or isinstance(n_jobs, bool)
@@ -93,9 +102,6 @@ def check_running(estimator) -> None:
             f"n_jobs must be None or an integer from -{MOST_JOBS} to {MOST_JOBS} other "
             f"than 0, got {shown(n_jobs)}."
         )
-    verbose = getattr(estimator, "verbose", 0)
-    if not isinstance(verbose, Integral | np.bool_):
-        raise ValueError(f"verbose must be an integer or a bool, got {shown(verbose)}.")
 
 
 def check_choice(name: str, value, choices) -> None:
@@ -179,13 +185,13 @@ def check_names(name: str, values, n: int) -> list:
     names : list
         The names.
     """
-    try:
-        names = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        hash(tuple(names))
-    except TypeError:
-        raise ValueError(
-            f"{name} must be a list of {n} names, got {shown(values)}."
-        ) from None
+    names = values.tolist() if isinstance(values, np.ndarray) else values
+    # A string is one name, not a list of letters.
+    if not isinstance(names, Iterable) or isinstance(names, str | bytes):
+        raise ValueError(f"{name} must be a list of {n} names, got {shown(values)}.")
+    names = list(names)
+    if not all(isinstance(label, Hashable) for label in names):
+        raise ValueError(f"{name} must hold names, got {shown(values)}.")
     if len(names) != n:
         raise ValueError(f"{name} must hold {n} names, got {len(names)}.")
     return names

@@ -145,6 +145,11 @@ def test_wrong_input_is_named():
         draw(np.zeros((2, 3)), latent_names=["a"])
     with pytest.raises(ValueError, match="feature_names must hold 3 names, got 1"):
         draw(np.zeros((2, 3)), feature_names=["a"])
+    for depth in ([[-1.0]], [[0.5]], [[1e308]], [[-np.inf]]):
+        with pytest.raises(ValueError, match="depth must hold whole numbers"):
+            draw(depth)
+    with pytest.raises(ValueError, match="cmap must be the name of a colour map"):
+        ScheduleDisplay(np.zeros((2, 3))).plot(cmap="a")
 
 
 def test_without_axes_a_figure_is_made():

@@ -132,7 +132,10 @@ def test_other_parameters_are_at_their_best():
     ("arguments", "error", "message"),
     [
         ({"estimator": KMeans()}, TypeError, "to_networkx, got an instance of KMeans"),
-        ({"param_name": "depth"}, ValueError, "param_name must be a param.*'depth'"),
+        ({"param_name": "depth"}, ValueError, "param_name must be one of .*'depth'"),
+        ({"param_name": [1]}, ValueError, "param_name must be one of"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None or an integer"),
+        ({"param_range": 5}, ValueError, "param_range must hold at least one"),
         ({"param_range": []}, ValueError, "param_range must hold at least one"),
         ({"param_range": [-1.0]}, ValueError, "quartet_threshold must be"),
     ],
@@ -161,6 +164,29 @@ def test_lengths_must_agree():
     display = ThresholdCurveDisplay("p", [1, 2], [0.0], counts={"latents": [1, 2]})
     with pytest.raises(ValueError, match=r"score must have one number per value"):
         display.plot(ax=axes())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"param_values": []}, "param_values must hold at least one value"),
+        ({"param_values": np.array(1.0)}, "param_values must hold at least one value"),
+        ({"score": ["a", "b"]}, "score must be an array of numbers"),
+        ({"score_error": [0.1, -0.1]}, "score_error must be non-negative"),
+        ({"counts": [1, 2]}, "counts must be a dictionary"),
+    ],
+)
+def test_wrong_curves_are_named(changed, message):
+    usual = {"param_name": "p", "param_values": [1, 2], "score": [0.0, 1.0]}
+    with pytest.raises(ValueError, match=message):
+        ThresholdCurveDisplay(**(usual | changed)).plot(ax=axes())
+
+
+def test_numbers_that_no_axis_can_show():
+    values, score = [1.0, np.inf, 1e300], [-np.inf, 1e308, 0.5]
+    display = ThresholdCurveDisplay("p", values, score, counts={"latents": score})
+    display.plot(ax=axes())
+    assert display.axes_[0].get_title() == "best: 1e+300"
 
 
 def test_without_axes_a_figure_is_made():

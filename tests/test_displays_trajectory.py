@@ -131,16 +131,28 @@ def test_no_latents_draw():
     assert "no latents" in [t.get_text() for t in display.ax_.texts]
 
 
+@pytest.mark.parametrize("kind", ["bars", "heatmap"])
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_nothing_to_draw(kind, shape):
+    display = draw([np.zeros(shape)] * 2, kind=kind)
+    assert "no sequences" in [t.get_text() for t in display.ax_.texts]
+
+
 def test_wrong_input_is_named():
     parts = posterior(0, 2, 3, [2])
     with pytest.raises(ValueError, match=r"kind must be.*'lines'"):
         draw(parts, kind="lines")
-    with pytest.raises(ValueError, match=r"latent_names must hold 1 names, got 'ab'"):
+    with pytest.raises(ValueError, match=r"latent_names must be a list of 1 names"):
         draw(parts, latent_names="ab")
     with pytest.raises(ValueError, match=r"slice_names must hold 3 names"):
         draw(parts, slice_names=["a"])
     with pytest.raises(ValueError, match=r"probabilities must hold.*\(2, 3\)"):
         draw([parts[0][..., 0]])
+    for wrong in (3, {}, [[[["a"]]]], [np.full((2, 3, 2), 1.5)], [[[[np.nan]]]]):
+        with pytest.raises(ValueError, match="probabilities must be"):
+            draw(wrong)
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes, got 3"):
+        TrajectoryDisplay(parts).plot(ax=3)
     with pytest.raises(TypeError, match=r"method transform, got an instance of int"):
         TrajectoryDisplay.from_estimator(3, None)
     with pytest.raises(NotFittedError):

@@ -280,3 +280,14 @@ def test_standard_errors_of_nothing_are_those_of_a_guess():
         assert ((array > 0) & (array <= np.sqrt(1 / 12) + 1e-9)).all()
     # Fifty rows without the feature leave about one in fifty to the leak.
     assert (errors.leak < 0.05).all()
+
+
+def test_standard_errors_of_rows_too_heavy_for_the_others():
+    """Information so large that the rest is lost to rounding."""
+    X = np.array([[1, 0, 1, 1], [1, 0, 0, 0], [0, 1, 1, 1]], dtype=float)
+    patterns = Patterns.of(X, np.array([1e100, 0.3, 1e100]))
+    structure = np.ones((1, 4), dtype=bool)
+    start = np.full(1, 0.4), np.full((1, 4), 0.5), np.full(4, 0.05)
+    errors = standard_errors(*start, structure, *patterns)
+    for array in (errors.prior, errors.failure, errors.leak):
+        assert ((array >= 0) & (array <= np.sqrt(1 / 12) + 1e-9)).all()

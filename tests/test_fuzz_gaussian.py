@@ -155,8 +155,11 @@ def test_batches(data):
         )
         if done is None:
             assert model.__dict__ == before
-        elif hasattr(model, "network_"):
+        if hasattr(model, "network_"):
             assert_valid(model)
+        else:
+            for method in (model.sample, model.to_frame, model.get_feature_names_out):
+                assert attempt(NAME, method) is None
 
 
 @fuzz(20)

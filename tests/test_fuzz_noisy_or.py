@@ -172,6 +172,9 @@ def test_batches(data):
                 assert_valid(model.network_)
                 if kind is NoisyOrMoMLearner and not np.isnan(_floats(X)).any():
                     assert model.n_samples_seen_ <= n_rows
+        if not hasattr(model, "network_"):
+            for method in (model.sample, model.to_frame, model.get_feature_names_out):
+                assert attempt(kind.__name__, method) is None
 
 
 @fuzz(20)

@@ -4,6 +4,7 @@ from brute_force import FIGURE_1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from strategies import seeds
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
@@ -151,3 +152,14 @@ def test_values_stored_twice_add_up():
     two = NoisyOrMoMLearner(FIGURE_1, binarize=0.5).fit(X)
     np.testing.assert_array_equal(one.failure_, two.failure_)
     assert twice.nnz == 2 * thin.nnz
+
+
+@pytest.mark.parametrize(
+    "learner", LEARNERS, ids=lambda learner: type(learner).__name__
+)
+def test_rows_without_weight_must_be_valid_too(learner):
+    X = np.eye(5)[:4]
+    X[3] = 3.0
+    model = clone(learner).set_params(binarize=None)
+    with pytest.raises(ValueError, match="X must hold only 0 and 1"):
+        model.fit(X, sample_weight=[1.0, 1.0, 1.0, 0.0])

@@ -4,6 +4,7 @@ import sys
 from itertools import pairwise
 
 import matplotlib
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import image_sources, make_noisy_or
 from sklearn_latent.export import noisy_or_to_networkx
-from sklearn_latent.plotting import LatentGraphDisplay
+from sklearn_latent.plotting import LatentGraphDisplay, LatentImagesDisplay
 from sklearn_latent.plotting._layout import (
     count_crossings,
     order_layers,
@@ -215,6 +216,51 @@ def test_estimators_draw_themselves():
 def test_from_estimator_needs_a_graph():
     with pytest.raises(TypeError, match=r"estimator must have.*got an instance of int"):
         LatentGraphDisplay.from_estimator(3)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"ax": 3}, "ax must be matplotlib Axes, got 3"),
+        ({"min_strength": np.nan}, "min_strength must be a number, got nan"),
+        ({"feature_labels": np.ones(2)}, "feature_labels must be True or False"),
+        ({"feature_labels": "all"}, "feature_labels must be one of .*, got 'all'"),
+        ({"legend": None}, "legend must be True or False, got None"),
+        ({"color_by": [1]}, "color_by must be an attribute of the edges"),
+        ({"color_by": "kind"}, "color_by must be a numeric attribute"),
+    ],
+)
+def test_wrong_options_are_named(keywords, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        LatentGraphDisplay.from_network(network_of([[1, 1]]), **keywords)
+
+
+def test_wrong_graphs_are_named():
+    for graph in (3, nx.Graph(), nx.MultiDiGraph()):
+        with pytest.raises(TypeError, match=r"graph must be a networkx.DiGraph, got"):
+            LatentGraphDisplay(graph).plot()
+    graph = nx.DiGraph([(0, 1, {"strength": np.inf})])
+    with pytest.raises(ValueError, match="strength is a finite number, got inf"):
+        LatentGraphDisplay(graph).plot()
+    graph = nx.DiGraph([(0, 1)])
+    graph.nodes[0]["slice"] = 0
+    with pytest.raises(ValueError, match="slice of 0 or 1 for every node, or for none"):
+        LatentGraphDisplay(graph).plot()
+
+
+def test_wrong_images_are_named():
+    for strength, shape, message in [
+        ([1.0], (1, 1), r"strength must have shape .*, got shape \(1,\)"),
+        ("a", (1, 1), "strength must be an array of numbers"),
+        ([[1.0, 1.0]], (-1, -2), "shape must be a tuple"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            LatentImagesDisplay(strength, shape).plot()
+    display = LatentImagesDisplay([[1.0, 1.0]], (1, 2), ["a", "b"])
+    with pytest.raises(ValueError, match="titles must hold 1 names, got 2"):
+        display.plot()
+    with pytest.raises(TypeError, match="axes must be matplotlib Axes, got 3"):
+        LatentImagesDisplay([[1.0, 1.0]], (1, 2)).plot(axes=3)
 
 
 def test_missing_matplotlib_is_explained(monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import (
     LPCC,
@@ -83,9 +84,9 @@ def test_numbers_keep_their_type_if_asked():
         check_counts("states", [2, 2.5])
 
 
-@pytest.mark.parametrize("names", [5, [[], []], ["a"]])
+@pytest.mark.parametrize("names", [5, "ab", [[], []], ["a"], np.array(5)])
 def test_names(names):
-    with pytest.raises(ValueError, match=r"names must .* 2 names, got"):
+    with pytest.raises(ValueError, match=r"names must .* got"):
         check_names("names", names, 2)
 
 
@@ -100,3 +101,20 @@ def test_weights_too_small_to_divide_by_count_as_zero():
 def test_batches_know_whether_to_update(kind):
     with pytest.raises(ValueError, match="update must be True or False, got"):
         kind().partial_fit(np.eye(4), update=np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "kind", [IdealParentGaussianBN, NoisyOrMoMLearner, QuartetStructureLearner]
+)
+def test_batches_that_were_only_read_make_no_model(kind):
+    model = kind().partial_fit(np.eye(4), update=False)
+    for method in (model.sample, model.to_networkx, model.get_feature_names_out):
+        with pytest.raises(NotFittedError):
+            method()
+
+
+@pytest.mark.parametrize("kind", [LPCC, LGLPCCTemporal, SEMDBN])
+def test_nothing_is_exported_before_fit(kind):
+    for method in (kind().to_networkx, kind().to_pgmpy, kind().to_frame):
+        with pytest.raises(NotFittedError):
+            method()

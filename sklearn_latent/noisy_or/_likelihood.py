@@ -368,7 +368,7 @@ def _component_errors(prior, failure, leak, edges, patterns):
     values = np.concatenate([prior, failure[edges], leak])
     free = (values > 2 * EPSILON) & (values < 1.0 - 2 * EPSILON)
     errors = np.empty_like(values)
-    errors[free] = np.sqrt(np.diag(np.linalg.inv(information[np.ix_(free, free)])))
+    errors[free] = np.sqrt(_inverse_diagonal(information[np.ix_(free, free)]))
     statistics = expected_statistics(prior, failure, leak, *patterns)
     d_prior, d_failure, d_leak = likelihood_gradient(prior, failure, leak, statistics)
     slope = np.abs(np.concatenate([d_prior, d_failure[edges], d_leak]))[~free]
@@ -376,3 +376,15 @@ def _component_errors(prior, failure, leak, edges, patterns):
     # The root of slope * d + curvature * d ** 2 / 2 = 1 / 2, without cancellation.
     errors[~free] = 1.0 / (slope + np.sqrt(slope**2 + curvature))
     return errors
+
+
+def _inverse_diagonal(information):
+    """Diagonal of the inverse, whose matrix holds the uniform information at least."""
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(information))
+        return (root**2).sum(axis=0)
+    except np.linalg.LinAlgError:
+        # Beside the information of very heavy rows, small eigenvalues are lost to
+        # rounding.
+        values, vectors = np.linalg.eigh(information)
+        return vectors**2 @ (1.0 / np.maximum(values, UNIFORM_INFORMATION))

@@ -184,7 +184,9 @@ class PackedRows(NamedTuple):
             The rows, maybe none.
         """
         if weights is not None and not weights.all():
-            # Rows without weight are rows that are not there.
+            # Rows without weight are rows that are not there, but no place for values
+            # that no row may have.
+            binarize_rows(X[weights == 0], threshold)
             X, weights = X[weights > 0], weights[weights > 0]
         n_rows, n_features = X.shape
         if sparse.issparse(X):

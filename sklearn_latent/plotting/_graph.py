@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._validation import check_choice, check_flag, shown
 from ..export import noisy_or_to_networkx
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
-from ._ink import check_matplotlib
+from ._ink import check_axes, check_matplotlib
 from ._tint import Tints
 from ._two_slices import draw_two_slices
 
@@ -152,10 +156,17 @@ class LatentGraphDisplay:
             With the drawing in ``ax_`` and ``figure_``.
         """
         check_matplotlib("LatentGraphDisplay")
-        if feature_labels not in ("auto", True, False):
+        check_axes("ax", ax)
+        check_flag("legend", legend)
+        if isinstance(feature_labels, str):
+            check_choice("feature_labels", feature_labels, ("auto",))
+        else:
+            check_flag("feature_labels", feature_labels)
+        if not isinstance(min_strength, Real) or np.isnan(float(min_strength)):
             raise ValueError(
-                f'feature_labels must be "auto", True or False, got {feature_labels!r}.'
+                f"min_strength must be a number, got {shown(min_strength)}."
             )
+        self._check_graph()
         tints = None if color_by is None else Tints(self.graph, color_by)
         draw = _drawing_of(self.graph)
         self.ax_, self.positions_, self.edges_ = draw(
@@ -168,6 +179,28 @@ class LatentGraphDisplay:
         )
         self.figure_ = self.ax_.figure
         return self
+
+    def _check_graph(self) -> None:
+        """Refuse what is no graph, or has edges whose strength is no number."""
+        import networkx as nx
+
+        if not isinstance(self.graph, nx.DiGraph) or self.graph.is_multigraph():
+            raise TypeError(
+                f"graph must be a networkx.DiGraph, got {shown(self.graph)}."
+            )
+        slices = dict(self.graph.nodes(data="slice"))
+        timed = [isinstance(t, Integral) and int(t) in (0, 1) for t in slices.values()]
+        if not all(timed) and any(place is not None for place in slices.values()):
+            raise ValueError(
+                "graph must have a slice of 0 or 1 for every node, or for none, got "
+                f"{shown(slices)}."
+            )
+        for parent, child, strength in self.graph.edges(data="strength", default=1.0):
+            if not isinstance(strength, Real) or not np.isfinite(float(strength)):
+                raise ValueError(
+                    "graph must have edges whose strength is a finite number, got "
+                    f"{shown(strength)} from {parent!r} to {child!r}."
+                )
 
 
 def _add_depths(graph, depth) -> None:

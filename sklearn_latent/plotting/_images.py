@@ -7,7 +7,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._ink import check_matplotlib
+from .._validation import check_names, check_numbers
+from ._ink import check_axes, check_cmap, check_matplotlib
 
 __all__ = ["LatentImagesDisplay"]
 
@@ -114,10 +115,19 @@ class LatentImagesDisplay:
         self : LatentImagesDisplay
             With the drawing in ``axes_`` and ``figure_``.
         """
+        check_matplotlib("LatentImagesDisplay")
         images = self._images()
+        check_cmap(cmap)
+        titles = self.titles
+        if titles is not None:
+            titles = check_names("titles", titles, len(images))
         if axes is None:
-            axes = _new_axes(len(images), 1.3 if self.titles is None else 1.7)
+            axes = _new_axes(len(images), 1.3 if titles is None else 1.7)
         axes = np.ravel(np.asarray(axes, dtype=object))
+        for ax in axes:
+            if ax is None:
+                raise TypeError("axes must hold matplotlib Axes, got None.")
+            check_axes("axes", ax)
         if len(axes) < max(1, len(images)):
             raise ValueError(
                 f"axes must hold one Axes per latent, expected {len(images)}, "
@@ -131,20 +141,25 @@ class LatentImagesDisplay:
             ax.set_axis_on()
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_color("0.6")
-            if self.titles is not None:
-                ax.set_title(self.titles[number], fontsize=8)
+            if titles is not None:
+                ax.set_title(titles[number], fontsize=8)
         self.axes_ = axes[: len(images)]
         self.figure_ = axes[0].figure
         return self
 
     def _images(self):
         """Check the shape."""
-        strength = np.asarray(self.strength, dtype=float)
+        strength = check_numbers("strength", self.strength)
+        if strength.ndim != 2:
+            raise ValueError(
+                "strength must have shape (n_latents, n_features), got shape "
+                f"{strength.shape}."
+            )
         shape = self.shape
         if (
             not isinstance(shape, tuple)
             or len(shape) != 2
-            or not all(isinstance(side, Integral) for side in shape)
+            or not all(isinstance(side, Integral) and int(side) >= 0 for side in shape)
             or shape[0] * shape[1] != strength.shape[1]
         ):
             raise ValueError(
@@ -156,7 +171,6 @@ class LatentImagesDisplay:
 
 def _new_axes(n_images, row_height):
     """Axes of a new figure, in rows of at most LARGEST_GRID."""
-    check_matplotlib("LatentImagesDisplay")
     import matplotlib.pyplot as plt
 
     n_columns = int(np.clip(n_images, 1, LARGEST_GRID))

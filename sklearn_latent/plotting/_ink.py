@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._validation import shown
+
 __all__ = [
     "FEATURE_COLOR",
     "LATENT_COLOR",
     "NEGATIVE_COLOR",
     "PALETTE",
     "POSITIVE_COLOR",
+    "check_axes",
+    "check_cmap",
     "check_matplotlib",
     "edge_opacity",
     "edge_width",
@@ -45,6 +49,26 @@ def check_matplotlib(display: str) -> None:
             f"{display}.plot needs matplotlib. Install it, or this package with its "
             "extra: sklearn-latent[plot]."
         ) from error
+
+
+def check_axes(name: str, ax) -> None:
+    """Refuse what is neither None nor axes to draw on."""
+    from matplotlib.axes import Axes
+
+    if ax is not None and not isinstance(ax, Axes):
+        raise TypeError(f"{name} must be matplotlib Axes, got {shown(ax)}.")
+
+
+def check_cmap(cmap) -> None:
+    """Refuse what is no colour map of matplotlib."""
+    import matplotlib as mpl
+
+    if not isinstance(cmap, mpl.colors.Colormap) and not (
+        isinstance(cmap, str) and cmap in mpl.colormaps
+    ):
+        raise ValueError(
+            f"cmap must be the name of a colour map of matplotlib, got {shown(cmap)}."
+        )
 
 
 def size_in_points(ax) -> tuple[float, float]:

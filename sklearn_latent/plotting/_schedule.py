@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._ink import check_matplotlib, shorten, size_in_points, text_width
+from .._validation import MOST_COLUMNS, check_names, check_numbers
+from ._ink import (
+    check_axes,
+    check_cmap,
+    check_matplotlib,
+    shorten,
+    size_in_points,
+    text_width,
+)
 from ._panels import new_axes
 
 __all__ = ["ScheduleDisplay"]
@@ -142,6 +150,8 @@ class ScheduleDisplay:
             With the drawing in ``ax_`` and ``figure_``.
         """
         check_matplotlib("ScheduleDisplay")
+        check_axes("ax", ax)
+        check_cmap(cmap)
         depth, latents, features = self._check()
         rounds = np.unique(depth[~np.isnan(depth)])
         colors = _colors(rounds, cmap)
@@ -156,11 +166,17 @@ class ScheduleDisplay:
 
     def _check(self):
         """The matrix and the names of its rows and columns."""
-        depth = np.asarray(self.depth, dtype=float)
+        depth = check_numbers("depth", self.depth)
         if depth.ndim != 2:
             raise ValueError(
                 "depth must have shape (n_latents, n_features), got shape "
                 f"{depth.shape}."
+            )
+        rounds = depth[np.isfinite(depth)]
+        valid = (rounds >= 0) & (rounds <= MOST_COLUMNS) & (rounds == np.floor(rounds))
+        if not valid.all() or np.isneginf(depth).any():
+            raise ValueError(
+                "depth must hold whole numbers of at least 0, inf or NaN, got others."
             )
         names = []
         for argument, prefix, size in (
@@ -169,11 +185,7 @@ class ScheduleDisplay:
         ):
             given = getattr(self, argument)
             given = [f"{prefix}{i}" for i in range(size)] if given is None else given
-            if len(given) != size:
-                raise ValueError(
-                    f"{argument} must hold {size} names, got {len(given)}."
-                )
-            names.append([shorten(name) for name in given])
+            names.append([shorten(n) for n in check_names(argument, given, size)])
         return depth, *names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 import numpy as np
@@ -9,10 +10,14 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from sklearn.utils.validation import check_is_fitted
 
-from ._ink import PALETTE, check_matplotlib
+from .._validation import check_choice, check_jobs, check_numbers, shown
+from ._ink import PALETTE, check_axes, check_matplotlib
 from ._panels import new_axes, split_axes
 
 __all__ = ["ThresholdCurveDisplay", "score_and_count"]
+
+# Beyond this, matplotlib fails to choose the limits of an axis.
+LARGEST = 1e100
 
 COUNTS = {"n_latents": "latents", "n_edges": "edges"}
 
@@ -58,6 +63,7 @@ def score_and_count(estimator, X, y=None):
     >>> bool(search.cv_results_["mean_test_n_edges"].min() > 0)
     True
     """
+    _check_estimator(estimator)
     graph = estimator.to_networkx()
     first = {node: (place or 0) == 0 for node, place in graph.nodes(data="slice")}
     n_latents = sum(
@@ -176,19 +182,14 @@ class ThresholdCurveDisplay:
         display : ThresholdCurveDisplay
             The drawn display.
         """
-        if not hasattr(estimator, "to_networkx"):
-            raise TypeError(
-                "estimator must have a method to_networkx, got an instance of "
-                f"{type(estimator).__name__}."
-            )
-        if param_name not in estimator.get_params():
-            raise ValueError(
-                f"param_name must be a parameter of {type(estimator).__name__}, got "
-                f"{param_name!r}."
-            )
-        values = list(param_range)
+        _check_estimator(estimator, "get_params")
+        check_choice("param_name", param_name, sorted(estimator.get_params()))
+        check_jobs(n_jobs)
+        values = list(param_range) if isinstance(param_range, Iterable) else []
         if not values:
-            raise ValueError("param_range must hold at least one value, got none.")
+            raise ValueError(
+                f"param_range must hold at least one value, got {shown(param_range)}."
+            )
         results = [
             cross_validate(
                 clone(estimator).set_params(**{param_name: value}),
@@ -245,11 +246,7 @@ class ThresholdCurveDisplay:
         searched = sorted({name for params in results["params"] for name in params})
         if param_name is None and len(searched) == 1:
             param_name = searched[0]
-        if param_name not in searched:
-            raise ValueError(
-                f"param_name must be one of the parameters searched, {searched}, got "
-                f"{param_name!r}."
-            )
+        check_choice("param_name", param_name, searched)
         metric = search.refit if isinstance(search.refit, str) else "score"
         score = np.asarray(results[f"mean_test_{metric}"])
         values, best = _best_by_value(
@@ -283,6 +280,7 @@ class ThresholdCurveDisplay:
             With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
         check_matplotlib("ThresholdCurveDisplay")
+        check_axes("ax", ax)
         score, error, counts = self._check()
         n_panels = 1 + len(counts)
         self.ax_ = new_axes(6.4, 1.8 + 1.4 * n_panels) if ax is None else ax
@@ -327,20 +325,45 @@ class ThresholdCurveDisplay:
 
     def _check(self):
         """Arrays of one length, in the order of the values."""
-        n_values = len(self.param_values)
-        arrays = {"score": self.score, **(self.counts or {})}
-        if self.score_error is not None:
-            arrays["score_error"] = self.score_error
-        for name, array in arrays.items():
-            if np.shape(array) != (n_values,):
+        values = self.param_values
+        is_row = isinstance(values, Sequence) or getattr(values, "ndim", 0) == 1
+        if not is_row or not len(values):
+            raise ValueError(
+                f"param_values must hold at least one value, got {shown(values)}."
+            )
+        if not isinstance(self.counts, dict | None):
+            raise ValueError(f"counts must be a dictionary, got {shown(self.counts)}.")
+        score = self._per_value("score", self.score)
+        error = self.score_error
+        if error is not None:
+            error = self._per_value("score_error", error)
+            if (error < 0).any():
                 raise ValueError(
-                    f"{name} must have one number per value, shape ({n_values},), got "
-                    f"shape {np.shape(array)}."
+                    "score_error must be non-negative, got a minimum of "
+                    f"{np.nanmin(error):g}."
                 )
-        error = arrays.pop("score_error", None)
-        score = np.asarray(arrays.pop("score"), dtype=float)
-        counts = {name: np.asarray(a, dtype=float) for name, a in arrays.items()}
-        return score, error, counts
+        counts = self.counts or {}
+        return score, error, {n: self._per_value(n, a) for n, a in counts.items()}
+
+    def _per_value(self, name, array) -> np.ndarray:
+        """One number per value; those that no axis can show are missing."""
+        array = check_numbers(name, array)
+        if array.shape != (len(self.param_values),):
+            raise ValueError(
+                f"{name} must have one number per value, shape "
+                f"({len(self.param_values)},), got shape {array.shape}."
+            )
+        return np.where(np.abs(array) <= LARGEST, array, np.nan)
+
+
+def _check_estimator(estimator, *more) -> None:
+    """Refuse what cannot be scored and counted."""
+    for method in ("score", "to_networkx", *more):
+        if not hasattr(estimator, method):
+            raise TypeError(
+                f"estimator must have a method {method}, got an instance of "
+                f"{type(estimator).__name__}."
+            )
 
 
 def _standard_error(deviation, n_folds):
@@ -362,9 +385,11 @@ def _best_by_value(values, score):
 
 
 def _are_numbers(values) -> bool:
-    """Whether all values are numbers; True and False are not."""
+    """Whether all values are numbers for an axis; True and False are not."""
     return all(
-        isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+        isinstance(value, Real)
+        and not isinstance(value, bool | np.bool_)
+        and abs(float(value)) <= LARGEST
         for value in values
     )
 

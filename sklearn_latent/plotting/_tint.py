@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
+
+from .._validation import shown
 
 __all__ = ["Tints"]
 
@@ -26,10 +30,14 @@ class Tints:
 
     def __init__(self, graph, attribute: str):
         self.attribute = attribute
+        if not isinstance(attribute, str):
+            raise ValueError(
+                f"color_by must be an attribute of the edges, got {shown(attribute)}."
+            )
         self._values = {
             (parent, child): float(value)
             for parent, child, value in graph.edges(data=attribute)
-            if value is not None and not np.isnan(value)
+            if isinstance(value, Real) and not np.isnan(float(value))
         }
         if not self._values:
             known = sorted({key for *_, data in graph.edges(data=True) for key in data})
@@ -60,16 +68,16 @@ class Tints:
         """Entries of a legend: all values, or some of them if there are many."""
         from matplotlib.lines import Line2D
 
-        shown = self._finite
-        if len(shown) > MOST_ENTRIES:
-            shown = np.linspace(shown[0], shown[-1], 3)
-        whole = np.all(shown == np.round(shown))
+        named = self._finite
+        if len(named) > MOST_ENTRIES:
+            named = np.linspace(named[0], named[-1], 3)
+        whole = np.all(named == np.round(named))
         entries = [
             (
                 Line2D([], [], color=self._color(value), lw=2.0),
                 f"{self.attribute} {value:.0f}" if whole else f"{value:.2g}",
             )
-            for value in shown
+            for value in named
         ]
         if not all(np.isfinite(v) for v in self._values.values()):
             entries.append(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._ink import PALETTE, check_matplotlib, shorten
+from .._validation import check_choice, check_names, check_numbers, shown
+from ._ink import PALETTE, check_axes, check_matplotlib, shorten
 from ._panels import new_axes, split_axes
 
 __all__ = ["TrajectoryDisplay"]
@@ -146,8 +147,8 @@ class TrajectoryDisplay:
             With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
         check_matplotlib("TrajectoryDisplay")
-        if kind not in ("auto", "bars", "heatmap"):
-            raise ValueError(f'kind must be "auto", "bars" or "heatmap", got {kind!r}.')
+        check_axes("ax", ax)
+        check_choice("kind", kind, ("auto", "bars", "heatmap"))
         parts, latents, sequences, slices = self._check()
         if kind == "auto":
             kind = "bars" if len(sequences) <= MOST_SEQUENCES else "heatmap"
@@ -161,9 +162,11 @@ class TrajectoryDisplay:
             )
         self.ax_, self.figure_ = ax, ax.figure
         self.axes_ = split_axes(ax, n_rows, n_columns, gap=(0.22 / n_rows, 0.04))
-        if not parts:
-            ax.text(0.5, 0.5, "no latents", ha="center", color="0.5", fontsize=12)
-            self.axes_[0, 0].set_axis_off()
+        if not parts or not all(states.size for states in parts):
+            message = "no sequences" if parts else "no latents"
+            ax.text(0.5, 0.5, message, ha="center", color="0.5", fontsize=12)
+            for panel in self.axes_.flat:
+                panel.set_axis_off()
             return self
         for j, states in enumerate(parts):
             if kind == "bars":
@@ -204,13 +207,23 @@ class TrajectoryDisplay:
 
     def _check(self):
         """Arrays, and the names of latents, sequences and slices."""
-        parts = [np.asarray(states, dtype=float) for states in self.probabilities]
+        if not isinstance(self.probabilities, Sequence | np.ndarray):
+            raise ValueError(
+                "probabilities must be a list of one array per latent, got "
+                f"{shown(self.probabilities)}."
+            )
+        parts = [check_numbers("probabilities", part) for part in self.probabilities]
         for number, states in enumerate(parts):
             if states.ndim != 3 or states.shape[:2] != parts[0].shape[:2]:
                 raise ValueError(
                     "probabilities must hold arrays of shape (n_sequences, n_slices, "
                     f"n_states) that agree in the first two, got shape {states.shape} "
                     f"for latent {number}."
+                )
+            if not ((states >= 0) & (states <= 1 + 1e-6)).all():
+                raise ValueError(
+                    "probabilities must be within [0, 1], got others for latent "
+                    f"{number}."
                 )
         n_sequences, n_slices = parts[0].shape[:2] if parts else (0, 0)
         return (
@@ -225,9 +238,7 @@ def _names(argument, given, prefix, size) -> list[str]:
     """Names that were given, or numbers."""
     if given is None:
         return [f"{prefix}{i}" for i in range(size)]
-    if isinstance(given, str | Integral) or len(given) != size:
-        raise ValueError(f"{argument} must hold {size} names, got {given!r}.")
-    return [shorten(name) for name in given]
+    return [shorten(name) for name in check_names(argument, given, size)]
 
 
 def _draw_bars(panel, states) -> None:

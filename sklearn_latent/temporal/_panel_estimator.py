@@ -339,6 +339,7 @@ class PanelModel(BaseLatentModel):
         graph : networkx.DiGraph
             Latents and features of two consecutive slices.
         """
+        check_is_fitted(self, "network_")
         return dbn_to_networkx(
             self.network_,
             self._latent_names(),
@@ -354,6 +355,7 @@ class PanelModel(BaseLatentModel):
         model : pgmpy.models.DynamicBayesianNetwork
             Two slices; undirected edges are oriented as in the fitted tables.
         """
+        check_is_fitted(self, "network_")
         return dbn_to_pgmpy(self.network_, self._latent_names(), self._observed_names())
 
 
