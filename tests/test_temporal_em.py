@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal._cardinality import chain_penalty
 from sklearn_latent.temporal._em import fit_chain, merge_sequences
 
 few = settings(max_examples=25, deadline=None)
@@ -43,6 +44,18 @@ def test_the_likelihood_never_falls_without_smoothing(model, seed):
 
 @few
 @given(dbns(), seeds)
+def test_tied_tables(model, seed):
+    codes = sequences(model, 30, 3, seed)
+    network, result = fit_like(model, codes, tol=0.0, tied=True)
+    memory = model.graph.inter.any(axis=0)
+    for j in np.flatnonzero(~memory):
+        np.testing.assert_array_equal(network.start[j], network.transition[j])
+    steps = np.diff(result.log_posteriors)
+    assert (steps > -1e-8 * np.abs(result.log_posteriors[:-1]) - 1e-9).all()
+
+
+@few
+@given(dbns(), seeds)
 def test_weight_two_is_a_sequence_twice(model, seed):
     codes = sequences(model, 12, 3, seed)
     weights = np.random.default_rng(seed).integers(1, 4, 12)
@@ -51,6 +64,17 @@ def test_weight_two_is_a_sequence_twice(model, seed):
     np.testing.assert_allclose(a.log_likelihood, b.log_likelihood, atol=1e-9)
     for x, y in zip(weighted.emission, repeated.emission, strict=True):
         np.testing.assert_allclose(x, y)
+
+
+def test_tables_of_all_slices_cost_as_one():
+    graph = TemporalGraph(np.eye(2), [[0, 1], [0, 0]], [[1, 0], [0, 0]])
+    network = random_dbn(graph, [3, 2], [3, 3], seed=0)
+    codes = np.zeros((50, 4, 2), dtype=int)
+    # Start and transition of the first latent, one table of the second, two features.
+    n_parameters = np.array([2, 6, 3, 6 + 4])
+    n_rows = np.array([50, 150, 200, 200])
+    expected = 0.5 * n_parameters @ np.log(n_rows)
+    np.testing.assert_allclose(chain_penalty(network, codes, np.ones(50)), expected)
 
 
 @few

@@ -33,6 +33,21 @@ def test_poor_features(reliability):
     assert groups_of(data.codes) == [(0, 1, 2), (3, 4, 5)]
 
 
+def test_a_weak_latent_with_few_sequences():
+    reliability = [0.9] * 3 + [0.5] * 3
+    data = make_latent_dbn("G2", 500, 4, reliability=reliability, random_state=2)
+    n_categories = np.full(6, 4)
+    _, search = learn_measurement(
+        data.codes, np.ones(500), n_categories, random_state=np.random.RandomState(0)
+    )
+    strong, weak = frozenset(range(3)), frozenset(range(3, 6))
+    # The weak features alone show no state at all, with the others all four.
+    assert search.one_class(weak).n_classes == 1
+    two, one = search.two_classes(strong, weak), search.one_class(strong | weak)
+    assert two.joint.shape == (4, 4)
+    assert two.log_likelihood > one.log_likelihood
+
+
 def test_two_features_per_latent():
     graph = TemporalGraph(
         [[1, 1, 0, 0], [0, 0, 1, 1]], [[0, 1], [0, 0]], [[1, 0], [0, 0]]

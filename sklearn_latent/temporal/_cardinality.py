@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import numpy as np
 
 from ._edges import complete_graph
@@ -133,6 +135,7 @@ def chain_bic(codes, weights, rows: Rows, model: LatentClasses):
         initial=split_tables(rows, model.emission),
         max_iter=MAX_ITER,
         tol=1e-5,
+        tied=True,
     )
     penalty = chain_penalty(network, codes, weights)
     return result.log_likelihood - penalty, list(network.emission)
@@ -144,7 +147,7 @@ def chain_penalty(network, codes, weights) -> float:
     Parameters
     ----------
     network : LatentDBN
-        A fitted network.
+        A fitted network, tied as in `fit_chain`.
 
     codes : ndarray of shape (n, n_slices, n_observed)
         What it was fitted to.
@@ -155,13 +158,16 @@ def chain_penalty(network, codes, weights) -> float:
     Returns
     -------
     penalty : float
-        A start table is learned from the first slices alone.
+        The start table of a latent with memory is learned from the first slices
+        alone; one without has the same table everywhere, which counts once.
     """
     known = (codes >= 0).any(axis=2)
     n_rows = weights @ known
+    memory = network.graph.inter.any(axis=0)
     behind = (
-        (network.start, n_rows[0]),
-        (network.transition, n_rows[1:].sum()),
+        (compress(network.start, memory), n_rows[0]),
+        (compress(network.transition, memory), n_rows[1:].sum()),
+        (compress(network.transition, ~memory), n_rows.sum()),
         (network.emission, n_rows.sum()),
     )
     return sum(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -72,6 +72,7 @@ def fit_chain(
     max_joint_states: int = MAX_JOINT_STATES,
     progress: Callable | None = None,
     warn: bool = True,
+    tied: bool = False,
 ) -> tuple[LatentDBN, EMResult]:
     """Fit the tables of a network whose graph is known.
 
@@ -122,6 +123,10 @@ def fit_chain(
     warn : bool, default=True
         Whether to warn where inference is factored.
 
+    tied : bool, default=False
+        Whether a latent without parents in the slice before has the same table in the
+        first slice as later.
+
     Returns
     -------
     network : LatentDBN
@@ -139,10 +144,13 @@ def fit_chain(
         network = _start(
             data, n_categories, graph, cardinality, initial, smoothing, rng
         )
+        if tied:
+            tables = _tie(graph, network.start, network.transition)
+            network = LatentDBN(graph, cardinality, **tables, emission=network.emission)
         network.max_joint_states = max_joint_states
         if best is None and warn:
             warn_if_approximate(network)
-        found = _climb(network, data, max_iter, tol, smoothing, progress)
+        found = _climb(network, data, max_iter, tol, smoothing, progress, tied)
         if best is None or found[1].log_posteriors[-1] > best[1].log_posteriors[-1]:
             best = found
     assert best is not None
@@ -176,7 +184,7 @@ def merge_sequences(codes, sample_weight=None):
     return patterns.codes.reshape(-1, *codes.shape[1:]), total
 
 
-def _climb(network, data, max_iter, tol, smoothing, progress):
+def _climb(network, data, max_iter, tol, smoothing, progress, tied):
     """EM steps until the log-posterior stops to rise."""
     total = data.weights.max(axis=1, initial=0.0).sum()
     likelihoods: list[float] = []
@@ -193,7 +201,11 @@ def _climb(network, data, max_iter, tol, smoothing, progress):
             converged = posteriors[-1] - posteriors[-2] <= tol * total
         if converged or stopped or len(posteriors) > max_iter:
             break
-        network = _maximize(network, result.counts, smoothing)
+        counts = result.counts
+        if tied:
+            tables = _tie(network.graph, counts.start, counts.transition)
+            counts = replace(counts, **tables)
+        network = _maximize(network, counts, smoothing)
         if progress is not None:
             stopped = bool(progress(f"log-likelihood {likelihoods[-1]:.6g}"))
     summary = EMResult(
@@ -217,6 +229,17 @@ def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
         [normalized(count, smoothing) for count in counts.emission],
         max_joint_states=network.max_joint_states,
     )
+
+
+def _tie(graph: TemporalGraph, start, transition) -> dict[str, list]:
+    """Both tables of a latent without memory, or their counts, become their mean.
+
+    Not the sum of counts: the prior is that of two tables.
+    """
+    start, transition = list(start), list(transition)
+    for j in np.flatnonzero(~graph.inter.any(axis=0)):
+        start[j] = transition[j] = (start[j] + transition[j]) / 2
+    return {"start": start, "transition": transition}
 
 
 def _log_prior(network: LatentDBN, smoothing: float) -> float:

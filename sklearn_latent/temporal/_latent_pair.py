@@ -8,7 +8,7 @@ import numpy as np
 
 from ._latent_class import PSEUDO_COUNT, TOLERANCE, Rows
 
-__all__ = ["LatentPair", "fit_pair"]
+__all__ = ["LatentPair", "fit_pair", "move_gains"]
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,73 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
         n_free += len(e) * int((part.n_categories - 1).sum())
     bic = float(value) - 0.5 * n_free * np.log(max(rows.total, 2.0))
     return LatentPair(joint, emission[0], emission[1], float(value), bic)
+
+
+def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
+    """About how much BIC gains when a feature changes its class.
+
+    Each feature is predicted from all others, through its own class and through the
+    other one.
+
+    Parameters
+    ----------
+    rows : Rows
+        Data of the features of both classes.
+
+    in_first : ndarray of bool of shape (n_features,)
+        Which features belong to the first class.
+
+    model : LatentPair
+        The fit.
+
+    Returns
+    -------
+    gains : list of float
+        One per feature.
+    """
+    one_hot = rows.one_hot()
+    columns = np.repeat(in_first, rows.n_categories)
+    logs = [
+        one_hot[:, columns] @ np.log(model.first).T,
+        one_hot[:, ~columns] @ np.log(model.second).T,
+    ]
+    penalty = 0.5 * np.log(max(rows.total, 2.0))
+    gains = []
+    for place, width in enumerate(rows.n_categories):
+        side = 0 if in_first[place] else 1
+        offset = rows.offsets[place]
+        values = one_hot[:, offset : offset + width]
+        known = values.any(axis=1)
+        values, weights = values[known], rows.weights[known]
+        start = int(
+            rows.n_categories[:place][in_first[:place] == in_first[place]].sum()
+        )
+        table = (model.first, model.second)[side][:, start : start + width]
+        own = logs[side][known] - values @ np.log(table).T
+        other = logs[1 - side][known]
+        own = np.exp(own - own.max(axis=1, keepdims=True))
+        other = np.exp(other - other.max(axis=1, keepdims=True))
+        joint = model.joint if side == 0 else model.joint.T
+        stay = _scaled(own * (other @ joint.T))
+        leave = _scaled(other * (own @ joint))
+        value = weights @ np.log((stay * (values @ table.T)).sum(axis=1))
+        moved_value = _predict(leave, values, weights)
+        n_more = (leave.shape[1] - stay.shape[1]) * (width - 1)
+        gains.append(float(moved_value - value - penalty * n_more))
+    return gains
+
+
+def _scaled(weights):
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _predict(posterior, values, weights, n_steps=4) -> float:
+    """Log-likelihood of a feature given classes, with the best table for it."""
+    table = (posterior * weights[:, None]).T @ values + 1e-3
+    table /= table.sum(axis=1, keepdims=True)
+    for _ in range(n_steps):
+        joint = posterior * (values @ table.T)
+        likelihood = joint.sum(axis=1)
+        table = (joint * (weights / likelihood)[:, None]).T @ values + 1e-3
+        table /= table.sum(axis=1, keepdims=True)
+    return float(weights @ np.log((posterior * (values @ table.T)).sum(axis=1)))

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 from ._dependence import design_effect, mutual_information, pair_counts
 from ._halves import candidate_halves
 from ._latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
-from ._latent_pair import LatentPair, fit_pair
+from ._latent_pair import LatentPair, fit_pair, move_gains
 
 __all__ = ["MeasurementSearch", "learn_measurement", "pool_slices"]
 
@@ -202,8 +202,23 @@ class MeasurementSearch:
                 candidate = self._fit_pair(key, larger, SHORT)
                 if candidate.bic > model.bic:
                     model, tables = candidate, larger
+            if self.enlarge:
+                candidate = self._fit_pair(key, self._agreeing(key), SHORT)
+                model = max(model, candidate, key=lambda pair: pair.bic)
             self._pairs[key] = model
         return self._pairs[key]
+
+    def _agreeing(self, key) -> list[np.ndarray]:
+        """Tables of two groups under the one class of both, as if the two agreed.
+
+        They know of states that a weak group alone does not show.
+        """
+        both = key[0] | key[1]
+        rows = self.rows_of(both)
+        emission = self.one_class(both).emission
+        in_first = np.array([feature in key[0] for feature in sorted(both)])
+        columns = np.repeat(in_first, rows.n_categories)
+        return [emission[:, columns], emission[:, ~columns]]
 
     def _fit_pair(self, key, tables, max_iter=200) -> LatentPair:
         first, second = key
@@ -262,47 +277,13 @@ class MeasurementSearch:
                 first, second, model = *moved, candidate
 
     def _move_gains(self, first, second) -> dict[int, float]:
-        """About how much BIC gains when a feature changes its group.
-
-        Each feature is predicted from all others, through the class of its own group
-        and through that of the other group.
-        """
+        """About how much BIC gains when a feature changes its group."""
         first, second = _ordered(first, second)
         model = self.two_classes(first, second)
         both = sorted(first | second)
-        rows = self.rows_of(first | second)
-        one_hot = rows.one_hot()
         in_first = np.array([feature in first for feature in both])
-        columns = np.repeat(in_first, rows.n_categories)
-        logs = [
-            one_hot[:, columns] @ np.log(model.first).T,
-            one_hot[:, ~columns] @ np.log(model.second).T,
-        ]
-        penalty = 0.5 * np.log(max(rows.total, 2.0))
-        gains = {}
-        for place, feature in enumerate(both):
-            side = 0 if in_first[place] else 1
-            width = rows.n_categories[place]
-            offset = rows.offsets[place]
-            values = one_hot[:, offset : offset + width]
-            known = values.any(axis=1)
-            values, weights = values[known], rows.weights[known]
-            start = int(
-                rows.n_categories[:place][in_first[:place] == in_first[place]].sum()
-            )
-            table = (model.first, model.second)[side][:, start : start + width]
-            own = logs[side][known] - values @ np.log(table).T
-            other = logs[1 - side][known]
-            own = np.exp(own - own.max(axis=1, keepdims=True))
-            other = np.exp(other - other.max(axis=1, keepdims=True))
-            joint = model.joint if side == 0 else model.joint.T
-            stay = _scaled(own * (other @ joint.T))
-            leave = _scaled(other * (own @ joint))
-            value = weights @ np.log((stay * (values @ table.T)).sum(axis=1))
-            moved_value = _predict(leave, values, weights)
-            n_more = (leave.shape[1] - stay.shape[1]) * (width - 1)
-            gains[feature] = float(moved_value - value - penalty * n_more)
-        return gains
+        gains = move_gains(self.rows_of(first | second), in_first, model)
+        return dict(zip(both, gains, strict=True))
 
     def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Join groups that one hidden class explains better than two."""
@@ -395,19 +376,3 @@ def _as_tuples(groups) -> list[tuple[int, ...]]:
 
 def _ordered(first: frozenset, second: frozenset) -> tuple[frozenset, frozenset]:
     return (first, second) if min(first) < min(second) else (second, first)
-
-
-def _scaled(weights):
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
-def _predict(posterior, values, weights, n_steps=4) -> float:
-    """Log-likelihood of a feature given classes, with the best table for it."""
-    table = (posterior * weights[:, None]).T @ values + 1e-3
-    table /= table.sum(axis=1, keepdims=True)
-    for _ in range(n_steps):
-        joint = posterior * (values @ table.T)
-        likelihood = joint.sum(axis=1)
-        table = (joint * (weights / likelihood)[:, None]).T @ values + 1e-3
-        table /= table.sum(axis=1, keepdims=True)
-    return float(weights @ np.log((posterior * (values @ table.T)).sum(axis=1)))

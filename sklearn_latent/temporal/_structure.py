@@ -272,6 +272,7 @@ def _chain_bic(
         sample_weight=weights,
         initial=emission,
         max_iter=TEST_ITER,
+        tied=True,
     )
     penalty = chain_penalty(network, codes, weights)
     return result.log_likelihood - penalty, list(network.emission)
