@@ -64,6 +64,10 @@ def free_search(em: StructuralEM) -> LinearState:
         if em.stopped or not n_hidden:
             continue
         start = as_state(em, search.found[n_hidden], statistics)
+        if em.penalty.is_extended and not em.options.required.any():
+            # A search charges more for edges of hidden variables than they cost in a
+            # whole network, and may drop too many.
+            best = _better(em, best, start, score)
         # Two layers have no place for required edges.
         adjacency = start.adjacency.copy()
         adjacency[:n, :n] |= em.options.required
