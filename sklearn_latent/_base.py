@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import export
 from ._progress import CallbackSupportMixin
-from ._validation import check_numbers
+from ._validation import check_numbers, shown
 
 __all__ = ["BaseLatentModel", "check_sample_weight"]
 
@@ -90,8 +90,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         names : ndarray of str objects
             One name per column.
         """
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        self._feature_names(input_features)
         return np.asarray(
             [f"latent{i}" for i in range(self._n_features_out)], dtype=object
         )
@@ -178,7 +177,12 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
         return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
 
-    def _feature_names(self):
-        """Feature names seen in fit, or the default x0, x1, ..."""
+    def _feature_names(self, input_features=None):
+        """Names of the features: given, seen in fit, or the default x0, x1, ..."""
         check_is_fitted(self)
-        return _check_feature_names_in(self)
+        names = _check_feature_names_in(self, input_features)
+        if names.ndim != 1:
+            raise ValueError(
+                f"input_features must be a list of names, got {shown(input_features)}."
+            )
+        return names

@@ -10,6 +10,7 @@ from hostile import (
     attempt,
     damaged,
     drive_common,
+    fitting,
     fuzz,
     n_rows_of,
     numbers,
@@ -242,7 +243,7 @@ def test_network(data):
     if network is None:
         return
     assert_valid(network)
-    X = data.draw(tables(max_columns=5))
+    X = data.draw(fitting(n_features, st.sampled_from([0.0, 1.0, 1.0, np.nan])))
     method = data.draw(arguments("auto", "exact", "variational"))
     log_likelihood = attempt(
         "NoisyOrNetwork.log_likelihood", network.log_likelihood, X, method

@@ -230,6 +230,8 @@ def test_wrong_tables():
         sequences_from_frame(frame, sequence="id", time="t", columns=[[1]])
     with pytest.raises(ValueError, match="columns must name columns of frame, got 3"):
         sequences_from_frame(frame, sequence="id", time="t", columns=3)
+    with pytest.raises(ValueError, match="columns must hold no name twice"):
+        sequences_from_frame(frame, sequence="id", time="t", columns=["x", "x"])
     with pytest.raises(ValueError, match="return_labels must be True or False"):
         sequences_from_frame(frame, sequence="id", time="t", return_labels=[1, 2])
     mixed = pd.DataFrame({"id": [1, "a"], "t": [0, 0], "x": [1, 2]})

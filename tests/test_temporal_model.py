@@ -270,3 +270,27 @@ def test_names_and_support_of_exports():
     assert graph.edges[("a", 0), ("a", 1)]["support"] == 0.25
     with pytest.raises(ValueError, match="latent_names must hold 2 names, got 1"):
         dbn_to_networkx(model, ["a"])
+
+
+def certain(transition):
+    """A latent that its one feature shows, and that starts in state 0."""
+    graph = TemporalGraph([[1]], [[0]], [[1]])
+    return LatentDBN(graph, [2], [[1.0, 0.0]], [transition], [np.eye(2)])
+
+
+@pytest.mark.parametrize("leap", [1e-150, 1e-250, 1e-300, 1e-320])
+def test_a_leap_that_was_hardly_possible(leap):
+    model = certain([[1.0, leap], [0.0, 1.0]])
+    codes = [[[0], [1], [1]]]
+    expected = [[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]]
+    np.testing.assert_allclose(model.posterior(codes)[0], expected)
+    pairs = model.expected_counts(codes).transition[0]
+    np.testing.assert_allclose(pairs, [[0.0, 1.0], [0.0, 1.0]])
+    np.testing.assert_allclose(model.log_likelihood(codes), np.log(leap))
+
+
+def test_states_of_an_impossible_sequence_are_a_distribution():
+    model = certain(np.eye(2))
+    codes = [[[0], [1], [1]]]
+    assert model.log_likelihood(codes) == -np.inf
+    np.testing.assert_allclose(model.posterior(codes)[0].sum(axis=2), 1.0)

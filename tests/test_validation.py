@@ -118,3 +118,11 @@ def test_nothing_is_exported_before_fit(kind):
     for method in (kind().to_networkx, kind().to_pgmpy, kind().to_frame):
         with pytest.raises(NotFittedError):
             method()
+
+
+@pytest.mark.parametrize("kind", [IdealParentGaussianBN, LPCC, NoisyOrMoMLearner])
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
+def test_names_are_a_list(kind):
+    model = kind().fit([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(ValueError, match="input_features must be a list of names"):
+        model.get_feature_names_out([["a", "b"], ["c", "d"]])

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils.validation import (
-    _check_feature_names_in,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from ._export import gaussian_to_networkx, gaussian_to_pgmpy
@@ -73,8 +69,7 @@ class GaussianModel(BaseLatentModel):
             The same as ``node_names_``, unless `input_features` names features that
             had no names in `fit`.
         """
-        check_is_fitted(self, "network_")
-        names = _check_feature_names_in(self, input_features)
+        names = self._feature_names(input_features)
         return np.concatenate([names, self.node_names_[len(names) :]]).astype(object)
 
     def transform(self, X):

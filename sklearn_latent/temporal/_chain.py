@@ -79,7 +79,7 @@ def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterio
     log_likelihood = np.empty(n)
     states = [np.empty((n, n_slices, card)) for card in cards]
     first = np.zeros(len(start))
-    pairs = np.zeros((len(start), len(start)))
+    pairs, rare = np.zeros((2, len(start), len(start)))
     for rows in _chunks(n, n_slices * len(start)):
         filtered, predicted, log_likelihood[rows] = _filter(
             start, transition, evidence, rows
@@ -87,18 +87,44 @@ def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterio
         smoothed = filtered[-1]
         _marginalize(smoothed, cards, states, rows, n_slices - 1)
         for t in range(n_slices - 2, -1, -1):
-            # Where nothing was predicted, nothing is smoothed either.
+            weight = weights[rows, t + 1]
+            # Of states that came as a great surprise the ratio would overflow.
+            expected = smoothed * UNDERFLOW <= predicted[t + 1]
             ratio = np.divide(
                 smoothed,
                 predicted[t + 1],
                 out=np.zeros_like(smoothed),
-                where=predicted[t + 1] > 0,
+                where=expected & (predicted[t + 1] > 0),
             )
-            smoothed = filtered[t] * (ratio @ transition.T)
+            low = np.flatnonzero(~expected.all(axis=1))
+            ratio[low] = 0.0
+            later, smoothed = smoothed, filtered[t] * (ratio @ transition.T)
+            for part in _chunks(len(low), len(start) ** 2):
+                some = low[part]
+                smoothed[some], both = _step_back(
+                    filtered[t][some], transition, later[some]
+                )
+                rare += np.einsum("n,nij->ij", weight[some], both)
             _marginalize(smoothed, cards, states, rows, t)
-            pairs += (filtered[t] * weights[rows, t + 1][:, None]).T @ ratio
+            pairs += (filtered[t] * weight[:, None]).T @ ratio
         first += weights[rows, 0] @ smoothed
-    return ChainPosterior(log_likelihood, states, first, pairs * transition)
+    return ChainPosterior(log_likelihood, states, first, pairs * transition + rare)
+
+
+def _step_back(filtered, transition, smoothed):
+    """States of a slice, and of it and the next, where that was hardly predicted.
+
+    In logarithms, which do not underflow. A next state that nothing leads to, in a
+    sequence that the model rules out, says nothing of this slice.
+    """
+    log_both = log_table(filtered)[:, :, None] + log_table(transition)
+    peak = log_both.max(axis=1, keepdims=True, initial=-np.inf)
+    possible = np.isfinite(peak)
+    both = np.exp(np.where(possible, log_both - np.where(possible, peak, 0.0), -np.inf))
+    both /= np.where(possible, both.sum(axis=1, keepdims=True), 1.0)
+    both *= smoothed[:, None, :]
+    lost = (smoothed * ~possible[:, 0]).sum(axis=1, keepdims=True)
+    return both.sum(axis=2) + lost * filtered, both
 
 
 def _marginalize(joint, cards, states, rows, t: int) -> None:

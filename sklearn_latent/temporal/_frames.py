@@ -71,6 +71,8 @@ def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=F
     elif isinstance(columns, str) or not isinstance(columns, Iterable):
         columns = [columns]
     columns = [_column(frame, "columns", name) for name in columns]
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"columns must hold no name twice, got {shown(columns)}.")
     rows, sequences = _numbered(frame[sequence], "sequence")
     slices, times = _numbered(frame[time], "time")
     cell = rows * len(times) + slices

@@ -6,11 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils.validation import (
-    _check_feature_names_in,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel, check_sample_weight
 from .._validation import check_choice, check_count
@@ -197,8 +193,7 @@ class PanelModel(BaseLatentModel):
             ``t0_latent0_state0`` and so on, slice by slice, in each latent by latent;
             without the slice if the model has no time.
         """
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        self._feature_names(input_features)
         states = [
             f"latent{i}_state{k}"
             for i, n_states in enumerate(self.cardinality_)
