@@ -4,7 +4,9 @@ The extended BIC [1]_ charges for a structure the log of the number of structure
 size. A search, which changes one edge at a time, needs a price per edge. Among p
 features an edge is one of p - 1 candidates of its node where most nodes have one, and
 one of all p (p - 1) / 2 pairs where edges are rare. Which of the two fits is not known
-before the search, so whole networks are compared by the exact numbers of alternatives.
+before the search, so both are tried, and what they find is compared by the exact
+numbers of alternatives. In that comparison, and as rare ones, edges must also exceed
+what chance gains, which is more in few rows [2]_.
 
 References
 ----------
@@ -107,8 +109,10 @@ class Penalty:
         prices : ndarray of shape (n_most + 1,)
             By the number of parents of a node.
         """
-        candidates = self.n_pairs if self.rare else self.n_features - 1
-        return self._parents(n_most, np.log(max(candidates, 1.0)))
+        if self.rare:
+            return self._parents(n_most, np.log(max(self.n_pairs, 1.0)))
+        choice = np.log(max(self.n_features - 1, 1)) if self.is_extended else 0.0
+        return choice * np.arange(n_most + 1)
 
     def _parents(self, n_most: int, choice: float) -> np.ndarray:
         """As `parents`, where choosing an edge costs that much."""
