@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 from sklearn_latent.gaussian._greedy import greedy_search
 from sklearn_latent.gaussian._inference import IncompleteData
 from sklearn_latent.gaussian._linear import LinearEvaluator, fit_linear
@@ -241,3 +241,10 @@ class TestPoorData:
         scaled = learn(scale * X + shift, None, SearchOptions.free(10)).network
         assert skeleton_errors(plain.adjacency, scaled.adjacency) == 0
         assert_allclose(plain.weights, scaled.weights, atol=1e-3)
+
+
+def test_collinear_features_of_very_heavy_rows():
+    X = [[0.0, 0.0, np.nan, 1.0, 1.0], [0.0] * 5, [0.0] * 5]
+    for heavy in (1e16, 1e90):
+        model = IdealParentGaussianBN().fit(X, sample_weight=[heavy, 0.3, 1e-320])
+        assert np.isfinite(model.transform(X)).all()

@@ -18,7 +18,7 @@ import numpy as np
 from ._inference import IncompleteData, Joint, expected_statistics
 from ._linear import fit_linear
 from ._network import GaussianNetwork
-from ._statistics import GaussianStatistics
+from ._statistics import NOISE_SHARE, GaussianStatistics
 
 __all__ = ["LinearState", "fit_network", "maximise", "saturated_statistics"]
 
@@ -270,6 +270,8 @@ def saturated_statistics(
     weights = np.zeros((len(mean), len(mean)))
     joint = Joint(weights, mean, spread)
     pull = len(mean) if pull is None else pull
+    # Beside the heaviest of rows it must still keep collinear features apart.
+    pull = max(pull, NOISE_SHARE * data.weight)
     before = -np.inf
     statistics, log_likelihood = expected_statistics(joint, data)
     for _ in range(max_iter):

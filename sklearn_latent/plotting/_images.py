@@ -166,7 +166,7 @@ class LatentImagesDisplay:
                 "shape must be a tuple (height, width) with height * width = "
                 f"{strength.shape[1]}, the number of features, got {shape!r}."
             )
-        return strength.reshape(len(strength), *shape)
+        return np.clip(strength, 0.0, 1.0).reshape(len(strength), *shape)
 
 
 def _new_axes(n_images, row_height):
