@@ -51,11 +51,11 @@ def few_gaussian_rows(n):
 
 
 def static_rows(n):
-    return datasets.make_latent_dbn("G1", n, 1, random_state=0).X
+    return datasets.make_latent_dbn("G3", n, 1, random_state=0).X
 
 
 def panel_rows(n):
-    return datasets.make_latent_dbn("G1", n // 10, 10, random_state=0).X
+    return datasets.make_latent_dbn("G3", n // 10, 10, random_state=0).X
 
 
 def flat(X):
