@@ -10,7 +10,7 @@ import numpy as np
 
 from ._statistics import GaussianStatistics
 
-__all__ = ["IncompleteData", "batches", "rows_of"]
+__all__ = ["IncompleteData", "batches", "distinct_rows", "rows_of"]
 
 # A pattern with this many rows is worth a call of its own.
 OWN_CALL = 16
@@ -129,6 +129,36 @@ class IncompleteData:
         nothing = np.zeros((len(mean), len(mean)))
         np.fill_diagonal(nothing, variance * self.weight)
         return GaussianStatistics(self.weight, mean, nothing).noise_floor
+
+
+def distinct_rows(X, sample_weight=None) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows, in an order of their own, and the weight of each.
+
+    Sums over them are the same to the last digit in whatever order the rows came, and
+    whether a row has a weight of 2 or is there twice. EM that ends before the last
+    digits stand would show the difference.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Rows; NaN is missing.
+
+    sample_weight : ndarray of shape (n_samples,) or None, default=None
+        Row weights; rows of weight 0 are left out.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows, n_features)
+
+    weights : ndarray of shape (n_rows,)
+    """
+    # Bytes sort faster than rows of numbers, and 0 and -0 are the same number.
+    values = np.ascontiguousarray(X, dtype=np.float64) + 0.0
+    items = values.view(f"V{values.itemsize * values.shape[1]}").ravel()
+    _, first, group = np.unique(items, return_index=True, return_inverse=True)
+    weights = np.bincount(group.ravel(), weights=sample_weight, minlength=len(first))
+    present = weights > 0
+    return values[first[present]], weights[present].astype(np.float64)
 
 
 def batches(data: IncompleteData, n_nodes: int, chosen) -> Iterator[np.ndarray]:

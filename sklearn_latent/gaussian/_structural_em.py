@@ -18,13 +18,13 @@ import numpy as np
 
 from ._graph import parents_of
 from ._greedy import SearchResult, greedy_search
-from ._inference import IncompleteData
 from ._linear import LinearEvaluator
 from ._linear_em import LinearState, fit_network, maximise, saturated_statistics
 from ._network import GaussianNetwork
 from ._options import SearchOptions
 from ._order import order_search
 from ._parameters import is_linear
+from ._patterns import IncompleteData, distinct_rows
 from ._statistics import NOISE_SHARE, GaussianStatistics
 
 __all__ = ["LearnedNetwork", "StructuralEM", "learn"]
@@ -367,6 +367,7 @@ def learn(
     .. [2] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure
        learning for continuous variable Bayesian networks. JMLR 8.
     """
+    X, sample_weight = distinct_rows(X, sample_weight)
     if not is_linear(options):
         from ._nonlinear_em import learn_nonlinear
 
