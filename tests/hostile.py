@@ -9,6 +9,7 @@ import atexit
 import copy
 import dis
 import os
+import re
 import traceback
 import warnings
 from collections import Counter
@@ -121,10 +122,15 @@ def _is_meant(error) -> bool:
         trace = trace.tb_next
     # The instruction that failed, rather than its line: sources may change meanwhile.
     raised = last.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    if "joblib" in last.f_code.co_filename and error.__cause__ is not None:
+        # A worker's error is raised again; where it came from is left as text.
+        file, line = WORKER_FRAME.findall(str(error.__cause__))[-1]
+        return "sklearn" in file and line.startswith("raise ")
     return raised and "sklearn" in last.f_code.co_filename
 
 
 VALIDATION = "sklearn/utils/*.py"
+WORKER_FRAME = re.compile(r'File "(.*)", line \d+, in .*\n\s*(.*)')
 
 
 # Values ---------------------------------------------------------------------------

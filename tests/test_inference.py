@@ -233,3 +233,18 @@ def test_variational_is_a_lower_bound_and_close():
     assert (exact - bound).mean() < 0.5
     posterior = network.posterior(X, method="variational")
     assert np.abs(posterior - network.posterior(X, method="exact")).mean() < 0.02
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "variational"])
+@pytest.mark.parametrize("leak", [1e-150, 1e-300, 1e-320])
+def test_findings_that_only_a_tiny_leak_explains(method, leak):
+    """The other finding alone decides about the latent, by Bayes' rule."""
+    network = NoisyOrNetwork([0.3], [[1.0, 0.4]], [leak, 0.1])
+    expected = 0.3 * 0.64 / (0.3 * 0.64 + 0.7 * 0.1)
+    posterior = network.posterior([[1, 1]], method)
+    np.testing.assert_allclose(posterior, [[expected]])
+    network = NoisyOrNetwork([0.9], [[0.0, 0.0]], [leak, 0.5])
+    for X in ([[1, np.nan]], [[1, 0]], [[1, 1]]):
+        assert np.isfinite(network.log_likelihood(X, method)).all()
+        posterior = network.posterior(X, method)
+        assert ((posterior >= 0) & (posterior <= 1)).all()

@@ -101,8 +101,9 @@ def sum_over_latents(parts: Parts) -> Answer:
     del off
     share = weight + safe_log(on).sum(axis=1)
     log_likelihood = normalize(share)
-    # Where a finding is impossible the share is 0, whatever it is divided by.
-    on[on == 0.0] = 1.0
+    # Where a finding is impossible the share is 0, whatever it is divided by; the bound
+    # keeps a ratio that has no float finite.
+    np.maximum(on, 1e-300, out=on)
     surprise = np.divide(share[:, np.newaxis], on, out=on).sum(axis=-1)
     posterior = np.empty_like(parts.log_on)
     for latent in reversed(range(posterior.shape[1])):
@@ -234,6 +235,7 @@ def _sides(array, finding):
 def _share(algebra, part, total):
     """Plain quotient of two encoded numbers, 0 if there is nothing to divide by."""
     if algebra is _PLAIN:
-        return part / np.where(total > 0, total, 1.0)
+        # Smaller totals are summed again in logarithms.
+        return part / np.where(total >= UNDERFLOW, total, 1.0)
     # The cap keeps a ratio that has no float finite.
     return np.exp(np.minimum(part - np.where(total > -np.inf, total, 0.0), 690.0))
