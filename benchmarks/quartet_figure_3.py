@@ -26,8 +26,8 @@ from sklearn_latent import NoisyOrEM, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or_images
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
-from sklearn_latent.noisy_or._likelihood import maximize_likelihood
-from sklearn_latent.noisy_or._patterns import Patterns
+from sklearn_latent.noisy_or._likelihood.likelihood import maximize_likelihood
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 SIZES = [100, 500, 1_000, 2_000, 10_000]
 PAPER = {"quartet_threshold": 0.01, "extend_threshold": 0.1, "refine": False}

@@ -16,7 +16,7 @@ from _common import Report, clocked, expected, parse_arguments
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._em import fit_chain
+from sklearn_latent.temporal._em.em import fit_chain
 
 
 def random_start(n_states, n_categories, seed):

@@ -36,7 +36,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal, sequences_from_frame
-from sklearn_latent.temporal._encoding import PanelEncoder
+from sklearn_latent.temporal._panels.encoding import PanelEncoder
 
 RATES = [0.05, 0.10, 0.15, 0.20, 0.25]
 MISSING = -1

@@ -19,8 +19,8 @@ from dask_cluster import N_FEATURES, draw_block, make_network
 
 from sklearn_latent import NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.noisy_or._moments import NegativeMoments
-from sklearn_latent.noisy_or._packed import PackedRows
+from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
 
 BATCH_ROWS = 100_000
 REPEATS = 7

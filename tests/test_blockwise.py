@@ -19,10 +19,10 @@ from sklearn_latent.gaussian._blockwise import (
     learn_statistics,
     mean_log_likelihood,
 )
-from sklearn_latent.gaussian._rounding import rounded
+from sklearn_latent.gaussian._statistics.rounding import rounded
 from sklearn_latent.temporal import LGLPCCTemporal
 from sklearn_latent.temporal import _blockwise as panels
-from sklearn_latent.temporal._em import fit_chain
+from sklearn_latent.temporal._em.em import fit_chain
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -13,10 +13,14 @@ from sklearn.base import clone
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
-from sklearn_latent.noisy_or import _rows
-from sklearn_latent.noisy_or._counts import CountedMoments
-from sklearn_latent.noisy_or._patterns import Patterns
-from sklearn_latent.noisy_or._rows import BlockMoments, LocalBlocks, PackedRows
+from sklearn_latent.noisy_or._statistics import rows as _rows
+from sklearn_latent.noisy_or._statistics.counts import CountedMoments
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._statistics.rows import (
+    BlockMoments,
+    LocalBlocks,
+    PackedRows,
+)
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -224,7 +228,7 @@ def test_rows_survive_packing(rows_and_cuts):
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
 def test_crowded_search_counts_all_rows(monkeypatch):
     """Many coupled latents: moments of all rows, not only of the sample."""
-    from sklearn_latent.noisy_or import _refine_structure
+    from sklearn_latent.noisy_or._structure_search import refine as _refine_structure
 
     monkeypatch.setattr(_refine_structure, "MAX_COUPLED", 1)
     X = make_rows()

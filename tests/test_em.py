@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.noisy_or._em import NoisyOrEM
-from sklearn_latent.noisy_or._exact import expected_statistics
-from sklearn_latent.noisy_or._likelihood import likelihood_gradient
-from sklearn_latent.noisy_or._patterns import Patterns
+from sklearn_latent.noisy_or._likelihood.exact import expected_statistics
+from sklearn_latent.noisy_or._likelihood.likelihood import likelihood_gradient
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 
 def latent_class_log_likelihood(X, n_starts=5, n_iter=2000):

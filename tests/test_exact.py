@@ -15,7 +15,7 @@ from brute_force import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_latent.noisy_or._exact import (
+from sklearn_latent.noisy_or._likelihood.exact import (
     StateTable,
     clip_parameters,
     configurations,
@@ -24,14 +24,14 @@ from sklearn_latent.noisy_or._exact import (
     joint_log_probability,
     normalize,
 )
-from sklearn_latent.noisy_or._likelihood import (
+from sklearn_latent.noisy_or._likelihood.likelihood import (
     likelihood_gradient,
     maximize_likelihood,
     score_covariance,
     standard_errors,
 )
 from sklearn_latent.noisy_or._numerics import EPSILON
-from sklearn_latent.noisy_or._patterns import Patterns, components
+from sklearn_latent.noisy_or._statistics.patterns import Patterns, components
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -118,7 +118,7 @@ def test_chunks_add_up(monkeypatch):
     network = random_network(0, 3, 5)
     patterns = some_patterns(0, 5)
     whole = expected_statistics(*parameters(network), *patterns)
-    monkeypatch.setattr("sklearn_latent.noisy_or._exact.CHUNK_ELEMENTS", 20)
+    monkeypatch.setattr("sklearn_latent.noisy_or._likelihood.exact.CHUNK_ELEMENTS", 20)
     parts = expected_statistics(*parameters(network), *patterns)
     for one, two in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-12)

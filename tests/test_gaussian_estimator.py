@@ -17,7 +17,11 @@ from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 from sklearn_latent.gaussian import _estimator as estimator_module
 from sklearn_latent.gaussian._graph import equivalence_class, topological_order
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._search import choose_among, count_distinct, hold_out
+from sklearn_latent.gaussian._structure_search.search import (
+    choose_among,
+    count_distinct,
+    hold_out,
+)
 
 SEARCHES = ["greedy", "order", "auto"]
 

@@ -3,10 +3,10 @@ import pytest
 from gaussian_strategies import random_graph, random_linear_network, total_score
 
 from sklearn_latent.gaussian._graph import reaches, topological_order
-from sklearn_latent.gaussian._greedy import _State, greedy_search
-from sklearn_latent.gaussian._linear import LinearEvaluator
-from sklearn_latent.gaussian._moves import MoveEvaluator
-from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._scores.linear import LinearEvaluator
+from sklearn_latent.gaussian._scores.moves import MoveEvaluator
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._structure_search.greedy import _State, greedy_search
 
 
 def make_evaluator(n_features=8, n_rows=200, seed=0, **options):

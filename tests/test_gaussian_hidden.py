@@ -8,15 +8,15 @@ from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis
 
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._factors import FactorData, fit_factors
-from sklearn_latent.gaussian._free_placement import residual_correlation
-from sklearn_latent.gaussian._hidden import profile_correlation
-from sklearn_latent.gaussian._linear_em import fit_network
+from sklearn_latent.gaussian._hidden.factors import FactorData, fit_factors
+from sklearn_latent.gaussian._hidden.free_placement import residual_correlation
+from sklearn_latent.gaussian._hidden.hidden import profile_correlation
+from sklearn_latent.gaussian._hidden.two_layer import TwoLayerSearch, edge_gains
+from sklearn_latent.gaussian._missing.linear_em import fit_network
+from sklearn_latent.gaussian._missing.patterns import IncompleteData
+from sklearn_latent.gaussian._missing.structural_em import StructuralEM, learn
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._patterns import IncompleteData
-from sklearn_latent.gaussian._statistics import GaussianStatistics
-from sklearn_latent.gaussian._structural_em import StructuralEM, learn
-from sklearn_latent.gaussian._two_layer import TwoLayerSearch, edge_gains
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 
 
 def two_layers(n_features, n_hidden, shared, seed=0):

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
-from sklearn_latent.gaussian import _patterns
-from sklearn_latent.gaussian._inference import (
+from sklearn_latent.gaussian._inference.inference import (
     IncompleteData,
     Joint,
     complete,
@@ -14,7 +13,8 @@ from sklearn_latent.gaussian._inference import (
     expected_statistics,
     leave_one_out,
 )
-from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._missing import patterns as _patterns
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 
 
 def random_joint(n_nodes, seed=0):

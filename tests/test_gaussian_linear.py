@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 from gaussian_strategies import random_linear_network, total_score
 
-from sklearn_latent.gaussian._greedy import greedy_search
-from sklearn_latent.gaussian._linear import (
+from sklearn_latent.gaussian._scores.linear import (
     LinearEvaluator,
     fit_linear,
     regress,
     scan_family,
 )
-from sklearn_latent.gaussian._order import order_search
-from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._structure_search.order import order_search
 
 POOR = {
     "constant": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),

@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._curvature import derivatives
-from sklearn_latent.gaussian._inference import Joint, condition
-from sklearn_latent.gaussian._mean_field import MeanField, infer, sign_points
+from sklearn_latent.gaussian._inference.curvature import derivatives
+from sklearn_latent.gaussian._inference.inference import Joint, condition
+from sklearn_latent.gaussian._inference.mean_field import MeanField, infer, sign_points
+from sklearn_latent.gaussian._missing.structural_em import learn
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._structural_em import learn
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"

@@ -15,7 +15,7 @@ from sklearn_latent.gaussian._graph import (
     reaches,
     topological_order,
 )
-from sklearn_latent.gaussian._leave_one_out import integrate_features
+from sklearn_latent.gaussian._inference.leave_one_out import integrate_features
 
 LINKS_AND_NOISES = [
     ("linear", "additive"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from sklearn_latent.gaussian._noise import Additive, Multiplicative, get_noise
+from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative, get_noise
 
 NOISES = [Additive(), Multiplicative()]
 values = st.floats(0.2, 5.0)

@@ -8,14 +8,18 @@ from scipy.optimize import least_squares, minimize
 from strategies import seeds
 from test_gaussian_links import Softplus, Tanh
 
-from sklearn_latent.gaussian._evaluator_nonlinear import NonlinearEvaluator
-from sklearn_latent.gaussian._greedy import greedy_search
-from sklearn_latent.gaussian._levenberg import LeastSquares, Likelihood, minimise
-from sklearn_latent.gaussian._linear import LinearEvaluator
-from sklearn_latent.gaussian._links import Linear, Sigmoid
-from sklearn_latent.gaussian._noise import Additive, Multiplicative, Noise
-from sklearn_latent.gaussian._nonlinear import fit_families, fit_network
-from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._nonlinear.families import fit_families, fit_network
+from sklearn_latent.gaussian._nonlinear.levenberg import (
+    LeastSquares,
+    Likelihood,
+    minimise,
+)
+from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
+from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative, Noise
+from sklearn_latent.gaussian._scores.linear import LinearEvaluator
+from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 
 LINKS = [Linear(), Sigmoid(), Sigmoid(bias=True), Tanh(), Softplus()]
 SIGMOID_WEIGHTS = np.array([1.5, -1.0])

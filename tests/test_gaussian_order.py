@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from gaussian_strategies import random_linear_network, total_score
 
-from sklearn_latent.gaussian._backward import backward_search
 from sklearn_latent.gaussian._graph import equivalence_class, topological_order
-from sklearn_latent.gaussian._greedy import greedy_search
-from sklearn_latent.gaussian._grow_shrink import GrowShrinkTree
-from sklearn_latent.gaussian._linear import LinearEvaluator
-from sklearn_latent.gaussian._moves import with_parent, without_parent
-from sklearn_latent.gaussian._order import _OrderState, order_search
-from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._scores.linear import LinearEvaluator
+from sklearn_latent.gaussian._scores.moves import with_parent, without_parent
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._structure_search.backward import backward_search
+from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._structure_search.grow_shrink import GrowShrinkTree
+from sklearn_latent.gaussian._structure_search.order import _OrderState, order_search
 
 
 def make_evaluator(n_features=8, n_rows=300, seed=0):

@@ -11,9 +11,13 @@ from scipy.stats import beta, chi2
 from sklearn_latent import IdealParentGaussianBN
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._backward import extend
 from sklearn_latent.gaussian._graph import equivalence_class
-from sklearn_latent.gaussian._penalty import Penalty, log_choices, small_sample_factor
+from sklearn_latent.gaussian._scores.penalty import (
+    Penalty,
+    log_choices,
+    small_sample_factor,
+)
+from sklearn_latent.gaussian._structure_search.backward import extend
 
 SHAPES = [(12, 30), (20, 40), (100, 30)]
 

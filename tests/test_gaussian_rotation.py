@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
-from sklearn_latent.gaussian._clusters import (
+from sklearn_latent.gaussian._hidden.clusters import (
     agglomerate,
     leading,
     marginal_gain,
     profile_gain,
 )
-from sklearn_latent.gaussian._rotation import (
+from sklearn_latent.gaussian._hidden.rotation import (
     fewest_edges,
     random_rotation,
     varimax,

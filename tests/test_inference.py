@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.exceptions import ApproximateInferenceWarning
-from sklearn_latent.noisy_or import _inference, _kernels, _settle
+from sklearn_latent.noisy_or._inference import inference as _inference
+from sklearn_latent.noisy_or._inference import kernels as _kernels
+from sklearn_latent.noisy_or._inference import settle as _settle
 
 
 def always_in_logarithms(parts):

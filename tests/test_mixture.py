@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.noisy_or._mixture import solve_pairs, solve_triplets
-from sklearn_latent.noisy_or._subsets import MEMBERS
+from sklearn_latent.noisy_or._parameters.mixture import solve_pairs, solve_triplets
+from sklearn_latent.noisy_or._statistics.subsets import MEMBERS
 
 
 def random_triplets(seed, n=20):

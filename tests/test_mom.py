@@ -19,7 +19,7 @@ from strategies import with_parameters
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
-from sklearn_latent.noisy_or import _statistics
+from sklearn_latent.noisy_or._statistics import statistics as _statistics
 
 FIGURE_1 = figure_1_structure()
 
@@ -144,7 +144,7 @@ class TestStandardErrors:
         np.testing.assert_array_equal(np.isnan(learner.failure_stderr_), ~FIGURE_1)
 
     def test_very_large_components_use_the_plain_errors(self, monkeypatch):
-        from sklearn_latent.noisy_or import _refine
+        from sklearn_latent.noisy_or._parameters import refine as _refine
 
         monkeypatch.setattr(_refine, "MAX_MOMENTS", 10)
         network = wide_network()

@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import networks, seeds
 
-from sklearn_latent.noisy_or._moments import NegativeMoments, canonical_sets
-from sklearn_latent.noisy_or._packed import PackedRows
-from sklearn_latent.noisy_or._subsets import MEMBERS, all_subsets, subset_variance
+from sklearn_latent.noisy_or._statistics.moments import NegativeMoments, canonical_sets
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
+from sklearn_latent.noisy_or._statistics.subsets import (
+    MEMBERS,
+    all_subsets,
+    subset_variance,
+)
 
 
 def every_set(n_features, order):

@@ -96,9 +96,7 @@ def test_sample_is_reproducible_and_respects_certainty():
     network = random_network(2, 3, 4)
     for one, two in zip(network.sample(9, 5), network.sample(9, 5), strict=True):
         np.testing.assert_array_equal(one, two)
-    with pytest.raises(
-        ValueError, match="n_samples must be an integer from 1"
-    ):
+    with pytest.raises(ValueError, match="n_samples must be an integer from 1"):
         network.sample(0)
 
 

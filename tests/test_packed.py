@@ -9,9 +9,13 @@ from strategies import seeds
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or
-from sklearn_latent.noisy_or import _packed
-from sklearn_latent.noisy_or._packed import PackedRows, binarize_rows, pack_columns
-from sklearn_latent.noisy_or._patterns import Patterns
+from sklearn_latent.noisy_or._statistics import packed as _packed
+from sklearn_latent.noisy_or._statistics.packed import (
+    PackedRows,
+    binarize_rows,
+    pack_columns,
+)
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 SHAPES = st.tuples(st.integers(1, 200), st.integers(0, 20) | st.integers(60, 70))
 

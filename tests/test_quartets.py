@@ -10,13 +10,21 @@ from strategies import seeds, structures
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.datasets import image_sources
-from sklearn_latent.noisy_or import _coupling as coupling
-from sklearn_latent.noisy_or import _quartets as quartets
 from sklearn_latent.noisy_or import quartet_depth
-from sklearn_latent.noisy_or._counts import CountedMoments, ExactMoments, Residual
-from sklearn_latent.noisy_or._extend import conditional_prior, extend, mixture
-from sklearn_latent.noisy_or._patterns import Patterns
-from sklearn_latent.noisy_or._proposals import propose_children
+from sklearn_latent.noisy_or._statistics.counts import (
+    CountedMoments,
+    ExactMoments,
+    Residual,
+)
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._structure_search import coupling as coupling
+from sklearn_latent.noisy_or._structure_search import quartets as quartets
+from sklearn_latent.noisy_or._structure_search.extend import (
+    conditional_prior,
+    extend,
+    mixture,
+)
+from sklearn_latent.noisy_or._structure_search.proposals import propose_children
 
 SINGLE = NoisyOrNetwork([0.3], [[0.1, 0.2, 0.4, 0.6, 0.5, 1.0]], [0.05] * 6)
 DOUBLE = NoisyOrNetwork(

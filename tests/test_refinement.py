@@ -8,17 +8,20 @@ from strategies import networks, seeds, with_parameters
 from test_moments import every_set
 
 from sklearn_latent.noisy_or import find_schedule
-from sklearn_latent.noisy_or._cleanup import clean_up, plan_clean_up
-from sklearn_latent.noisy_or._interactions import (
+from sklearn_latent.noisy_or._parameters.cleanup import clean_up, plan_clean_up
+from sklearn_latent.noisy_or._parameters.interactions import (
     FreeParameters,
     Interactions,
     fit_interactions,
 )
-from sklearn_latent.noisy_or._moments import NegativeMoments
-from sklearn_latent.noisy_or._siblings import pairs_of
-from sklearn_latent.noisy_or._solve import Estimates, solve_schedule
-from sklearn_latent.noisy_or._statistics import Plan
-from sklearn_latent.noisy_or._uncertainty import influence_variance, moment_covariance
+from sklearn_latent.noisy_or._parameters.siblings import pairs_of
+from sklearn_latent.noisy_or._parameters.solve import Estimates, solve_schedule
+from sklearn_latent.noisy_or._parameters.uncertainty import (
+    influence_variance,
+    moment_covariance,
+)
+from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
+from sklearn_latent.noisy_or._statistics.statistics import Plan
 
 
 def exact_interactions(network):
@@ -154,7 +157,7 @@ def test_covariance_of_moments_by_enumeration(network):
 def test_variance_of_influences_in_runs(monkeypatch):
     from scipy import sparse
 
-    from sklearn_latent.noisy_or import _uncertainty
+    from sklearn_latent.noisy_or._parameters import uncertainty as _uncertainty
 
     network = with_parameters(np.ones((2, 6), dtype=bool), 0)
     sets = every_set(6, 3)

@@ -26,11 +26,11 @@ from sklearn_latent.datasets import (
 )
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
-from sklearn_latent.noisy_or import _search
-from sklearn_latent.noisy_or._counts import CountedMoments
-from sklearn_latent.noisy_or._evidence import Likelihood
-from sklearn_latent.noisy_or._patterns import Patterns
-from sklearn_latent.noisy_or._smoothed import (
+from sklearn_latent.noisy_or._statistics.counts import CountedMoments
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._structure_search import search as _search
+from sklearn_latent.noisy_or._structure_search.evidence import Likelihood
+from sklearn_latent.noisy_or._structure_search.smoothed import (
     Model,
     deletion_losses,
     edge_evidence,
@@ -86,7 +86,7 @@ def test_beats_likelihood_from_the_truth_on_few_rows():
         patterns = Patterns.of(data.X == 1)
         with pytest.MonkeyPatch.context() as patch:
             # No pseudo-rows: plain maximum likelihood.
-            target = "sklearn_latent.noisy_or._smoothed._pseudo_rows"
+            target = "sklearn_latent.noisy_or._structure_search.smoothed._pseudo_rows"
             patch.setattr(target, lambda *_: (0.0, 0.0))
             best = fit_smoothed(start, patterns)
         limit += match_latents(data.network.failure, best.failure, best.prior)[1].sum()
@@ -227,7 +227,9 @@ def test_order_of_features_does_not_matter(images, fitted):
 
 def test_same_random_state_same_result(monkeypatch):
     # Small tables, so that rows must be chosen.
-    monkeypatch.setattr("sklearn_latent.noisy_or._evidence.LEAST_ROWS", 200)
+    monkeypatch.setattr(
+        "sklearn_latent.noisy_or._structure_search.evidence.LEAST_ROWS", 200
+    )
     data = make_noisy_or_images(1500, random_state=0)
     results = []
     for random_state in (3, 3, 4):

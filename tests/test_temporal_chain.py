@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal import _chain as chain_module
-from sklearn_latent.temporal._inference import ChainData, expectation
+from sklearn_latent.temporal._inference import chain as chain_module
+from sklearn_latent.temporal._inference.inference import ChainData, expectation
 
 few = settings(max_examples=40, deadline=None)
 

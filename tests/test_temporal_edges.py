@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from strategies import seeds
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal._edges import (
+from sklearn_latent.temporal._edges.edges import (
     AssignedCounts,
     JointCounts,
     _deblur,
     learn_edges,
 )
-from sklearn_latent.temporal._equivalence import equivalence_class
+from sklearn_latent.temporal._edges.equivalence import equivalence_class
 
 # networkx before 3.3 has it under another name.
 is_d_separator = getattr(nx, "is_d_separator", None) or nx.d_separated

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._cardinality import chain_penalty
-from sklearn_latent.temporal._em import fit_chain, merge_sequences
+from sklearn_latent.temporal._em.em import fit_chain, merge_sequences
+from sklearn_latent.temporal._measurement.cardinality import chain_penalty
 
 few = settings(max_examples=25, deadline=None)
 

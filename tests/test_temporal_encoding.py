@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.temporal import sequences_from_frame
-from sklearn_latent.temporal._encoding import PanelEncoder, as_panel
+from sklearn_latent.temporal._panels.encoding import PanelEncoder, as_panel
 
 few = settings(max_examples=50, deadline=None)
 

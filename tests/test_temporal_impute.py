@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._em import fit_chain
-from sklearn_latent.temporal._impute import IMPUTE_STRATEGIES, Imputer
+from sklearn_latent.temporal._em.em import fit_chain
+from sklearn_latent.temporal._em.impute import IMPUTE_STRATEGIES, Imputer
 
 few = settings(max_examples=15, deadline=None)
 

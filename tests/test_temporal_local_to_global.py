@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._local_to_global import (
+from sklearn_latent.temporal._local.local_to_global import (
     LocalGraph,
     co_occurrences,
     edges_by_vote,

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal._clusters import (
+from sklearn_latent.temporal._local.clusters import (
     Clusters,
     cluster_rows,
     compare_pairs,
     maximal_sets,
 )
-from sklearn_latent.temporal._latent_class import Rows
-from sklearn_latent.temporal._lpcc import (
+from sklearn_latent.temporal._local.lpcc import (
     find_colliders,
     learn_by_comparison,
     lpcc_graph,
     split_latent,
 )
+from sklearn_latent.temporal._measurement.latent_class import Rows
 
 
 def table_1():

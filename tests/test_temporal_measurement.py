@@ -5,8 +5,8 @@ import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._cardinality import choose_states, lone_states
-from sklearn_latent.temporal._measurement import learn_measurement
+from sklearn_latent.temporal._measurement.cardinality import choose_states, lone_states
+from sklearn_latent.temporal._measurement.measurement import learn_measurement
 
 
 def groups_of(codes, weights=None, **options):

@@ -11,9 +11,13 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.temporal import SEMDBN, TemporalGraph
+from sklearn_latent.temporal._edges.sem_search import (
+    ExpectedCounts,
+    climb,
+    random_graph,
+)
 from sklearn_latent.temporal._graph import topological_order
-from sklearn_latent.temporal._inference import ChainData, expectation
-from sklearn_latent.temporal._sem_search import ExpectedCounts, climb, random_graph
+from sklearn_latent.temporal._inference.inference import ChainData, expectation
 
 few = settings(max_examples=20, deadline=None)
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
-from sklearn_latent.noisy_or._exact import clip_parameters
-from sklearn_latent.noisy_or._patterns import Patterns
-from sklearn_latent.noisy_or._variational import (
+from sklearn_latent.noisy_or._likelihood.exact import clip_parameters
+from sklearn_latent.noisy_or._likelihood.variational import (
     VariationalEM,
     best_posterior,
     better_shares,
@@ -23,6 +22,7 @@ from sklearn_latent.noisy_or._variational import (
     log_fired_slope,
     mean_field,
 )
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -16,9 +16,9 @@ from .._validation import (
     shown,
 )
 from ..gaussian._graph import topological_order
-from ..gaussian._links import Linear, get_link
 from ..gaussian._network import LARGEST, GaussianNetwork
-from ..gaussian._noise import Additive, get_noise
+from ..gaussian._nonlinear.links import Linear, get_link
+from ..gaussian._nonlinear.noise import Additive, get_noise
 
 __all__ = ["make_gaussian_bn"]
 

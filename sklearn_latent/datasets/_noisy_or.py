@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 from sklearn.utils import Bunch, check_random_state
 
 from .._validation import MOST_COLUMNS, check_count, check_numbers
+from ..noisy_or._identifiability.schedule import check_structure
 from ..noisy_or._network import NoisyOrNetwork
-from ..noisy_or._schedule import check_structure
 
 __all__ = [
     "figure_1_structure",

@@ -1,9 +1,9 @@
 """Networks of continuous variables, with hidden variables and missing values."""
 
 from ._estimator import IdealParentGaussianBN
-from ._links import Linear, Link, Sigmoid
 from ._network import GaussianNetwork
-from ._noise import Additive, Multiplicative, Noise
+from ._nonlinear.links import Linear, Link, Sigmoid
+from ._nonlinear.noise import Additive, Multiplicative, Noise
 
 __all__ = [
     "Additive",

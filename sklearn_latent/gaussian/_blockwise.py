@@ -19,19 +19,19 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_flag
-from ._linear import fit_linear
+from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
 from ._options import SearchOptions
 from ._parameters import check_parameters, is_linear, make_options
-from ._search import (
+from ._scores.linear import fit_linear
+from ._statistics.statistics import GaussianStatistics
+from ._structure_search.search import (
     MAX_CHOICE,
     MIN_HELD_OUT,
     choose_among,
     hold_out,
     search_linear,
 )
-from ._statistics import GaussianStatistics
-from ._structural_em import LearnedNetwork
 
 __all__ = ["BlockwiseFit", "SplitStatistics", "learn_statistics"]
 

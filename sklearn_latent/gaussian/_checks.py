@@ -7,7 +7,7 @@ from functools import wraps
 import numpy as np
 
 from .._validation import check_count
-from ._links import Linear
+from ._nonlinear.links import Linear
 
 __all__ = ["check_network", "within_range"]
 

@@ -18,7 +18,7 @@ from ..exceptions import LatentWarning, PoorDataWarning
 from ._blockwise import BlockwiseFit
 from ._model import GaussianModel
 from ._parameters import check_parameters, is_linear, make_options
-from ._search import choose_search, count_distinct, learn_network
+from ._structure_search.search import choose_search, count_distinct, learn_network
 from ._unseen import extend_network, restrict_options
 
 __all__ = ["IdealParentGaussianBN"]

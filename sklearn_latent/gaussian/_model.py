@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from ._export import gaussian_to_networkx, gaussian_to_pgmpy
 from ._network import LARGEST, GaussianNetwork
-from ._noise import get_noise
+from ._nonlinear.noise import get_noise
 
 __all__ = ["GaussianModel"]
 

@@ -12,9 +12,9 @@ from .._persistence import Array, Choice, Integer, Names, Persistent
 from .._validation import MOST_ROWS, check_count, check_names, check_numbers
 from ._checks import check_network, within_range
 from ._graph import topological_order
-from ._inference import Joint, condition
-from ._links import Linear, get_link
-from ._noise import Additive, get_noise
+from ._inference.inference import Joint, condition
+from ._nonlinear.links import Linear, get_link
+from ._nonlinear.noise import Additive, get_noise
 
 __all__ = ["LARGEST", "GaussianNetwork"]
 
@@ -273,7 +273,7 @@ class GaussianNetwork(Persistent):
             return self.family_log_likelihoods(X).sum(axis=1)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[1]
-        from ._mean_field import infer
+        from ._inference.mean_field import infer
 
         return infer(self, X)[1]
 
@@ -321,7 +321,7 @@ class GaussianNetwork(Persistent):
             return np.array(X, dtype=float)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[0]
-        from ._mean_field import infer
+        from ._inference.mean_field import infer
 
         return infer(self, X)[0]
 
@@ -341,10 +341,10 @@ class GaussianNetwork(Persistent):
         """
         X = self._check(X)
         if self.is_jointly_gaussian:
-            from ._inference import leave_one_out
+            from ._inference.inference import leave_one_out
 
             return leave_one_out(self._joint(), X)
-        from ._leave_one_out import integrate_features
+        from ._inference.leave_one_out import integrate_features
 
         return integrate_features(self, X)
 

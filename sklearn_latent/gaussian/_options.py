@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._penalty import Penalty
+from ._scores.penalty import Penalty
 
 __all__ = ["SearchOptions"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from .._validation import check_choice, check_count, check_flag, check_tol
 from ._constraints import parse_constraints
 from ._graph import topological_order
-from ._links import Linear, get_link
-from ._noise import Additive, get_noise
+from ._nonlinear.links import Linear, get_link
+from ._nonlinear.noise import Additive, get_noise
 from ._options import SearchOptions
 
 __all__ = ["check_parameters", "is_linear", "make_options"]

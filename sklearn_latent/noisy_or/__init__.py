@@ -1,11 +1,11 @@
 """Bipartite noisy-or networks: hidden causes of binary features."""
 
-from ._depth import quartet_depth
 from ._em import NoisyOrEM
-from ._identifiability import identifiability_order
+from ._identifiability.depth import quartet_depth
+from ._identifiability.identifiability import identifiability_order
+from ._identifiability.schedule import Schedule, Step, find_schedule
 from ._mom import NoisyOrMoMLearner
 from ._network import NoisyOrNetwork
-from ._schedule import Schedule, Step, find_schedule
 from ._structure import QuartetStructureLearner
 
 __all__ = [

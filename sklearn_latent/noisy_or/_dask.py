@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from .._dask import add_present, split_collection, tree_sum
-from ._packed import PackedRows
-from ._rows import collapse, merge_collapsed, take
+from ._statistics.packed import PackedRows
+from ._statistics.rows import collapse, merge_collapsed, take
 
 __all__ = ["DaskBlocks", "pack_collection", "read_blocks"]
 

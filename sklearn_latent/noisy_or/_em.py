@@ -15,13 +15,13 @@ from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import MOST_COLUMNS, MOST_ROWS, check_choice, check_count, check_tol
-from ._exact import MAX_ENUMERATED, clip_parameters, em_step
-from ._likelihood import maximize_likelihood
+from ._identifiability.schedule import check_structure
+from ._likelihood.exact import MAX_ENUMERATED, clip_parameters, em_step
+from ._likelihood.likelihood import maximize_likelihood
+from ._likelihood.variational import VariationalEM
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
-from ._patterns import Patterns, components
-from ._schedule import check_structure
-from ._variational import VariationalEM
+from ._statistics.patterns import Patterns, components
 
 __all__ = ["NoisyOrEM"]
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._validation import check_flag
-from ._packed import PackedRows, binarize_rows
-from ._patterns import Patterns
+from ._statistics.packed import PackedRows, binarize_rows
+from ._statistics.patterns import Patterns
 
 __all__ = ["NoisyOrModel", "check_flags"]
 

@@ -13,15 +13,20 @@ from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_flag
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
-from ._cleanup import clean_up
+from ._identifiability.schedule import check_structure
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._numerics import clip_probability
-from ._packed import PackedRows
-from ._refine import likelihood_errors, refine, schedule_errors, siblings_errors
-from ._schedule import check_structure
-from ._solve import solve_leak, solve_schedule
-from ._statistics import Plan, Statistics
+from ._parameters.cleanup import clean_up
+from ._parameters.refine import (
+    likelihood_errors,
+    refine,
+    schedule_errors,
+    siblings_errors,
+)
+from ._parameters.solve import solve_leak, solve_schedule
+from ._statistics.packed import PackedRows
+from ._statistics.statistics import Plan, Statistics
 
 __all__ = ["NoisyOrMoMLearner"]
 

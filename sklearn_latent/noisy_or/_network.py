@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from .. import export
 from .._persistence import Array, Persistent
 from .._validation import MOST_ROWS, check_count, check_numbers, shown
-from ._inference import infer
+from ._inference.inference import infer
 from ._numerics import safe_log
 
 __all__ = ["NoisyOrNetwork"]

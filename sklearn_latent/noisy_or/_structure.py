@@ -15,13 +15,13 @@ from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_flag
 from ..exceptions import PoorDataWarning
-from ._extend import Discovery, Thresholds, discover
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
-from ._packed import PackedRows
-from ._refine_structure import assign_quartets, refine_structure
-from ._rows import Blocks, LocalBlocks, open_blocks
-from ._structure_errors import discovery_errors, search_errors
+from ._statistics.packed import PackedRows
+from ._statistics.rows import Blocks, LocalBlocks, open_blocks
+from ._structure_search.errors import discovery_errors, search_errors
+from ._structure_search.extend import Discovery, Thresholds, discover
+from ._structure_search.refine import assign_quartets, refine_structure
 
 __all__ = ["QuartetStructureLearner"]
 

@@ -1,10 +1,10 @@
 """Latent variables behind discrete features, in tables and over time."""
 
 from ._estimator import LGLPCCTemporal
-from ._frames import sequences_from_frame
 from ._graph import TemporalGraph
 from ._lpcc_estimator import LPCC
 from ._model import LatentDBN
+from ._panels.frames import sequences_from_frame
 from ._sem import SEMDBN
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ._em import _log_prior, _maximize
-from ._inference import ChainCounts, ChainData, expectation
+from ._em.em import _log_prior, _maximize
+from ._inference.inference import ChainCounts, ChainData, expectation
 from ._model import LatentDBN
 
 __all__ = ["ExpectedCounts", "LocalPanels", "climb_blocks", "fit_collection"]

@@ -18,12 +18,11 @@ from .._validation import (
     check_tol,
 )
 from ._blockwise import fit_collection
-from ._cardinality import lone_states
-from ._chain_test import review_by_chain
-from ._em import fit_chain
+from ._edges.structure import Measurement, learn_graph
+from ._em.em import fit_chain
 from ._graph import TemporalGraph
-from ._local import learn_local_graphs
-from ._local_to_global import (
+from ._local.local import learn_local_graphs
+from ._local.local_to_global import (
     co_occurrences,
     edges_by_vote,
     global_partners,
@@ -31,10 +30,11 @@ from ._local_to_global import (
     measure_support,
     shared_parents,
 )
-from ._measurement import learn_measurement
+from ._measurement.cardinality import lone_states
+from ._measurement.chain_test import review_by_chain
+from ._measurement.measurement import learn_measurement
 from ._panel_estimator import OnDemandImputer, PanelModel
 from ._poor_data import warn_if_no_latent, warn_of_poor_data
-from ._structure import Measurement, learn_graph
 
 __all__ = ["LGLPCCTemporal", "StructureLearner"]
 

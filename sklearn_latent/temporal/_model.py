@@ -17,15 +17,15 @@ from .._validation import (
     check_counts,
     check_numbers,
 )
-from ._encoding import MISSING
 from ._graph import TemporalGraph
-from ._inference import (
+from ._inference.inference import (
     ChainData,
     expectation,
     most_probable_states,
     sequence_log_likelihood,
     warn_if_approximate,
 )
+from ._panels.encoding import MISSING
 from ._tables import (
     check_tables,
     draw_categories,

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel, check_sample_weight
 from .._validation import check_choice, check_count
-from ._encoding import PanelEncoder
+from ._em.filling import OnDemandImputer, fill_gaps
+from ._em.impute import IMPUTE_STRATEGIES
 from ._export import dbn_to_networkx, dbn_to_pgmpy
-from ._filling import OnDemandImputer, fill_gaps
-from ._impute import IMPUTE_STRATEGIES
+from ._panels.encoding import PanelEncoder
 
 __all__ = ["OnDemandImputer", "PanelModel"]
 

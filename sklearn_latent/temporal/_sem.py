@@ -12,11 +12,11 @@ from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import MOST_COLUMNS, MOST_ROWS, check_choice, check_count, check_tol
 from ..exceptions import PoorDataWarning
-from ._em import merge_sequences
-from ._inference import warn_if_approximate
+from ._edges.sem_search import structural_em
+from ._em.em import merge_sequences
+from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import OnDemandImputer, PanelModel
-from ._sem_search import structural_em
 
 __all__ = ["SEMDBN"]
 

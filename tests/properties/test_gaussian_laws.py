@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from strategies import seeds
 
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.gaussian._backward import extend
 from sklearn_latent.gaussian._graph import equivalence_class, topological_order
-from sklearn_latent.gaussian._greedy import greedy_search
-from sklearn_latent.gaussian._linear import LinearEvaluator, fit_linear
-from sklearn_latent.gaussian._order import order_search
-from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._structure_search.backward import extend
+from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._structure_search.order import order_search
 
 
 def draw_family(data, n_features, at_least=0):

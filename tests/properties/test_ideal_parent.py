@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.gaussian._evaluator_nonlinear import NonlinearEvaluator
-from sklearn_latent.gaussian._fitter import FamilyFitter
-from sklearn_latent.gaussian._ideal_parent import (
+from sklearn_latent.gaussian._nonlinear.fitter import FamilyFitter
+from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
+from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
+from sklearn_latent.gaussian._scores.ideal_parent import (
     ideal_profile,
     similarity_c1,
     similarity_c2,
 )
-from sklearn_latent.gaussian._links import Linear, Sigmoid
-from sklearn_latent.gaussian._noise import Additive, Multiplicative
-from sklearn_latent.gaussian._scans import TangentScan
+from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
+from sklearn_latent.gaussian._scores.scans import TangentScan
 
 
 def gain(x, parents, new):

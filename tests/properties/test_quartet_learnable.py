@@ -7,8 +7,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.noisy_or import quartet_depth
-from sklearn_latent.noisy_or._counts import ExactMoments
-from sklearn_latent.noisy_or._extend import Thresholds, discover
+from sklearn_latent.noisy_or._statistics.counts import ExactMoments
+from sklearn_latent.noisy_or._structure_search.extend import Thresholds, discover
 
 
 def chained_network(seed, n_rounds, n_others, n_extra, highest_prior=0.5):

@@ -1,0 +1,1 @@
+"""Where hidden variables go."""

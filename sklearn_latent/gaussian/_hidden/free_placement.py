@@ -1,0 +1,188 @@
+"""Linear networks with hidden variables anywhere, and edges between features."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from .._graph import reaches
+from .._inference.inference import Joint
+from .._missing.linear_em import LinearState, fit_network
+from .._missing.structural_em import StructuralEM
+from .clusters import agglomerate, marginal_gain
+from .hidden import (
+    as_state,
+    drop_hidden,
+    feature_statistics,
+    grow,
+    hidden_limit,
+    two_layer_search,
+)
+from .two_layer import FEWEST_CHILDREN
+
+__all__ = ["free_search", "residual_correlation"]
+
+# Clusters, or edges between hidden variables, that are tried at a time.
+N_TRIALS = 3
+
+
+def residual_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
+    """Correlation of the features' noise that the network does not explain.
+
+    The identity plus the gradient of the log-likelihood by the covariance of the noise
+    terms. Without hidden variables it is the correlation of the ideal profiles; with
+    them, it allows for the values of hidden variables being estimates.
+    """
+    n = em.data.n_features
+    joint = Joint(*state.parameters)
+    effect = np.linalg.inv(joint.innovation)[:n, :n]
+    model = joint.covariance[:n, :n]
+    gap = state.statistics.covariance[:n, :n] - model
+    pull = np.linalg.solve(model, effect.T) * np.sqrt(state.noise_variance[:n])
+    left = pull.T @ gap @ pull
+    np.fill_diagonal(left, 1.0)
+    return left
+
+
+def free_search(em: StructuralEM) -> LinearState:
+    """Best network with hidden variables anywhere.
+
+    Starts from the best network without hidden variables, and from the best two layers
+    of each number of them: edges between features, added first, can hide what a hidden
+    variable would explain, and the other way round.
+    """
+    score = em.whole_score
+    best = em.first()
+    n = em.data.n_features
+    statistics = feature_statistics(em)
+    search = two_layer_search(em, statistics)
+    search.run()
+    # Good structures are at hand from here on, and change little at a time.
+    em.method = "greedy"
+    for n_hidden in sorted(search.found):
+        if em.stopped or not n_hidden:
+            continue
+        start = as_state(em, search.found[n_hidden], statistics)
+        if em.penalty.is_extended and not em.options.required.any():
+            # A search charges more for edges of hidden variables than they cost in a
+            # whole network, and may drop too many.
+            best = _better(em, best, start, score)
+        # Two layers have no place for required edges.
+        adjacency = start.adjacency.copy()
+        adjacency[:n, :n] |= em.options.required
+        trial = em.refine(adjacency, start.parameters, n_hidden)
+        best = _better(em, best, trial, score)
+    em.n_evaluated += search.n_evaluated
+    em.n_considered += search.n_considered
+    while not em.stopped:
+        before = best
+        best = drop_hidden(em, best, score)
+        best = _connect_hidden(em, best, score)
+        best = _births(em, best, score)
+        if best is before:
+            break
+    em.method = em.options.search
+    if em.method != "greedy" and not em.stopped:
+        trial = em.refine(best.adjacency, best.parameters, best.n_hidden)
+        best = _better(em, best, trial, score)
+    return best
+
+
+def _connect_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
+    """Try edges between hidden variables.
+
+    Where one hidden variable causes another, independent ones can imitate them: the
+    children of the second depend on both. Searching on expected statistics does not
+    find the way back, because expectations under independence show none of it.
+    """
+    best = state
+    for _, a, b, share in sorted(connections(em, state), reverse=True)[:N_TRIALS]:
+        trial = _connect(em, state, a, b, share)
+        trial = em.refine(trial.adjacency, trial.parameters, trial.n_hidden)
+        best = _better(em, best, trial, score)
+    return best
+
+
+def connections(em: StructuralEM, state: LinearState):
+    """Promising edges between hidden variables.
+
+    With ``b' = b + share * a`` in place of b, a child of both depends on a by
+    ``w_a - share * w_b`` only. The best share makes most of these vanish.
+
+    Returns
+    -------
+    found : list of (gain, a, b, share)
+        Estimated gain of the score by the edge from a to b, and its weight.
+    """
+    n = em.data.n_features
+    price = em.penalty.parameter + em.penalty.hidden_edge
+    unit = 0.5 * em.data.weight / state.noise_variance[:n]
+    reach = reaches(state.adjacency)
+    found = []
+    for a in range(n, n + state.n_hidden):
+        for b in range(n, n + state.n_hidden):
+            common = state.adjacency[a, :n] & state.adjacency[b, :n]
+            if a == b or reach[a, b] or reach[b, a] or common.sum() < 2:
+                continue
+            children = state.adjacency[b, :n]
+            first, second = state.weights[a, :n], state.weights[b, :n]
+            shares = np.append(0.0, first[common] / second[common])
+            effect = first[children] - shares[:, None] * second[children]
+            costs = np.minimum(effect**2 * unit[children], price).sum(axis=1)
+            place = int(costs.argmin())
+            gain = costs[0] - costs[place] - price
+            if gain > 0.0:
+                found.append((float(gain), a, b, float(shares[place])))
+    return found
+
+
+def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
+    """Let hidden variable a cause b, and drop what that makes superfluous."""
+    n = em.data.n_features
+    weights = state.weights.copy()
+    children = np.flatnonzero(state.adjacency[b, :n])
+    weights[a, children] -= share * weights[b, children]
+    loss = 0.5 * em.data.weight * weights[a, :n] ** 2 / state.noise_variance[:n]
+    adjacency = state.adjacency.copy()
+    price = em.penalty.parameter + em.penalty.hidden_edge
+    adjacency[a, children] = loss[children] > price
+    adjacency[a, b] = True
+    weights[a, b] = share
+    limit = em.options.parent_limit(em.data.weight)
+    adjacency[a, :n] &= state.adjacency[a, :n] | (adjacency.sum(axis=0)[:n] <= limit)
+    weights[~adjacency] = 0.0
+    parameters = weights, state.intercept, state.noise_variance
+    return fit_network(em.data, adjacency, parameters, state.n_hidden)
+
+
+def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
+    """The better of two networks; what was gained goes to the history."""
+    gain = score(trial) - score(best)
+    if gain <= em.options.tol:
+        return best
+    em.history.append((("hidden", trial.n_hidden), float(gain)))
+    return trial
+
+
+def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
+    """Try one more hidden variable, over the most promising clusters."""
+    if state.n_hidden >= hidden_limit(em):
+        return state
+    gain = partial(
+        marginal_gain,
+        weight=em.data.weight,
+        parameter_cost=em.penalty.parameter,
+        edge_cost=em.penalty.hidden_edge,
+    )
+    found = {
+        cluster.members.tobytes(): cluster
+        for level in agglomerate(residual_correlation(em, state), gain)
+        for cluster in level
+        if len(cluster.members) >= FEWEST_CHILDREN
+    }
+    ranked = sorted(found.values(), key=lambda cluster: -cluster.gain)[:N_TRIALS]
+    best = state
+    for cluster in ranked:
+        best = _better(em, best, grow(em, state, cluster), score)
+    return best

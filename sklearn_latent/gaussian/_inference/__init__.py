@@ -1,0 +1,1 @@
+"""Likelihood and expectations of rows."""

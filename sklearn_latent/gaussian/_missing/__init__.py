@@ -1,0 +1,1 @@
+"""Structural EM for missing values and hidden variables."""

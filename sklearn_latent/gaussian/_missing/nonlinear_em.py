@@ -1,0 +1,361 @@
+"""Structural EM for networks that are not jointly Gaussian, by mean field.
+
+References
+----------
+.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
+   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
+   Section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._graph import parents_of
+from .._inference.inference import Joint
+from .._inference.mean_field import MeanField
+from .._network import GaussianNetwork
+from .._nonlinear.families import FittedFamilies, fit_families
+from .._nonlinear.noise import get_noise
+from .._options import SearchOptions
+from .._scores.nonlinear import NonlinearEvaluator
+from .._structure_search.greedy import greedy_search
+from .structural_em import LearnedNetwork, StructuralEM, learn
+
+__all__ = ["learn_nonlinear"]
+
+MAX_ROUNDS = 10
+# Steps of EM between two searches, and the gain per row at which they stop.
+MAX_EM_STEPS = 15
+EM_TOLERANCE = 1e-4
+# Steps of the optimiser of a family. It starts where the last one ended, and EM does
+# not need the maximum, only something better.
+MAX_FIT_STEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A network, the posterior of what is missing, and the bound they reach."""
+
+    network: GaussianNetwork
+    field: MeanField
+    bound: float
+    score: float
+
+
+class _NonlinearEM:
+    """Alternate between inference, fits of families and search.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data; NaN is missing.
+
+    sample_weight : ndarray of shape (n_samples,) or None
+        Row weights.
+
+    base : StructuralEM
+        Options and masks.
+    """
+
+    def __init__(self, X, sample_weight, base: StructuralEM):
+        self.X, self.sample_weight, self.base = X, sample_weight, base
+        self.options = base.options
+        self.weight = np.ones(len(X)) if sample_weight is None else sample_weight
+
+    def state(self, network: GaussianNetwork, field: MeanField, bounds) -> _State:
+        """Put together a state whose rows have these bounds."""
+        bound = float(self.weight @ bounds)
+        n_parents = network.adjacency.sum(axis=0)
+        cost = self.base.penalty.parameter * network.n_parameters
+        cost += float(self.base.penalty.parents(len(n_parents))[n_parents].sum())
+        return _State(network, field, bound, bound - cost)
+
+    def maximise(self, adjacency, n_hidden, field, start=None) -> GaussianNetwork:
+        """M-step: fit all families to the points of the posterior.
+
+        A family keeps the parameters of `start` where they are better than what the
+        optimiser found, so the bound never falls.
+        """
+        table, weight = field.table(self.sample_weight)
+        families = [
+            (child, parents_of(adjacency, child)) for child in range(len(adjacency))
+        ]
+        options = self.options
+        fit = fit_families(
+            table,
+            families,
+            link=options.link,
+            noise=options.noise,
+            sample_weight=weight,
+        )
+        weights = np.zeros(adjacency.shape)
+        for (child, parents), row in zip(families, fit.weights, strict=True):
+            weights[list(parents), child] = row[: len(parents)]
+        network = self._network(
+            adjacency, weights, fit.theta, fit.noise_variance, n_hidden
+        )
+        if start is None:
+            return network
+        new = weight @ network.family_log_likelihoods(table)
+        old = weight @ start.family_log_likelihoods(table)
+        keep = (start.adjacency == adjacency).all(axis=0) & ~(new >= old)
+        weights[:, keep] = start.weights[:, keep]
+        theta = np.where(keep[:, None], start.link_parameters, fit.theta)
+        noise = np.where(keep, start.noise_variance, fit.noise_variance)
+        return self._network(adjacency, weights, theta, noise, n_hidden)
+
+    def _network(self, adjacency, weights, theta, noise_variance, n_hidden):
+        return GaussianNetwork(
+            adjacency,
+            weights,
+            theta[:, 0],
+            noise_variance,
+            link=self.options.link,
+            noise=self.options.noise,
+            link_parameters=theta,
+            n_hidden=n_hidden,
+        )
+
+    def fit(self, state: _State, trace=None, max_steps=MAX_EM_STEPS) -> _State:
+        """Inference and fits in turn, structure fixed, until the bound stays."""
+        adjacency, n_hidden = state.network.adjacency, state.network.n_hidden
+        field, network = state.field, state.network
+        bounds = field.improve(network, max_steps=3, tol=1e-4)
+        trace = [] if trace is None else trace
+        before = float(self.weight @ bounds)
+        trace.append(before)
+        for _ in range(max_steps):
+            network = self.maximise(adjacency, n_hidden, field, network)
+            bounds = field.improve(network, max_steps=3, tol=1e-4)
+            now = float(self.weight @ bounds)
+            trace.append(now)
+            if now - before < EM_TOLERANCE * self.weight.sum():
+                break
+            before = now
+        return self.state(network, field, bounds)
+
+    def refine(self, state: _State) -> _State:
+        """Search for better structures on the points, and fit them, until none is."""
+        base, options = self.base, self.options
+        n_hidden = state.network.n_hidden
+        forbidden, required = base.masks(n_hidden)
+        for _ in range(MAX_ROUNDS):
+            steps: list[float] = []
+            state = self.fit(state, steps)
+            entry = {"log_likelihood": steps, "score": state.score}
+            base.trace.append(entry)
+            adjacency = state.network.adjacency
+            if base.report(
+                f"{int(adjacency.sum())} edges, {n_hidden} hidden, "
+                f"bound of the score {state.score:.8g}"
+            ):
+                break
+            table, weight = state.field.table(self.sample_weight)
+            evaluator = NonlinearEvaluator(
+                table,
+                link=options.link,
+                noise=options.noise,
+                sample_weight=weight,
+                parameter_cost=base.penalty.parameter,
+                edge_cost=base.penalty.parents(table.shape[1]),
+                n_candidates=options.n_candidates,
+                similarity=options.similarity,
+            )
+            result = greedy_search(
+                evaluator,
+                initial=adjacency,
+                forbidden=forbidden,
+                required=required,
+                max_parents=options.parent_limit(base.data.weight),
+                max_iter=options.max_iter,
+                tol=options.tol,
+                tabu=options.tabu,
+                random_state=options.random_state,
+            )
+            base.n_evaluated += evaluator.n_evaluated
+            base.n_considered += evaluator.n_considered
+            if (result.adjacency == adjacency).all():
+                break
+            network = self.maximise(
+                result.adjacency, n_hidden, state.field, state.network
+            )
+            trial = self.state(network, state.field, state.field.bound(network))
+            entry["expected_score"] = state.score, max(trial.score, state.score)
+            # Scores of the search are fits from other starts: the bound decides.
+            if trial.score <= state.score + options.tol:
+                break
+            base.history += result.history
+            state = trial
+        return state
+
+    def drop_hidden(self, state: _State) -> _State:
+        """Remove hidden variables that do not pay, the least useful first."""
+        network = state.network
+        n_features = self.X.shape[1]
+        effect = network.adjacency[n_features:].sum(axis=1)
+        for hidden in np.argsort(effect, kind="stable"):
+            if self.base.stopped:
+                break
+            kept = np.delete(np.arange(network.n_nodes), n_features + int(hidden))
+            trial = self.refine(self._without(state, kept))
+            gain = trial.score - state.score
+            if gain > self.options.tol:
+                self.base.history.append((("drop hidden", int(hidden)), float(gain)))
+                return self.drop_hidden(trial)
+        return state
+
+    def _without(self, state: _State, kept) -> _State:
+        """The same network without a hidden node, fitted to the posterior of others."""
+        n_hidden = state.network.n_hidden - 1
+        completed = state.field.expectation()[:, kept]
+        adjacency = state.network.adjacency[np.ix_(kept, kept)]
+        deviation = np.sqrt(state.network.noise_variance[kept])
+        return self.first(adjacency, n_hidden, completed, deviation)
+
+    def first(self, adjacency, n_hidden, completed, deviation) -> _State:
+        """State of a structure, from a guess of what is missing."""
+        n_nodes = len(adjacency)
+        theta = np.zeros((n_nodes, 3))
+        blank = self._network(
+            np.zeros((n_nodes, n_nodes), dtype=bool),
+            np.zeros((n_nodes, n_nodes)),
+            theta,
+            np.ones(n_nodes),
+            n_hidden,
+        )
+        field = MeanField(blank, self.X)
+        field.start(completed, deviation)
+        network = self.maximise(adjacency, n_hidden, field)
+        return self.state(network, field, field.bound(network))
+
+
+def _starting_points(families, network: GaussianNetwork) -> FittedFamilies:
+    """Parameters of the families that a network has too; others start from nothing."""
+    width = max((len(parents) for _, parents in families), default=0)
+    weights = np.zeros((len(families), width))
+    for row, (child, parents) in zip(weights, families, strict=True):
+        if parents == parents_of(network.adjacency, child):
+            row[: len(parents)] = network.weights[list(parents), child]
+    return FittedFamilies(
+        families,
+        weights,
+        np.array(network.link_parameters),
+        network.noise_variance,
+        np.full(len(families), np.nan),
+    )
+
+
+def learn_nonlinear(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
+    """Learn a network of any link and noise from data with missing or hidden values.
+
+    A linear network says first what the missing values may be, how many hidden
+    variables there may be, and where.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data; NaN is missing.
+
+    sample_weight : ndarray of shape (n_samples,) or None
+        Row weights.
+
+    options : SearchOptions
+        Options; masks over the features only.
+
+    Returns
+    -------
+    learned : LearnedNetwork
+        Its score is the mean-field bound minus the penalty.
+    """
+    X, sample_weight = _merge_rows(np.asarray(X, dtype=float), sample_weight)
+    linear = learn(
+        X,
+        sample_weight,
+        replace(
+            options, link="linear", noise="additive", search="greedy", n_candidates=None
+        ),
+        hidden_search=options.hidden_search,
+    )
+    from .patterns import IncompleteData
+
+    base = StructuralEM(IncompleteData.of(X, sample_weight), options)
+    em = _NonlinearEM(X, sample_weight, base)
+    network = linear.network
+    completed = network.expectation(X)
+    joint = Joint(network.weights, network.intercept, network.noise_variance)
+    deviation = 1.0 / np.sqrt(np.diagonal(joint.precision))
+    if get_noise(options.noise).positive:
+        completed, deviation = _make_positive(X, completed, deviation)
+    adjacency = network.adjacency if network.n_hidden else base.masks(0)[1]
+    state = em.first(adjacency, network.n_hidden, completed, deviation)
+    state = em.drop_hidden(em.refine(state))
+    steps: list[float] = []
+    state = em.fit(state, steps, max_steps=4 * MAX_EM_STEPS)
+    base.trace.append({"log_likelihood": steps, "score": state.score})
+    return LearnedNetwork(
+        standardised(state.network, state.field.expectation()),
+        state.score,
+        base.history,
+        base.n_evaluated,
+        base.n_considered,
+        base.trace,
+    )
+
+
+def _make_positive(X, completed, deviation):
+    """Guesses for data that must be positive; hidden values by their exponential."""
+    n_features = X.shape[1]
+    completed, deviation = completed.copy(), deviation.copy()
+    lowest = np.nanmin(X, axis=0)
+    completed[:, :n_features] = np.maximum(completed[:, :n_features], 0.5 * lowest)
+    completed[:, n_features:] = np.exp(0.5 * completed[:, n_features:])
+    deviation[n_features:] *= 0.5
+    return completed, deviation
+
+
+def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
+    """The same model with hidden values of unit variance: their scale is arbitrary."""
+    n_features = network.n_features
+    scale = np.ones(network.n_nodes)
+    scale[n_features:] = values[:, n_features:].std(axis=0)
+    scale[~(scale > 1e-12)] = 1.0
+    has_parents = network.adjacency.any(axis=0)
+    weights = network.weights * scale[:, None]
+    intercept = network.intercept / scale
+    theta = np.array(network.link_parameters)
+    theta[:, 0] /= scale
+    if network._link.scaled:
+        theta[:, 1] /= scale
+    else:
+        weights = weights / scale
+    relative = network._noise.positive & has_parents
+    noise = network.noise_variance / np.where(relative, 1.0, scale**2)
+    return GaussianNetwork(
+        network.adjacency,
+        weights,
+        intercept,
+        noise,
+        link=network.link,
+        noise=network.noise,
+        link_parameters=theta,
+        n_hidden=network.n_hidden,
+    )
+
+
+def _merge_rows(X, sample_weight):
+    """Rows that occur twice as one row of twice the weight, in a fixed order.
+
+    Mean field costs the same for every row, and many steps would make a difference of
+    the rounding errors between a weight of 2 and a row twice.
+    """
+    weight = np.ones(len(X)) if sample_weight is None else sample_weight
+    X, weight = X[weight > 0], weight[weight > 0]
+    # NaN is not equal to itself.
+    keys, index = np.unique(
+        np.where(np.isnan(X), np.inf, X), axis=0, return_inverse=True
+    )
+    merged = np.bincount(index.ravel(), weights=weight, minlength=len(keys))
+    return np.where(np.isinf(keys), np.nan, keys), merged

@@ -1,0 +1,380 @@
+"""Structure of linear networks with values missing: structural EM.
+
+References
+----------
+.. [1] Friedman, N. (1997). Learning belief networks in the presence of missing values
+   and hidden variables. ICML.
+.. [2] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
+   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
+   Section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from .._graph import parents_of
+from .._network import GaussianNetwork
+from .._options import SearchOptions
+from .._parameters import is_linear
+from .._scores.linear import LinearEvaluator
+from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
+from .._structure_search.greedy import SearchResult, greedy_search
+from .._structure_search.order import order_search
+from .linear_em import LinearState, fit_network, maximise, saturated_statistics
+from .patterns import IncompleteData, distinct_rows
+
+__all__ = ["LearnedNetwork", "StructuralEM", "learn"]
+
+# Rounds of search and EM; three or four are typical.
+MAX_ROUNDS = 30
+# Digits of correlations that a search may rely on.
+N_DIGITS = 10
+
+
+@dataclass(eq=False)
+class LearnedNetwork:
+    """A learned network and how it was found.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+        Structure and parameters.
+
+    score : float
+        Log-likelihood of the observed values minus the penalty; higher is better.
+
+    history : list of (tuple, float)
+        Accepted moves and their gains.
+
+    n_evaluated, n_considered : int
+        Families, or networks, that were fitted, and moves that were weighed.
+
+    trace : list of dict
+        Per round: log-likelihoods of the EM steps, and the expected score before and
+        after the search.
+    """
+
+    network: GaussianNetwork
+    score: float
+    history: list
+    n_evaluated: int
+    n_considered: int
+    trace: list = field(default_factory=list)
+
+
+class StructuralEM:
+    """Alternate between EM for the parameters and search on expected statistics.
+
+    Parameters
+    ----------
+    data : IncompleteData
+        Rows with their patterns.
+
+    options : SearchOptions
+        Options; masks over the features only.
+
+    Attributes
+    ----------
+    method : {"greedy", "order"}
+        Search that is used now, at first that of the options.
+
+    penalty : Penalty
+        What networks cost in the search that is used now.
+
+    history, trace, n_evaluated, n_considered
+        As in `LearnedNetwork`, of everything done so far.
+    """
+
+    def __init__(self, data: IncompleteData, options: SearchOptions):
+        self.data = data
+        self.options = options
+        self.method = options.search
+        self.penalty = options.penalties(data.weight)[0]
+        self.history: list = []
+        self.trace: list = []
+        self.n_evaluated = 0
+        self.n_considered = 0
+        self.stopped = False
+
+    def score(self, state: LinearState) -> float:
+        """Log-likelihood of the observed values minus the penalty of a search."""
+        n_parents = state.adjacency.sum(axis=0)
+        return (
+            state.log_likelihood
+            - self.penalty.parameter * state.n_parameters
+            - float(self.penalty.parents(len(n_parents))[n_parents].sum())
+        )
+
+    def whole_score(self, state: LinearState) -> float:
+        """Score by which networks of different searches are compared."""
+        return (
+            state.log_likelihood
+            - self.penalty.parameter * state.n_parameters
+            - self.penalty.structure(state.adjacency)
+        )
+
+    def report(self, message: str) -> bool:
+        """Tell how far the search has come; whether to stop."""
+        if self.options.progress is not None and not self.stopped:
+            self.stopped = bool(self.options.progress(message))
+        return self.stopped
+
+    def masks(self, n_hidden: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forbidden and required edges, hidden nodes included."""
+        options = self.options
+        n_features = self.data.n_features
+        n_nodes = n_features + n_hidden
+        forbidden = np.eye(n_nodes, dtype=bool)
+        required = np.zeros((n_nodes, n_nodes), dtype=bool)
+        forbidden[:n_features, :n_features] |= options.forbidden
+        required[:n_features, :n_features] = options.required
+        if options.bipartite:
+            forbidden[:n_features] = True
+            forbidden[:, n_features:] = True
+        return forbidden & ~required, required
+
+    def evaluator(self, statistics: GaussianStatistics) -> LinearEvaluator:
+        """Scores of families by expected statistics, in standard units."""
+        standard, _ = standardise(statistics)
+        greedy = self.options.search == "greedy"  # pruning was asked for
+        return LinearEvaluator(
+            standard,
+            parameter_cost=self.penalty.parameter,
+            edge_cost=self.penalty.parents(standard.n_nodes),
+            n_candidates=self.options.n_candidates if greedy else None,
+        )
+
+    def search(
+        self, statistics: GaussianStatistics, initial, n_hidden: int, *, n_restarts=0
+    ) -> tuple[SearchResult, float]:
+        """Search on expected statistics; the graph found and the score of the first.
+
+        The expected score of what comes back is never below that of the graph to start
+        from, so neither is its observed score [1]_.
+        """
+        options = self.options
+        forbidden, required = self.masks(n_hidden)
+        evaluator = self.evaluator(statistics)
+        common = {
+            "initial": initial,
+            "forbidden": forbidden,
+            "required": required,
+            "max_parents": options.parent_limit(self.data.weight),
+            "tol": options.tol,
+            "n_restarts": n_restarts,
+            "random_state": options.random_state,
+        }
+        before = total_score(evaluator, initial | required)
+        if self.method == "greedy":
+            result = greedy_search(
+                evaluator, **common, max_iter=options.max_iter, tabu=options.tabu
+            )
+        else:
+            result = order_search(evaluator, **common)
+        self.n_evaluated += evaluator.n_evaluated
+        self.n_considered += evaluator.n_considered
+        if result.score <= before + options.tol:
+            result = SearchResult(initial | required, before, [])
+        # Back to the units of the data.
+        scale = standardise(statistics)[1]
+        units = -statistics.weight * float(np.log(scale).sum())
+        result.score += units
+        return result, before + units
+
+    def maximise(self, statistics: GaussianStatistics, adjacency, n_hidden: int):
+        """Parameters of a structure by expected statistics."""
+        return maximise(statistics, adjacency, n_hidden, self.data.noise_floor)
+
+    def first(self) -> LinearState:
+        """Best network without hidden nodes, from first guesses of missing values.
+
+        Best-order search is thorough, so that where it ends is decided by the guess:
+        two are made, of which a strong pull towards independence suits few rows, and a
+        weak one many. The price of edges that leads to the best network is kept.
+        """
+        n = self.data.n_features
+        initial = self.options.initial
+        if initial is None:
+            initial = self.options.required
+        pulls: list[float] = [n]
+        if self.method == "order" and self.data.n_missing:
+            pulls.append(n**2 / self.data.weight)
+        states = []
+        prices = self.options.penalties(self.data.weight)
+        for self.penalty, pull in product(prices, pulls):
+            statistics = saturated_statistics(self.data, pull=pull)
+            kept = self.history
+            self.history = []
+            restarts = self.options.n_restarts or 0
+            result, _ = self.search(statistics, initial[:n, :n], 0, n_restarts=restarts)
+            self.history += result.history
+            parameters = self.maximise(statistics, result.adjacency, 0)
+            state = self.refine(result.adjacency, parameters, 0)
+            whole = self.whole_score(state), self.penalty
+            states.append((*whole, state, self.history, len(self.trace)))
+            self.history = kept
+            if self.stopped:
+                break
+        _, self.penalty, state, history, end = max(states, key=lambda entry: entry[0])
+        self.history += history
+        # The trace of the other start would look as if the score had fallen.
+        start = max((e for *_, e in states if e < end), default=0)
+        self.trace = self.trace[start:end]
+        return state
+
+    def refine(
+        self, adjacency, parameters, n_hidden: int, *, max_rounds=MAX_ROUNDS
+    ) -> LinearState:
+        """Alternate EM and search until the structure stays.
+
+        Parameters
+        ----------
+        adjacency : ndarray of bool of shape (n_nodes, n_nodes)
+            Structure to start from.
+
+        parameters : tuple of ndarray
+            Weights, intercept and noise variance to start from.
+
+        n_hidden : int
+            How many of the last nodes are hidden.
+
+        max_rounds : int
+            Limit of the number of searches.
+
+        Returns
+        -------
+        state : LinearState
+            The last network, its parameters fitted.
+        """
+        is_complete = self.data.n_missing == 0 and n_hidden == 0
+        for _ in range(max_rounds):
+            steps: list[float] = []
+            state = fit_network(
+                self.data, adjacency, parameters, n_hidden, tol=1e-5, trace=steps
+            )
+            entry = {"log_likelihood": steps, "score": self.score(state)}
+            self.trace.append(entry)
+            if is_complete or self.report(
+                f"{int(adjacency.sum())} edges, {n_hidden} hidden, "
+                f"score {entry['score']:.8g}"
+            ):
+                break
+            result, before = self.search(state.statistics, adjacency, n_hidden)
+            entry["expected_score"] = before, result.score
+            if (result.adjacency == adjacency).all():
+                break
+            self.history += result.history
+            adjacency = result.adjacency
+            parameters = self.maximise(state.statistics, adjacency, n_hidden)
+        return state
+
+    def finish(self, state: LinearState) -> LearnedNetwork:
+        """Fit the parameters to the end and put everything together."""
+        steps: list[float] = []
+        state = fit_network(
+            self.data,
+            state.adjacency,
+            state.parameters,
+            state.n_hidden,
+            max_iter=300,
+            tol=1e-8,
+            trace=steps,
+        )
+        score = self.score(state)
+        self.trace.append({"log_likelihood": steps, "score": score})
+        return LearnedNetwork(
+            state.network(),
+            score,
+            self.history,
+            self.n_evaluated,
+            self.n_considered,
+            self.trace,
+        )
+
+
+def standardise(
+    statistics: GaussianStatistics,
+) -> tuple[GaussianStatistics, np.ndarray]:
+    """Statistics in standard units, rounded, and the units.
+
+    Opposite edges between the same nodes often gain exactly the same. Rounded
+    correlations decide such ties alike for weighted and repeated rows, and for any
+    units.
+
+    Parameters
+    ----------
+    statistics : GaussianStatistics
+        Statistics in the units of the data.
+
+    Returns
+    -------
+    standard : GaussianStatistics
+        With mean 0 and variance 1, or 0 for constant columns.
+
+    scale : ndarray of shape (n_nodes,)
+        Standard deviations.
+    """
+    scale = np.sqrt(statistics.noise_floor / NOISE_SHARE)
+    correlation = statistics.covariance / np.outer(scale, scale)
+    constant = statistics.variance == 0.0
+    correlation[constant] = correlation[:, constant] = 0.0
+    scatter = statistics.weight * correlation.round(N_DIGITS)
+    return GaussianStatistics(statistics.weight, np.zeros(len(scale)), scatter), scale
+
+
+def total_score(evaluator: LinearEvaluator, adjacency) -> float:
+    """Score of a graph: the sum over its families."""
+    return float(
+        sum(
+            evaluator.family_score(child, parents_of(adjacency, child))
+            for child in range(len(adjacency))
+        )
+    )
+
+
+def learn(
+    X, sample_weight, options: SearchOptions, *, hidden_search="auto"
+) -> LearnedNetwork:
+    """Learn a network from data with missing values, or with hidden variables.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Data; NaN is missing. Every column must have a value.
+
+    sample_weight : ndarray of shape (n_samples,) or None
+        Row weights; a weight of 2 is a row twice.
+
+    options : SearchOptions
+        Options; masks over the features only.
+
+    hidden_search : {"auto", "paper"}, default="auto"
+        How hidden variables are found. "paper": one at a time, over the cluster of
+        ideal profiles of the largest estimated gain, as in Section 5 of [2]_. "auto":
+        from several starts, with edges rated by the observed likelihood.
+
+    Returns
+    -------
+    learned : LearnedNetwork
+        Network, score and history.
+
+    References
+    ----------
+    .. [2] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure
+       learning for continuous variable Bayesian networks. JMLR 8.
+    """
+    X, sample_weight = distinct_rows(X, sample_weight)
+    if not is_linear(options):
+        from .nonlinear_em import learn_nonlinear
+
+        return learn_nonlinear(X, sample_weight, options)
+    em = StructuralEM(IncompleteData.of(X, sample_weight), options)
+    if options.max_hidden == 0:
+        return em.finish(em.first())
+    from .._hidden.hidden import learn_hidden
+
+    return learn_hidden(em, hidden_search)

@@ -1,0 +1,1 @@
+"""Link and noise functions, and the fits of families that have them."""

@@ -1,0 +1,174 @@
+"""Maximum-likelihood parameters of many families, for any link and noise.
+
+What other modules call::
+
+    fit = fit_families(X, families, link="sigmoid", noise="additive",
+                       sample_weight=None, start=None)
+    fit.weights, fit.theta, fit.noise_variance, fit.log_likelihood
+
+    weights, theta, noise_variance, log_likelihood = fit_network(X, adjacency, link=...)
+
+``families`` is a list of (child, parents).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._scores.moves import Family
+from .fitter import FamilyFitter
+from .links import get_link
+from .noise import get_noise
+
+__all__ = ["FittedFamilies", "fit_families", "fit_network"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFamilies:
+    """Parameters of families, in the units of the data.
+
+    Parameters
+    ----------
+    families : sequence of (child, parents)
+        The families.
+
+    weights : ndarray of shape (n_families, n_parents)
+        Scales of the parents, in their order; 0 where a family has fewer.
+
+    theta : ndarray of shape (n_families, 3)
+        Offset, scale and bias of the link. Without parents the offset is the mean and
+        the scale 0.
+
+    noise_variance : ndarray of shape (n_families,)
+        Variance of the noise. Without parents the variance of the child: a constant
+        mean makes all noise models the same.
+
+    log_likelihood : ndarray of shape (n_families,)
+        Of the child given its parents, over all rows.
+    """
+
+    families: Sequence[Family]
+    weights: np.ndarray
+    theta: np.ndarray
+    noise_variance: np.ndarray
+    log_likelihood: np.ndarray
+
+    def means(self, X, link) -> np.ndarray:
+        """Mean of each family's child, of shape (n_families, n_samples)."""
+        X = np.asarray(X, dtype=float)
+        rows = [
+            X[:, list(parents)] @ weight[: len(parents)]
+            for (_, parents), weight in zip(self.families, self.weights, strict=True)
+        ]
+        eta = np.reshape(rows, (len(self.families), len(X)))
+        values = get_link(link).value(eta, self.theta[:, None])
+        return np.where(self.theta[:, 1:2] == 0, self.theta[:, :1], values)
+
+
+def fit_families(
+    X,
+    families: Sequence[Family],
+    *,
+    link="sigmoid",
+    noise="additive",
+    sample_weight=None,
+    start: FittedFamilies | None = None,
+    tol=1e-6,
+    max_iter=100,
+) -> FittedFamilies:
+    """Fit the parameters of families.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_nodes)
+        Data without missing values.
+
+    families : sequence of (child, parents)
+        Nodes are columns of `X`.
+
+    link : str or Link, default="sigmoid"
+        Link function.
+
+    noise : str or Noise, default="additive"
+        Noise model.
+
+    sample_weight : ndarray of shape (n_samples,) or None, default=None
+        Weights of the rows.
+
+    start : FittedFamilies or None, default=None
+        Parameters of the same families to begin with.
+
+    tol : float, default=1e-6
+        A fit has converged when a step gains less than this, in nats.
+
+    max_iter : int, default=100
+        Largest number of steps.
+
+    Returns
+    -------
+    fit : FittedFamilies
+        Parameters and log-likelihoods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.gaussian._nonlinear.families import fit_families
+    >>> rng = np.random.default_rng(0)
+    >>> parent = rng.normal(size=500)
+    >>> child = 1.0 + 3.0 / (1.0 + np.exp(-2.0 * parent)) + 0.1 * rng.normal(size=500)
+    >>> fit = fit_families(np.column_stack([parent, child]), [(1, (0,))])
+    >>> fit.weights.round(1), fit.theta[0, :2].round(1)
+    (array([[2.]]), array([1., 3.]))
+    """
+    link, noise = get_link(link), get_noise(noise)
+    fitter = FamilyFitter(X, link, noise, sample_weight, tol=tol, max_iter=max_iter)
+    children, parents = fitter.pad(families)
+    first: tuple = ()
+    if start is not None:
+        first = fitter.from_units(children, parents, start.weights, start.theta)
+    *fitted, log_likelihood = fitter.fit(children, parents, *first)
+    weights, theta, variance = fitter.to_units(children, parents, *fitted)
+    return FittedFamilies(families, weights, theta, variance, log_likelihood)
+
+
+def fit_network(X, adjacency, **options):
+    """Fit all families of a graph.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_nodes)
+        Data without missing values.
+
+    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
+        ``[i, j]`` = i -> j.
+
+    **options
+        As in `fit_families`.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_nodes, n_nodes)
+        ``[i, j]`` is the scale of i in j.
+
+    theta : ndarray of shape (n_nodes, 3)
+        Offset, scale, bias of each node.
+
+    noise_variance : ndarray of shape (n_nodes,)
+        Variance of the noise.
+
+    log_likelihood : ndarray of shape (n_nodes,)
+        Of each node given its parents.
+    """
+    adjacency = np.asarray(adjacency, dtype=bool)
+    families = [
+        (child, tuple(np.flatnonzero(column).tolist()))
+        for child, column in enumerate(adjacency.T)
+    ]
+    fit = fit_families(X, families, **options)
+    weights = np.zeros(adjacency.shape)
+    for (child, parents), row in zip(families, fit.weights, strict=True):
+        weights[list(parents), child] = row[: len(parents)]
+    return weights, fit.theta, fit.noise_variance, fit.log_likelihood

@@ -1,0 +1,321 @@
+"""Link functions: how the mean of a child depends on its parents.
+
+A family has mean ``offset + scale * shape(eta + bias)`` where ``eta`` is the weighted
+sum of its parents. The shape is the link's own; offset, scale and bias, the row
+``theta`` of a family, are common to all links. A new link is one small class::
+
+    class Tanh(Link):
+        name = "tanh"
+        image = (-1.0, 1.0)
+
+        def shape(self, eta):
+            return np.tanh(eta)
+
+        def shape_inverse(self, level):
+            return np.arctanh(level)
+
+        def shape_derivative(self, eta):
+            return 1.0 - np.tanh(eta) ** 2
+
+and can be given wherever the name of a link can: ``link=Tanh()``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, logit
+
+__all__ = ["LINKS", "Linear", "Link", "Sigmoid", "get_link"]
+
+N_THETA = 3  # offset, scale, bias
+_MARGIN = 1e-3  # share of the image, at either end, that the inverse keeps away from
+
+
+class Link(ABC):
+    r"""Base class: the mean of a child is :math:`\theta_0 + \theta_1 s(\eta + b)`.
+
+    A subclass gives the increasing function :math:`s` (`shape`), its inverse and its
+    derivative, and gets the rest from here. ``theta`` is an array whose last axis is
+    (offset, scale, bias); the bias may be left out, then it is 0.
+
+    Attributes
+    ----------
+    name : str
+        How the link is called in messages.
+
+    image : (float, float)
+        The open interval of the values of `shape`.
+
+    scaled : bool
+        Whether the scale is a parameter. It is 1 for links that are closed under
+        scaling of the parents, as the linear one.
+
+    biased : bool
+        Whether the bias, a shift inside the shape, is a parameter.
+    """
+
+    name: ClassVar[str]
+    image: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    scaled: bool = True
+    biased: bool = False
+
+    @abstractmethod
+    def shape(self, eta):
+        """Value of the shape, elementwise."""
+
+    @abstractmethod
+    def shape_inverse(self, level):
+        """Argument at which the shape takes a value inside `image`."""
+
+    @abstractmethod
+    def shape_derivative(self, eta):
+        """Derivative of the shape, elementwise and positive."""
+
+    def shape_derivatives(self, eta):
+        """Shape, first and second derivative.
+
+        The second speeds up the fit and need not be exact, so it is taken by finite
+        differences. Override this where the three share work.
+        """
+        step = 1e-4
+        second = self.shape_derivative(eta + step) - self.shape_derivative(eta - step)
+        return self.shape(eta), self.shape_derivative(eta), second / (2.0 * step)
+
+    def n_parameters(self, n_parents):
+        """Free parameters of the mean of a family (a root has its mean only).
+
+        Parameters
+        ----------
+        n_parents : int or ndarray of int
+            Number of parents.
+
+        Returns
+        -------
+        count : int or ndarray of int
+            Scales of the parents, offset, and scale and bias where the link has them.
+        """
+        return 1 + n_parents + (int(self.scaled) + int(self.biased)) * (n_parents != 0)
+
+    def value(self, eta, theta):
+        """Mean of the child, equation (4) of [1]_ for the sigmoid.
+
+        Parameters
+        ----------
+        eta : ndarray
+            Weighted sum of the parents.
+
+        theta : ndarray of shape (..., 3)
+            Offset, scale, bias; leading axes broadcast against `eta`.
+
+        Returns
+        -------
+        mean : ndarray
+            As `eta`.
+
+        References
+        ----------
+        .. [1] Elidan, Nachman, Friedman (2007). "Ideal Parent" structure learning for
+           continuous variable Bayesian networks. JMLR 8.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_latent.gaussian._nonlinear.links import Sigmoid
+        >>> Sigmoid().value(np.array([0.0, 50.0]), np.array([1.0, 4.0, 0.0]))
+        array([3., 5.])
+        """
+        offset, scale, bias = _split(theta)
+        return offset + scale * self.shape(eta + bias)
+
+    def derivative(self, eta, theta):
+        """Derivative of `value` by `eta`.
+
+        Parameters
+        ----------
+        eta, theta
+            As in `value`.
+
+        Returns
+        -------
+        derivative : ndarray
+            As `eta`.
+        """
+        _, scale, bias = _split(theta)
+        return scale * self.shape_derivative(eta + bias)
+
+    def inverse(self, mean, theta):
+        """Argument at which `value` comes closest to a mean.
+
+        Means outside the image are moved to its inside (Section 3.1.3 of the paper:
+        the closest point of the image), where a small margin keeps the result finite.
+
+        Parameters
+        ----------
+        mean : ndarray
+            Wanted values.
+
+        theta : ndarray of shape (..., 3)
+            Offset, scale, bias. A scale of 0 has no inverse and gives 0.
+
+        Returns
+        -------
+        eta : ndarray
+            As `mean`.
+        """
+        offset, scale, bias = _split(theta)
+        flat = np.abs(scale) < np.finfo(float).tiny
+        level = (mean - offset) / np.where(flat, 1.0, scale)
+        low, high = self.image
+        width = high - low
+        if np.isfinite(width):
+            level = np.clip(level, low + _MARGIN * width, high - _MARGIN * width)
+        elif np.isfinite(low):
+            level = np.maximum(level, low + _MARGIN)
+        elif np.isfinite(high):
+            level = np.minimum(level, high - _MARGIN)
+        return np.where(flat, 0.0, self.shape_inverse(level) - bias)
+
+    def spanning(self, mean, reach):
+        """Offset, scale and bias whose image holds all values of a child.
+
+        A family without parents says nothing on the shape; its ideal parent is found
+        with these.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (n_families,)
+            Mean of each child, the value at 0.
+
+        reach : ndarray of shape (n_families,)
+            Largest distance of a child from its mean.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_families, 3)
+            The child takes at most the middle 80% of a bounded image.
+        """
+        mean, reach = np.asarray(mean, dtype=float), np.asarray(reach, dtype=float)
+        centre = float(self.shape(np.zeros(1))[0])
+        room = min(centre - self.image[0], self.image[1] - centre)
+        theta = np.zeros((*mean.shape, N_THETA))
+        theta[..., 1] = 1.0
+        if self.scaled and np.isfinite(room):
+            theta[..., 1] = np.where(reach > 0, reach, 1.0) / (0.8 * room)
+        theta[..., 0] = mean - theta[..., 1] * centre
+        return theta
+
+    def __repr__(self):
+        return f"{type(self).__name__}()"
+
+
+class Linear(Link):
+    """The linear Gaussian: the mean is the offset plus the sum of the parents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.gaussian._nonlinear.links import Linear
+    >>> Linear().value(np.array([2.0, 3.0]), np.array([1.0, 1.0, 0.0]))
+    array([3., 4.])
+    """
+
+    name = "linear"
+    scaled = False
+
+    def shape(self, eta):
+        """Value of the shape, elementwise."""
+        return eta
+
+    def shape_inverse(self, level):
+        """Argument at which the shape takes a value inside `image`."""
+        return level
+
+    def shape_derivative(self, eta):
+        """Derivative of the shape, elementwise and positive."""
+        return np.ones_like(eta)
+
+
+class Sigmoid(Link):
+    """A response that saturates at both ends.
+
+    Parameters
+    ----------
+    bias : bool, default=False
+        Whether the point of inflection is free. Without, it is where the weighted sum
+        of the parents is 0, as in equation (4) of the paper; what this means depends on
+        where the parents have their zero. On yeast gene expression the free point of
+        inflection raised the likelihood of the training rows and lowered that of
+        held-out rows, because it bends responses around single outliers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.gaussian._nonlinear.links import Sigmoid
+    >>> theta = np.array([0.0, 1.0, -2.0])
+    >>> Sigmoid(bias=True).inverse(0.5, theta)
+    array(2.)
+    """
+
+    name = "sigmoid"
+    image = (0.0, 1.0)
+
+    def __init__(self, *, bias=False):
+        self.biased = bool(bias)
+
+    def shape(self, eta):
+        """Value of the shape, elementwise."""
+        return expit(eta)
+
+    def shape_inverse(self, level):
+        """Argument at which the shape takes a value inside `image`."""
+        return logit(level)
+
+    def shape_derivative(self, eta):
+        """Derivative of the shape, elementwise and positive."""
+        level = expit(eta)
+        return level * (1.0 - level)
+
+    def shape_derivatives(self, eta):
+        """Shape, first and second derivative."""
+        level = expit(eta)
+        slope = level * (1.0 - level)
+        return level, slope, slope * (1.0 - 2.0 * level)
+
+    def __repr__(self):
+        return f"Sigmoid(bias={self.biased})"
+
+
+LINKS: dict[str, Link] = {"linear": Linear(), "sigmoid": Sigmoid()}
+
+
+def get_link(link) -> Link:
+    """The link of a name, or the link itself.
+
+    Parameters
+    ----------
+    link : str or Link
+        "linear", "sigmoid" or an instance of a subclass of `Link`.
+
+    Returns
+    -------
+    link : Link
+        The link.
+    """
+    if isinstance(link, Link):
+        return link
+    if isinstance(link, str) and link in LINKS:
+        return LINKS[link]
+    raise ValueError(
+        f"link must be one of {sorted(LINKS)} or an instance of Link, got {link!r}."
+    )
+
+
+def _split(theta):
+    """Offset, scale and bias, ready to broadcast against values."""
+    theta = np.asarray(theta)
+    if theta.shape[-1] == 2:
+        return theta[..., 0], theta[..., 1], 0.0
+    return theta[..., 0], theta[..., 1], theta[..., 2]

@@ -1,0 +1,1 @@
+"""Scores of families and of moves, with the ideal parent."""

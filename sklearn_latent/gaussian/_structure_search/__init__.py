@@ -1,0 +1,1 @@
+"""Search over graphs and over orders."""

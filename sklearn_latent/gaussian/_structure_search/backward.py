@@ -1,0 +1,125 @@
+"""Deletions over equivalence classes: the backward phase of greedy equivalence search.
+
+A graph that has all edges it needs, and then some, may offer no deletion that pays
+while another graph of the same class does. Deletions are therefore tried in all graphs
+of the class; with unlimited data this ends in the class of the true graph [1]_.
+
+References
+----------
+.. [1] Chickering, D. M. (2002). Optimal structure identification with greedy search.
+   Journal of Machine Learning Research 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._graph import equivalence_class
+from .._scores.linear import LinearEvaluator, regress
+from .._scores.moves import SearchResult
+
+__all__ = ["backward_search", "extend"]
+
+# Neighbours of both ends of an edge, all of whose cliques are looked at.
+MAX_COMMON = 6
+
+
+def extend(pattern, first=()) -> np.ndarray:
+    """A graph of an equivalence class.
+
+    Parameters
+    ----------
+    pattern : ndarray of bool of shape (n_nodes, n_nodes)
+        As `equivalence_class` returns it.
+
+    first : sequence of int
+        Nodes that come first in the order along which open edges are directed; all but
+        the last are joined with each other by open edges.
+
+    Returns
+    -------
+    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
+        Open edges are directed along a maximum cardinality search, which makes no new
+        collider, because they form chordal graphs.
+    """
+    graph = pattern & ~pattern.T
+    open_edges = pattern & pattern.T
+    waiting = open_edges.any(axis=1)
+    count = np.zeros(len(pattern), dtype=int)
+    seeds = [node for node in first if waiting[node]]
+    while waiting.any():
+        most = int(np.where(waiting, count, -1).argmax())
+        node = seeds.pop(0) if seeds else most
+        waiting[node] = False
+        ahead = open_edges[node] & waiting
+        graph[node, ahead] = True
+        count[ahead] += 1
+    return graph
+
+
+def _cliques(joined, nodes) -> Iterator[tuple[int, ...]]:
+    """All sets of nodes that are joined with each other, the empty one too."""
+    yield ()
+    for place, node in enumerate(nodes):
+        rest = [other for other in nodes[place + 1 :] if joined[node, other]]
+        for clique in _cliques(joined, rest):
+            yield (node, *clique)
+
+
+def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
+    """Deletions of the class as (gain, parent, child, clique of open neighbours)."""
+    joined = pattern | pattern.T
+    open_edges = pattern & pattern.T
+    for x, y in np.argwhere(pattern).tolist():
+        common = np.flatnonzero(open_edges[y] & joined[x]).tolist()[:MAX_COMMON]
+        fixed = set(np.flatnonzero(pattern[:, y] & ~open_edges[y]).tolist()) - {x}
+        for clique in _cliques(joined, common):
+            parents = tuple(sorted({x, *fixed, *clique}))
+            unexplained, without = regress(evaluator.correlation, y, parents)
+            after = without[parents.index(x)]
+            gain = evaluator.score(y, len(parents) - 1, after)
+            gain -= evaluator.score(y, len(parents), unexplained)
+            yield float(gain), x, y, clique
+
+
+def backward_search(
+    evaluator: LinearEvaluator, adjacency, *, tol=1e-6, max_iter=10_000
+) -> SearchResult:
+    """Delete edges as long as a graph of the class improves by it.
+
+    Parameters
+    ----------
+    evaluator : LinearEvaluator
+        Scores of families.
+
+    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
+        Graph to start from.
+
+    tol : float, default=1e-6
+        Smallest gain that makes a deletion worth it.
+
+    max_iter : int, default=10_000
+        Largest number of deletions.
+
+    Returns
+    -------
+    result : SearchResult
+        Graph, score and deletions.
+    """
+    history: list = []
+    while len(history) < max_iter:
+        pattern = equivalence_class(adjacency)
+        best = max(_deletions(evaluator, pattern), default=(0.0,))
+        if best[0] <= tol:
+            break
+        gain, x, y, clique = best
+        adjacency = extend(pattern, [*clique, x, y])
+        adjacency[x, y] = False
+        history.append((("delete", x, y), gain))
+    score = sum(
+        evaluator.family_score(child, tuple(np.flatnonzero(column).tolist()))
+        for child, column in enumerate(adjacency.T)
+    )
+    return SearchResult(adjacency, float(score), history)

@@ -1,0 +1,1 @@
+"""Which edges can be learned, in which order and from what."""

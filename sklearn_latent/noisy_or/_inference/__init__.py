@@ -1,0 +1,1 @@
+"""Posteriors of the latents of a row."""

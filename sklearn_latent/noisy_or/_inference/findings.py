@@ -1,0 +1,326 @@
+"""The evidence in a row: odds from negative findings, coupled parts of positive ones.
+
+Negative findings multiply into the odds of the latents. Bounds of the odds then settle
+most latents, whatever the others do. Of the rest, a latent with one positive child
+couples nothing, and merges into that child's leak. What is left are latents that share
+several positive findings; they and their findings fall into parts that are
+independent within each row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from .._numerics import LOG_ZERO, safe_log
+from .kernels import Answer, Parts
+from .settle import Edges, expand, settle
+
+__all__ = ["FlatParts", "NegativeEvidence", "PositiveEvidence", "places"]
+
+
+class NegativeEvidence:
+    """Update of the latents' odds by negative findings.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        Parameters of a network.
+    """
+
+    def __init__(self, prior, failure, leak):
+        never = failure.T == 0.0
+        log_failure = safe_log(np.where(never, 1.0, failure.T))
+        self._log_failure = sparse.csr_array(log_failure)
+        # Kept apart, because log(0) could not be subtracted again.
+        self._never = sparse.csr_array(never, dtype=np.float64)
+        self._log_leak_off = safe_log(1.0 - leak)
+        self._log_on, self._log_off = safe_log(prior), safe_log(1.0 - prior)
+
+    def __call__(self, on, observed):
+        """Condition on the negative findings of each row.
+
+        Parameters
+        ----------
+        on : bool ndarray of shape (n_rows, n_features)
+            Which features are on.
+
+        observed : bool ndarray of shape (n_rows, n_features) or None
+            Which features are known.
+
+        Returns
+        -------
+        log_on, log_off : ndarray of shape (n_rows, n_latents)
+            Log-probabilities of the latents.
+
+        log_likelihood : ndarray of shape (n_rows,)
+            Log P(negative findings).
+        """
+        # Rows are mostly off: take the few that are not off from the sum of all.
+        other = sparse.csr_array(
+            on if observed is None else on | ~observed, dtype=float
+        )
+        evidence = self._log_failure.sum(axis=0) - (other @ self._log_failure).toarray()
+        if self._never.nnz:
+            hit = self._never.sum(axis=0) > (other @ self._never).toarray()
+            evidence[hit] = -np.inf
+        log_on = self._log_on + evidence
+        total = np.logaddexp(log_on, self._log_off)
+        off = ~on if observed is None else observed & ~on
+        leaked = np.where(off, self._log_leak_off, 0.0).sum(axis=1)
+        # A latent that is neither on nor off makes the row impossible; any odds do.
+        shift = np.where(total > -np.inf, total, 0.0)
+        return log_on - shift, self._log_off - shift, leaked + total.sum(axis=1)
+
+
+class FlatParts(NamedTuple):
+    """Parts of any shape as lists of findings, latents and edges.
+
+    Attributes
+    ----------
+    findings, latents : ndarray of int
+        Where they stand in the batch of rows.
+
+    finding_part, latent_part : ndarray of int
+        Part of each, in order.
+
+    log_leak_off : ndarray of shape (n_findings,)
+        Log P(finding off | the part's latents off).
+
+    log_on, log_off : ndarray of shape (n_latents,)
+        Log-probabilities of the latents, at least LOG_ZERO.
+
+    edge_finding, edge_latent : ndarray of int of shape (n_edges,)
+        Ends of each edge.
+
+    failure : ndarray of shape (n_edges,)
+        Failure probabilities.
+    """
+
+    findings: np.ndarray
+    latents: np.ndarray
+    finding_part: np.ndarray
+    latent_part: np.ndarray
+    log_leak_off: np.ndarray
+    log_on: np.ndarray
+    log_off: np.ndarray
+    edge_finding: np.ndarray
+    edge_latent: np.ndarray
+    failure: np.ndarray
+
+
+def places(labels, n_labels):
+    """Rank of each item among those of its label, in order."""
+    order = np.argsort(labels, kind="stable")
+    counts = np.bincount(labels, minlength=n_labels)
+    ranks = np.empty_like(order)
+    ranks[order] = expand(np.zeros(n_labels, dtype=np.intp), counts)
+    return ranks
+
+
+class PositiveEvidence:
+    """Positive findings of a batch of rows, split into coupled parts.
+
+    Parameters
+    ----------
+    log_on, log_off : ndarray of shape (n_rows, n_latents)
+        From `NegativeEvidence`.
+
+    failure, leak : ndarray
+        Parameters of the network.
+
+    parents : csr array of shape (n_features, n_latents)
+        Edges, by feature.
+
+    on : bool ndarray of shape (n_rows, n_features)
+        Which features are on.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Numbers of rows and of latents.
+
+    settled : ndarray of shape (n_rows * n_latents,)
+        1 for a latent that is on for sure, -1 for off, 0 for the others.
+
+    n_parts : int
+        Number of parts.
+
+    row : ndarray of shape (n_parts,)
+        Row of each part.
+
+    n_part_latents, n_part_findings : ndarray of shape (n_parts,)
+        Sizes.
+    """
+
+    def __init__(self, log_on, log_off, failure, leak, parents, on):
+        self.shape = log_on.shape
+        self.log_on, self.log_off = log_on.ravel(), log_off.ravel()
+        finding_row, feature = np.nonzero(on)
+        edges = Edges.of(finding_row, feature, failure, parents)
+        with np.errstate(divide="ignore"):
+            log_leak_off = np.log1p(-leak)[feature]
+        edges, log_leak_off, self.settled = settle(
+            edges, log_leak_off, self.log_on, self.log_off
+        )
+        degree = np.bincount(edges.latent, minlength=len(self.log_on))
+        self.lone = edges.select(degree[edges.latent] == 1)
+        reach = np.exp(self.log_on[self.lone.latent]) * (1.0 - self.lone.failure)
+        with np.errstate(divide="ignore"):
+            self.log_off_alone = log_leak_off + np.bincount(
+                self.lone.finding, np.log1p(-reach), minlength=len(feature)
+            )
+        self.latent = np.flatnonzero(degree > 1)
+        number = np.zeros(len(degree), dtype=np.intp)
+        number[self.latent] = np.arange(len(self.latent))
+        edges = edges.select(degree[edges.latent] > 1)
+        self.edges = edges._replace(latent=number[edges.latent])
+        self._split(len(feature), finding_row)
+
+    def _split(self, n_findings, finding_row):
+        """Assign numbers to the parts, and places to their members."""
+        n_nodes = n_findings + len(self.latent)
+        ends = self.edges.finding, self.edges.latent + n_findings
+        graph = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(n_nodes,) * 2)
+        self.n_parts, label = connected_components(graph, directed=False)
+        self.finding_part, self.latent_part = np.split(label, [n_findings])
+        self.n_part_findings = np.bincount(self.finding_part, minlength=self.n_parts)
+        self.n_part_latents = np.bincount(self.latent_part, minlength=self.n_parts)
+        self.finding_place = places(self.finding_part, self.n_parts)
+        self.latent_place = places(self.latent_part, self.n_parts)
+        self.row = np.empty(self.n_parts, dtype=np.intp)
+        self.row[self.finding_part] = finding_row
+        self._members = [
+            (np.argsort(part, kind="stable"), np.append(0, np.cumsum(sizes)))
+            for part, sizes in (
+                (self.finding_part, self.n_part_findings),
+                (self.latent_part, self.n_part_latents),
+                (
+                    self.finding_part[self.edges.finding],
+                    np.bincount(
+                        self.finding_part[self.edges.finding], minlength=self.n_parts
+                    ),
+                ),
+            )
+        ]
+
+    def members(self, chosen):
+        """List findings, latents and edges of some parts.
+
+        Parameters
+        ----------
+        chosen : ndarray of int
+            Parts.
+
+        Returns
+        -------
+        findings, latents, edges : tuple of two ndarrays
+            Indices, and for each the position of its part in `chosen`.
+        """
+        found = []
+        for order, bounds in self._members:
+            counts = bounds[chosen + 1] - bounds[chosen]
+            rank = np.repeat(np.arange(len(chosen)), counts)
+            found.append((order[expand(bounds[chosen], counts)], rank))
+        return found
+
+    def flatten(self, chosen) -> FlatParts:
+        """Pack some parts into lists, numbered anew.
+
+        Parameters
+        ----------
+        chosen : ndarray of int
+            Parts.
+
+        Returns
+        -------
+        flat : FlatParts
+            All chosen parts.
+        """
+        (findings, of_finding), (latents, of_latent), (edges, _) = self.members(chosen)
+        new_finding = np.empty(len(self.finding_part), dtype=np.intp)
+        new_finding[findings] = np.arange(len(findings))
+        new_latent = np.empty(len(self.latent), dtype=np.intp)
+        new_latent[latents] = np.arange(len(latents))
+        return FlatParts(
+            findings,
+            self.latent[latents],
+            of_finding,
+            of_latent,
+            self.log_off_alone[findings],
+            np.maximum(self.log_on[self.latent[latents]], LOG_ZERO),
+            np.maximum(self.log_off[self.latent[latents]], LOG_ZERO),
+            new_finding[self.edges.finding[edges]],
+            new_latent[self.edges.latent[edges]],
+            self.edges.failure[edges],
+        )
+
+    def gather(self, chosen, n_latents, n_findings) -> Parts:
+        """Pack some parts into padded arrays.
+
+        Parameters
+        ----------
+        chosen : ndarray of int
+            Parts.
+
+        n_latents, n_findings : int
+            Sizes to pad to.
+
+        Returns
+        -------
+        parts : Parts
+            One per chosen part.
+        """
+        (findings, of_finding), (latents, of_latent), (edges, of_edge) = self.members(
+            chosen
+        )
+        parts = Parts.padding(len(chosen), n_latents, n_findings)
+        at = of_latent, self.latent_place[latents]
+        parts.log_on[at] = self.log_on[self.latent[latents]]
+        parts.log_off[at] = self.log_off[self.latent[latents]]
+        at = of_finding, self.finding_place[findings]
+        parts.off[at] = np.exp(self.log_off_alone[findings])
+        parts.on[at] = -np.expm1(self.log_off_alone[findings])
+        parts.failure[
+            of_edge,
+            self.latent_place[self.edges.latent[edges]],
+            self.finding_place[self.edges.finding[edges]],
+        ] = self.edges.failure[edges]
+        return parts
+
+    def scatter(self, chosen, answer: Answer, posterior, surprise):
+        """Write the answer for some parts to flat arrays of latents and findings."""
+        (findings, of_finding), (latents, of_latent), _ = self.members(chosen)
+        places = of_latent, self.latent_place[latents]
+        posterior[self.latent[latents]] = answer.posterior[places]
+        places = of_finding, self.finding_place[findings]
+        surprise[findings] = answer.surprise[places]
+
+    def settled_log_likelihood(self) -> np.ndarray:
+        """Log-probability of the latents that are settled, for each row."""
+        states = self.settled.reshape(self.shape)
+        value = np.where(states == 1, self.log_on.reshape(self.shape), 0.0)
+        value += np.where(states == -1, self.log_off.reshape(self.shape), 0.0)
+        return value.sum(axis=1)
+
+    def settled_posterior(self) -> np.ndarray:
+        """P(latent on | row) of latents that are settled or touch nothing positive."""
+        known = [self.settled == 1, self.settled == -1]
+        return np.select(known, [1.0, 0.0], np.exp(self.log_on))
+
+    def lone_posterior(self, surprise) -> np.ndarray:
+        """P(latent on | row) of the latents with one positive child.
+
+        Given the rest, a child is on with probability 1 - c, or 1 - c h if the latent
+        is known to be on; the mean of (1 - c h) / (1 - c) is h + (1 - h) * surprise.
+        """
+        on = np.exp(self.log_on[self.lone.latent])
+        off = np.exp(self.log_off[self.lone.latent])
+        still_off = off + on * self.lone.failure
+        safe = np.where(still_off > 0, still_off, 1.0)
+        kept = np.where(still_off > 0, self.lone.failure / safe, 1.0)
+        lost = off * (1.0 - self.lone.failure) / safe
+        return on * (kept + lost * surprise[self.lone.finding])

@@ -1,0 +1,233 @@
+"""Posterior and likelihood of rows, exactly wherever that is within reach."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from ...exceptions import ApproximateInferenceWarning
+from .._likelihood.exact import (
+    StateTable,
+    configurations,
+    joint_log_probability,
+    normalize,
+    row_chunks,
+)
+from .._likelihood.variational import Couplings, log_fired, mean_field
+from .._numerics import clip_probability
+from .._statistics.patterns import components
+from .findings import FlatParts, NegativeEvidence, PositiveEvidence
+from .kernels import sum_over_findings, sum_over_latents
+from .truncated import truncated_sum
+
+__all__ = ["infer"]
+
+METHODS = ("auto", "exact", "variational")
+
+# Components with at most this many latents are summed for all rows by matrix products.
+MAX_TABLE = 10
+
+# Numbers that the exact sum of a part may hold. With method="auto" a part takes some
+# tenths of a second at most; with method="exact", a second or two and 400 MB.
+MAX_COST = {"auto": 1 << 22, "exact": 1 << 24}
+
+# Numbers in the arrays of parts that are summed together: 8 MB.
+BATCH_ELEMENTS = 1 << 20
+
+# Parents of positive findings, over all rows that are handled together.
+BATCH_EDGES = 1 << 17
+
+
+def infer(prior, failure, leak, on, observed=None, method="auto"):
+    """Likelihood of rows and posterior of the latents.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        Parameters of a network.
+
+    on : bool ndarray of shape (n_rows, n_features)
+        Which features are on.
+
+    observed : bool ndarray of shape (n_rows, n_features) or None, default=None
+        Which features are known; None if all are.
+
+    method : {"auto", "exact", "variational"}, default="auto"
+        What to do with rows out of reach: the sum over their likeliest states, with a
+        warning; an error; or the mean-field bound for all rows.
+
+    Returns
+    -------
+    log_likelihood : ndarray of shape (n_rows,)
+        Log P(row), or a lower bound of it.
+
+    posterior : ndarray of shape (n_rows, n_latents)
+        P(latent on | row), the prior for an impossible row.
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    log_likelihood = np.zeros(len(on))
+    posterior = np.empty((len(on), len(prior)))
+    beyond = np.zeros(len(on), dtype=bool)
+    for latents, features in components(failure < 1.0):
+        parameters = prior[latents], failure[np.ix_(latents, features)], leak[features]
+        data = on[:, features], None if observed is None else observed[:, features]
+        small = len(latents) <= (0 if method == "variational" else MAX_TABLE)
+        if small:
+            value, posterior[:, latents] = _by_table(parameters, *data)
+        else:
+            value, posterior[:, latents], out = _by_parts(parameters, *data, method)
+            beyond |= out
+        log_likelihood += value
+    if method == "auto" and beyond.any():
+        warnings.warn(
+            f"Exact inference is out of reach for {beyond.sum()} of {len(on)} rows, "
+            "whose positive findings couple too many latents; they got a lower bound, "
+            "the sum over the likeliest states.",
+            ApproximateInferenceWarning,
+            stacklevel=3,
+        )
+    posterior[np.isneginf(log_likelihood)] = prior
+    return log_likelihood, np.clip(posterior, 0.0, 1.0, out=posterior)
+
+
+def _by_table(parameters, on, observed):
+    """Sum over all states of the latents of a component, for all rows at once."""
+    table = StateTable.of(*parameters)
+    states = configurations(len(parameters[0])).astype(np.float64)
+    log_likelihood = np.empty(len(on))
+    posterior = np.empty((len(on), states.shape[1]))
+    for rows in row_chunks(len(on), len(states) + 2 * on.shape[1]):
+        known = None if observed is None else observed[rows]
+        share = joint_log_probability(table, on[rows], known)
+        log_likelihood[rows] = normalize(share)
+        posterior[rows] = share @ states
+    return log_likelihood, posterior
+
+
+def _by_parts(parameters, on, observed, method):
+    """Split the positive findings of each row into parts, and sum over each."""
+    prior, failure, leak = parameters
+    negative = NegativeEvidence(prior, failure, leak)
+    parents = sparse.csr_array(failure.T < 1.0)
+    log_likelihood = np.empty(len(on))
+    posterior = np.empty((len(on), len(prior)))
+    beyond = np.zeros(len(on), dtype=bool)
+    for rows in _row_batches(on, parents):
+        known = None if observed is None else observed[rows]
+        log_on, log_off, value = negative(on[rows], known)
+        positive = PositiveEvidence(log_on, log_off, failure, leak, parents, on[rows])
+        part_value, posterior[rows], approximate = _sum_parts(positive, method)
+        value += positive.settled_log_likelihood()
+        value += np.bincount(positive.row, part_value, minlength=len(value))
+        log_likelihood[rows] = value
+        beyond[rows][positive.row[approximate]] = True
+    if method == "exact" and beyond.any():
+        raise ValueError(
+            "method='exact' must have few enough positive findings, or latents that "
+            f"share them, in each row; got {beyond.sum()} of {len(on)} rows out of "
+            "reach. method='auto' gives those a lower bound."
+        )
+    return log_likelihood, posterior, beyond
+
+
+def _row_batches(on, parents):
+    """Slices of rows with a bounded number of latents and of parents of findings."""
+    load = np.cumsum(on @ np.diff(parents.indptr) + parents.shape[1])
+    start = 0
+    while start < len(load):
+        limit = BATCH_EDGES + (load[start - 1] if start else 0)
+        stop = max(start + 1, int(np.searchsorted(load, limit, side="right")))
+        yield slice(start, stop)
+        start = stop
+
+
+def _sum_parts(positive: PositiveEvidence, method):
+    """Sum over every part by the cheapest route.
+
+    Returns
+    -------
+    log_likelihood : ndarray of shape (n_parts,)
+        Of each part.
+
+    posterior : ndarray of shape (n_rows, n_latents)
+        Of all latents of the batch.
+
+    beyond : bool ndarray of shape (n_parts,)
+        Parts that were not summed exactly.
+    """
+    n_latents, n_findings = positive.n_part_latents, positive.n_part_findings
+    by_latents = n_findings * np.exp2(n_latents)
+    by_findings = n_latents * np.exp2(n_findings)
+    if method == "variational":
+        beyond = n_latents > 0
+    else:
+        beyond = np.minimum(by_latents, by_findings) > MAX_COST[method]
+    log_likelihood = np.zeros(positive.n_parts)
+    posterior = positive.settled_posterior()
+    surprise = np.ones(len(positive.finding_part))
+
+    def record(chosen, answer):
+        log_likelihood[chosen] = answer.log_likelihood
+        positive.scatter(chosen, answer, posterior, surprise)
+
+    first = ~beyond & (by_latents <= by_findings)
+    for chosen, width in _batches(first, n_latents, n_findings):
+        parts = positive.gather(chosen, n_latents[chosen[0]], width)
+        record(chosen, sum_over_latents(parts))
+    second = ~beyond & (by_latents > by_findings)
+    for chosen, width in _batches(second, n_findings, n_latents):
+        parts = positive.gather(chosen, width, n_findings[chosen[0]])
+        record(chosen, sum_over_findings(parts))
+    if beyond.any() and method != "exact":
+        bound = _mean_field_parts if method == "variational" else truncated_sum
+        flat = positive.flatten(np.flatnonzero(beyond))
+        log_likelihood[beyond], posterior[flat.latents], surprise[flat.findings] = (
+            bound(flat, int(beyond.sum()))
+        )
+    posterior[positive.lone.latent] = positive.lone_posterior(surprise)
+    return log_likelihood, posterior.reshape(positive.shape), beyond
+
+
+def _batches(mask, exponent, other):
+    """Group parts with the same exponent and about the same other size.
+
+    Sizes are padded to powers of two, which depend on the part alone, so that no
+    rounding depends on the rest of the batch.
+    """
+    chosen = np.flatnonzero(mask)
+    width = 1 << np.ceil(np.log2(np.maximum(other[chosen], 1))).astype(np.intp)
+    groups, member = np.unique(
+        np.stack([exponent[chosen], width]), axis=1, return_inverse=True
+    )
+    for number, (size, padded) in enumerate(groups.T):
+        # NumPy 2.0 gives the inverse one dimension more than later versions.
+        parts = chosen[member.ravel() == number]
+        step = max(1, BATCH_ELEMENTS // int(padded << size))
+        for start in range(0, len(parts), step):
+            yield parts[start : start + step], int(padded)
+
+
+def _mean_field_parts(flat: FlatParts, n_parts):
+    """Mean-field lower bound of some parts; as `truncated_sum`."""
+    # The bound needs a leak, so that a finding can be on whatever single latent is off.
+    leak = clip_probability(-np.expm1(flat.log_leak_off))
+    failure = clip_probability(flat.failure)
+    theta0 = -np.log1p(-leak)
+    couplings = Couplings(
+        flat.latent_part,
+        flat.log_on,
+        flat.log_off,
+        theta0,
+        flat.edge_finding,
+        flat.edge_latent,
+        -np.log(failure),
+    )
+    point = mean_field(couplings)
+    value = np.bincount(flat.latent_part, point.log_normalizer, minlength=n_parts)
+    value += np.bincount(flat.finding_part, log_fired(theta0), minlength=n_parts)
+    miss = np.log1p(-point.posterior[flat.edge_latent] * (1.0 - failure))
+    off = np.exp(couplings.per_finding(miss) - theta0)
+    return value, point.posterior, 1.0 / (1.0 - off)

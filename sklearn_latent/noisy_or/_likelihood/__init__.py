@@ -1,0 +1,1 @@
+"""Likelihood and EM, exact and variational."""

@@ -1,0 +1,330 @@
+"""Exact likelihood and EM by enumeration of the states of a few latents.
+
+Everything here is a function of arrays: the parameters of one connected component and
+a table of distinct rows, ``on``, ``observed`` (None: all known) and ``weights``.
+Negative findings enter through log P(off | state), positive ones through
+log P(on | state), and missing ones not at all, so two matrix products give the joint
+probability of every row with every state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._numerics import LOG_ZERO, clip_probability, safe_log
+
+__all__ = [
+    "MAX_ENUMERATED",
+    "StateTable",
+    "Statistics",
+    "clip_parameters",
+    "configurations",
+    "em_step",
+    "expected_statistics",
+    "joint_log_probability",
+    "log_off",
+    "log_prior",
+    "maximize_expectation",
+    "normalize",
+    "row_chunks",
+]
+
+# 2^16 states times the rows of a chunk is what learning by enumeration can afford.
+MAX_ENUMERATED = 16
+
+# Elements of the largest temporary array: 32 MB.
+CHUNK_ELEMENTS = 1 << 22
+
+
+def configurations(n_latents: int) -> np.ndarray:
+    """All states of some latents; latent i is bit i of the row number.
+
+    Parameters
+    ----------
+    n_latents : int
+        Number of latents.
+
+    Returns
+    -------
+    states : bool ndarray of shape (2 ** n_latents, n_latents)
+        One state per row, all off first.
+    """
+    numbers = np.arange(1 << n_latents)[:, np.newaxis]
+    return (numbers >> np.arange(n_latents) & 1).astype(bool)
+
+
+def log_prior(prior) -> np.ndarray:
+    """Log-probability of each state of the latents, shape (2 ** n_latents,)."""
+    total = np.zeros(1)
+    for on, off in zip(safe_log(prior), safe_log(1.0 - prior), strict=True):
+        total = np.concatenate([total + off, total + on])
+    return total
+
+
+def log_off(failure, leak) -> np.ndarray:
+    """Log P(feature off | state), shape (2 ** n_latents, n_features); [1]_, eq. 2.
+
+    References
+    ----------
+    .. [1] Halpern, Y., Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian
+       networks. UAI.
+    """
+    with np.errstate(divide="ignore"):
+        total = np.log1p(-leak)[np.newaxis]
+    for row in safe_log(failure):
+        total = np.concatenate([total, total + row])
+    return total
+
+
+class StateTable(NamedTuple):
+    """Log-probabilities of a component in each of its states; log(0) is LOG_ZERO.
+
+    Attributes
+    ----------
+    prior : ndarray of shape (n_states,)
+        Of the state itself.
+
+    off, on : ndarray of shape (n_states, n_features)
+        Of each feature, given the state.
+
+    possible : bool
+        Whether no entry stands for log(0).
+    """
+
+    prior: np.ndarray
+    off: np.ndarray
+    on: np.ndarray
+    possible: bool
+
+    @classmethod
+    def of(cls, prior, failure, leak) -> StateTable:
+        """Tabulate the parameters of a component."""
+        log_state, off = log_prior(prior), log_off(failure, leak)
+        # expm1 keeps all digits of a small leak, where 1 - exp(off) would lose them.
+        on = safe_log(-np.expm1(off))
+        lowest = min(table.min(initial=0.0) for table in (log_state, off, on))
+        return cls(
+            np.maximum(log_state, LOG_ZERO),
+            np.maximum(off, LOG_ZERO),
+            np.maximum(on, LOG_ZERO),
+            bool(lowest > LOG_ZERO),
+        )
+
+
+def row_chunks(n_rows: int, row_elements: int):
+    """Slices of rows whose temporary arrays stay within CHUNK_ELEMENTS."""
+    step = max(1, CHUNK_ELEMENTS // max(1, row_elements))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def joint_log_probability(table: StateTable, on, observed=None) -> np.ndarray:
+    """Log P(row, state) for every row and every state.
+
+    Parameters
+    ----------
+    table : StateTable
+        Of the component.
+
+    on : ndarray of shape (n_rows, n_features)
+        Which features are on.
+
+    observed : ndarray of shape (n_rows, n_features) or None, default=None
+        Which features are known; None if all are.
+
+    Returns
+    -------
+    joint : ndarray of shape (n_rows, n_states)
+        -inf where a row cannot come from a state.
+    """
+    on = np.asarray(on, dtype=np.float64)
+    if observed is not None:
+        observed = np.asarray(observed, dtype=np.float64)
+    if not table.possible:
+        off = (1.0 if observed is None else observed) - on
+        joint = on @ table.on.T + off @ table.off.T + table.prior
+        joint[joint <= LOG_ZERO / 2] = -np.inf
+        return joint
+    joint = on @ (table.on - table.off).T
+    # Complete rows share the product with the features that are off: one pass less.
+    joint += table.off.sum(axis=1) if observed is None else observed @ table.off.T
+    joint += table.prior
+    return joint
+
+
+def normalize(joint) -> np.ndarray:
+    """Turn joint log-probabilities into P(state | row), in place.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n_rows, n_states)
+        Overwritten. The states of an impossible row all become 0.
+
+    Returns
+    -------
+    log_likelihood : ndarray of shape (n_rows,)
+        Log P(row), -inf for an impossible one.
+    """
+    peak = np.maximum(joint.max(axis=1), LOG_ZERO)
+    joint -= peak[:, np.newaxis]
+    np.exp(joint, out=joint)
+    total = joint.sum(axis=1)
+    joint /= np.where(total > 0, total, 1.0)[:, np.newaxis]
+    return peak + safe_log(total)
+
+
+class Statistics(NamedTuple):
+    """What EM, gradients and bounds need to know of the data; sums over rows.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of the weighted rows.
+
+    total : float
+        Sum of the weights.
+
+    latent_on : ndarray of shape (n_latents,)
+        Expected number of rows with the latent on.
+
+    trials, causes : ndarray of shape (n_latents, n_features)
+        Over the rows that know the feature and have the latent on: the expected
+        number of them, and the expected sum of [feature on] / P(feature on | state).
+
+    leak_trials, leak_causes : ndarray of shape (n_features,)
+        The same for the leak, which is always on.
+    """
+
+    log_likelihood: float
+    total: float
+    latent_on: np.ndarray
+    trials: np.ndarray
+    causes: np.ndarray
+    leak_trials: np.ndarray
+    leak_causes: np.ndarray
+
+
+def expected_statistics(prior, failure, leak, on, observed, weights) -> Statistics:
+    """E-step: expectations over the latents given each row.
+
+    An edge that is tried (its latent is on) and whose feature is on has fired with
+    probability (1 - failure) / P(feature on | state); so the M-step needs the rows only
+    through ``on.T @ responsibilities``.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        Parameters of one component, strictly between 0 and 1 but for the failures of
+        1.0 where there is no edge.
+
+    on, observed, weights : ndarray
+        Distinct rows, as in `Patterns`.
+
+    Returns
+    -------
+    statistics : Statistics
+        Expected counts.
+    """
+    table = StateTable.of(prior, failure, leak)
+    n_states, n_features = table.off.shape
+    log_likelihood = 0.0
+    state_mass = np.zeros(n_states)
+    on_mass = np.zeros((n_features, n_states))
+    known_mass = np.zeros((n_features, n_states))
+    for rows in row_chunks(len(on), n_states):
+        chunk = on[rows].astype(np.float64)
+        known = None if observed is None else observed[rows].astype(np.float64)
+        mass = joint_log_probability(table, chunk, known)
+        log_likelihood += float(weights[rows] @ normalize(mass))
+        mass *= weights[rows, np.newaxis]
+        state_mass += mass.sum(axis=0)
+        on_mass += chunk.T @ mass
+        if known is not None:
+            known_mass += known.T @ mass
+    states = configurations(len(prior)).astype(np.float64)
+    per_cause = on_mass * np.exp(-table.on.T)
+    if observed is None:
+        known_mass = np.broadcast_to(state_mass, on_mass.shape)
+    return Statistics(
+        log_likelihood,
+        float(weights.sum()),
+        state_mass @ states,
+        (known_mass @ states).T,
+        (per_cause @ states).T,
+        known_mass.sum(axis=1),
+        per_cause.sum(axis=1),
+    )
+
+
+def em_step(prior, failure, leak, on, observed, weights):
+    """One step of exact EM on weighted distinct rows.
+
+    Parameters
+    ----------
+    prior : ndarray of shape (n_latents,)
+        P(latent on).
+
+    failure : ndarray of shape (n_latents, n_features)
+        Failure probabilities, 1.0 where there is no edge.
+
+    leak : ndarray of shape (n_features,)
+        P(feature on | all latents off).
+
+    on, observed, weights : ndarray
+        Distinct rows, as in `Patterns`.
+
+    Returns
+    -------
+    prior, failure, leak : ndarray
+        Parameters of no smaller likelihood, within [EPSILON, 1 - EPSILON]; failures
+        of 1.0 stay.
+
+    log_likelihood : float
+        Of the weighted rows under the parameters that came in.
+    """
+    prior, failure, leak = clip_parameters(prior, failure, leak)
+    statistics = expected_statistics(prior, failure, leak, on, observed, weights)
+    better = maximize_expectation(prior, failure, leak, statistics)
+    return *better, statistics.log_likelihood
+
+
+def clip_parameters(prior, failure, leak):
+    """Keep parameters within [EPSILON, 1 - EPSILON] and non-edges at 1.0."""
+    inside = np.where(failure < 1.0, clip_probability(failure), 1.0)
+    return clip_probability(prior), inside, clip_probability(leak)
+
+
+def maximize_expectation(prior, failure, leak, statistics: Statistics):
+    """M-step in closed form: shares of the edges that were tried and fired.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        The parameters behind the statistics. A parameter on which the data is silent,
+        because its feature is never known, keeps its value.
+
+    statistics : Statistics
+        From `expected_statistics`.
+
+    Returns
+    -------
+    prior, failure, leak : ndarray
+        New parameters.
+    """
+    fired = (1.0 - failure) * statistics.causes
+    shares = 1.0 - _ratio(fired, statistics.trials, 1.0 - failure)
+    leaked = _ratio(leak * statistics.leak_causes, statistics.leak_trials, leak)
+    return (
+        clip_probability(statistics.latent_on / statistics.total),
+        # Clipped here, because an edge that never fires must not turn into a non-edge.
+        np.where(failure < 1.0, clip_probability(shares), 1.0),
+        clip_probability(leaked),
+    )
+
+
+def _ratio(numerator, denominator, otherwise):
+    """Quotient, or another value where the denominator is 0."""
+    positive = denominator > 0
+    return np.where(positive, numerator / np.where(positive, denominator, 1), otherwise)

@@ -1,0 +1,390 @@
+"""Maximum likelihood of a noisy-or network, and its standard errors.
+
+EM climbs fast at first and crawls at the end. From a good start, quasi-Newton steps on
+the gradient that falls out of the same expected statistics go the rest of the way.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._numerics import EPSILON, clip_probability
+from .._statistics.patterns import Patterns, components
+from .exact import (
+    StateTable,
+    clip_parameters,
+    configurations,
+    em_step,
+    expected_statistics,
+    joint_log_probability,
+    normalize,
+    row_chunks,
+)
+
+__all__ = [
+    "LikelihoodFit",
+    "StandardErrors",
+    "maximize_likelihood",
+    "score_covariance",
+    "standard_errors",
+]
+
+# Information of a uniform distribution on [0, 1], whose variance is 1 / 12.
+UNIFORM_INFORMATION = 12.0
+
+# EM steps before the quasi-Newton phase; they also set its scales.
+WARM_UP = 5
+
+
+class LikelihoodFit(NamedTuple):
+    """Result of `maximize_likelihood`.
+
+    Attributes
+    ----------
+    prior, failure, leak : ndarray
+        Parameters, within [EPSILON, 1 - EPSILON]; non-edges have failure 1.0.
+
+    log_likelihood : float
+        Of the weighted rows.
+
+    n_iter : int
+        Iterations of the slowest component.
+
+    converged : bool
+        Whether the gradient vanished in every component.
+    """
+
+    prior: np.ndarray
+    failure: np.ndarray
+    leak: np.ndarray
+    log_likelihood: float
+    n_iter: int
+    converged: bool
+
+
+def maximize_likelihood(
+    prior,
+    failure,
+    leak,
+    structure,
+    on,
+    observed,
+    weights,
+    *,
+    max_iter=500,
+    tol=1e-4,
+) -> LikelihoodFit:
+    """Climb to a maximum of the exact likelihood from a good start.
+
+    EM with quasi-Newton acceleration [1]_, component by component.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        Start. Values are moved into [EPSILON, 1 - EPSILON].
+
+    structure : bool ndarray of shape (n_latents, n_features)
+        Edges. Failures of non-edges are 1.0 whatever the start says.
+
+    on, observed, weights : ndarray
+        Distinct rows, as in `Patterns`; `observed` None means that all is known.
+
+    max_iter : int, default=500
+        Limit of the number of quasi-Newton iterations.
+
+    tol : float, default=1e-4
+        Stop when the gradient with respect to each parameter, measured in units of
+        the standard error it would have if the latents were seen, is below this.
+
+    Returns
+    -------
+    fit : LikelihoodFit
+        Never less likely than the start.
+
+    References
+    ----------
+    .. [1] Jamshidian, M., Jennrich, R. I. (1997). Acceleration of the EM algorithm by
+       using quasi-Newton methods. Journal of the Royal Statistical Society B, 59.
+    """
+    structure = np.asarray(structure, dtype=bool)
+    start = np.where(structure, clip_probability(failure), 1.0)
+    prior, failure, leak = clip_parameters(np.asarray(prior), start, np.asarray(leak))
+    patterns = Patterns(np.asarray(on), observed, np.asarray(weights, dtype=float))
+    parts = components(structure)
+    log_likelihood, n_iter, converged = 0.0, 0, True
+    for part in parts:
+        edges = np.ix_(part.latents, part.features)
+        table = patterns if len(parts) == 1 else patterns.select(part.features)
+        fit = _maximize_component(
+            prior[part.latents],
+            failure[edges],
+            leak[part.features],
+            table,
+            max_iter,
+            tol,
+        )
+        prior[part.latents], failure[edges], leak[part.features] = fit[:3]
+        log_likelihood += fit.log_likelihood
+        n_iter = max(n_iter, fit.n_iter)
+        converged &= fit.converged
+    return LikelihoodFit(prior, failure, leak, log_likelihood, n_iter, converged)
+
+
+class _Angles:
+    """Coordinates in which the likelihood of complete data is nearly a unit sphere.
+
+    A probability p becomes 2 arcsin(sqrt(p)), whose information per trial is 1 for
+    every p, times the root of the expected number of trials.
+    """
+
+    def __init__(self, prior, failure, leak, statistics):
+        self.edges = failure < 1.0
+        self.sizes = np.cumsum([len(prior), self.edges.sum()])
+        trials = self._join(
+            np.full(len(prior), statistics.total),
+            statistics.trials,
+            statistics.leak_trials,
+        )
+        self.scale = np.sqrt(np.maximum(trials, 1e-12))
+
+    def _join(self, prior, failure, leak):
+        return np.concatenate([prior, failure[self.edges], leak])
+
+    def coordinates(self, prior, failure, leak):
+        return self._angle(self._join(prior, failure, leak))
+
+    def _angle(self, values):
+        return 2.0 * np.arcsin(np.sqrt(values)) * self.scale
+
+    def bounds(self):
+        ends = (np.full(len(self.scale), end) for end in (EPSILON, 1.0 - EPSILON))
+        return list(zip(*map(self._angle, ends), strict=True))
+
+    def parameters(self, coordinates):
+        values = clip_probability(np.sin(0.5 * coordinates / self.scale) ** 2)
+        prior, edges, leak = np.split(values, self.sizes)
+        failure = np.ones(self.edges.shape)
+        failure[self.edges] = edges
+        return prior, failure, leak
+
+    def gradient(self, prior, failure, leak, statistics):
+        slopes = self._join(*likelihood_gradient(prior, failure, leak, statistics))
+        values = self._join(prior, failure, leak)
+        return slopes * np.sqrt(values * (1.0 - values)) / self.scale
+
+
+def likelihood_gradient(prior, failure, leak, statistics):
+    """Differentiate the log-likelihood with respect to the parameters.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        The parameters behind the statistics.
+
+    statistics : Statistics
+        From `expected_statistics`.
+
+    Returns
+    -------
+    d_prior, d_failure, d_leak : ndarray
+        Of the same shapes; d_failure means nothing where there is no edge.
+    """
+    excess = statistics.latent_on - prior * statistics.total
+    return (
+        excess / (prior * (1.0 - prior)),
+        (statistics.trials - statistics.causes) / failure,
+        (statistics.leak_causes - statistics.leak_trials) / (1.0 - leak),
+    )
+
+
+def _maximize_component(prior, failure, leak, patterns, max_iter, tol):
+    """`maximize_likelihood` for one connected component."""
+    for _ in range(WARM_UP):
+        prior, failure, leak, _ = em_step(prior, failure, leak, *patterns)
+    statistics = expected_statistics(prior, failure, leak, *patterns)
+    angles = _Angles(prior, failure, leak, statistics)
+
+    def objective(coordinates):
+        prior, failure, leak = angles.parameters(coordinates)
+        statistics = expected_statistics(prior, failure, leak, *patterns)
+        gradient = angles.gradient(prior, failure, leak, statistics)
+        return -statistics.log_likelihood, -gradient
+
+    result = minimize(
+        objective,
+        angles.coordinates(prior, failure, leak),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=angles.bounds(),
+        options={"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
+    )
+    log_likelihood = statistics.log_likelihood
+    if -result.fun >= log_likelihood:
+        prior, failure, leak = angles.parameters(result.x)
+        log_likelihood = float(-result.fun)
+    # A line search that finds nothing better has hit rounding: as good as it gets.
+    converged = bool(result.success or result.status == 2)
+    n_iter = WARM_UP + int(result.nit)
+    return LikelihoodFit(prior, failure, leak, log_likelihood, n_iter, converged)
+
+
+def score_covariance(prior, failure, leak, structure, on, observed, weights):
+    """Information matrix as the outer product of the scores of the rows [1]_.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        Parameters of one component, usually at the maximum of the likelihood.
+
+    structure : bool ndarray of shape (n_latents, n_features)
+        Edges.
+
+    on, observed, weights : ndarray
+        Distinct rows, as in `Patterns`; the weights are counts.
+
+    Returns
+    -------
+    information : ndarray of shape (n_parameters, n_parameters)
+        Over the priors, the failures of the edges row by row, and the leaks.
+
+    References
+    ----------
+    .. [1] Berndt, E. K., Hall, B. H., Hall, R. E., Hausman, J. A. (1974). Estimation
+       and inference in nonlinear structural models. Annals of Economic and Social
+       Measurement, 3.
+    """
+    prior, failure, leak = clip_parameters(prior, failure, leak)
+    table = StateTable.of(prior, failure, leak)
+    latent, feature = np.nonzero(structure)
+    states = configurations(len(prior)).astype(np.float64)
+    odds = np.exp(-table.on)
+    # What a positive finding says of an edge (of the leak) in each state.
+    causes = np.hstack([states[:, latent] * odds[:, feature], odds])
+    n_parameters = len(prior) + causes.shape[1]
+    information = np.zeros((n_parameters, n_parameters))
+    for rows in row_chunks(len(on), len(states) + 2 * n_parameters):
+        known = None if observed is None else observed[rows]
+        posterior = joint_log_probability(table, on[rows], known)
+        normalize(posterior)
+        latent_on = posterior @ states
+        fired = posterior @ causes * np.hstack([on[rows][:, feature], on[rows]])
+        tried = np.hstack([latent_on[:, latent], np.ones_like(on[rows], dtype=float)])
+        if known is not None:
+            tried *= np.hstack([known[:, feature], known])
+        scores = np.hstack(
+            [
+                (latent_on - prior) / (prior * (1.0 - prior)),
+                (tried - fired)[:, : len(latent)] / failure[latent, feature],
+                (fired - tried)[:, len(latent) :] / (1.0 - leak),
+            ]
+        )
+        information += scores.T @ (scores * weights[rows, np.newaxis])
+    return information
+
+
+class StandardErrors(NamedTuple):
+    """Standard errors of the parameters of a network.
+
+    Attributes
+    ----------
+    prior : ndarray of shape (n_latents,)
+        Of the priors.
+
+    failure : ndarray of shape (n_latents, n_features)
+        Of the failures, NaN where there is no edge.
+
+    leak : ndarray of shape (n_features,)
+        Of the leaks.
+    """
+
+    prior: np.ndarray
+    failure: np.ndarray
+    leak: np.ndarray
+
+
+def standard_errors(
+    prior, failure, leak, structure, on, observed, weights
+) -> StandardErrors:
+    """Estimate the standard errors of maximum-likelihood parameters.
+
+    Roots of the diagonal of the inverse of `score_covariance`, to which the
+    information of a uniform distribution is added: data that says nothing of a
+    parameter leaves the standard deviation of a guess, 0.29, instead of a singular
+    matrix. A parameter at a bound is not normally distributed; it is taken out of the
+    inversion, as if known, and its own figure is the distance from the bound at which
+    the log-likelihood, all else fixed, has fallen by one half, which is what a standard
+    error is elsewhere.
+
+    Parameters
+    ----------
+    prior, failure, leak : ndarray
+        Parameters at the maximum of the likelihood.
+
+    structure : bool ndarray of shape (n_latents, n_features)
+        Edges.
+
+    on, observed, weights : ndarray
+        Distinct rows, as in `Patterns`; the weights are counts.
+
+    Returns
+    -------
+    errors : StandardErrors
+        Of priors, failures and leaks.
+    """
+    structure = np.asarray(structure, dtype=bool)
+    patterns = Patterns(np.asarray(on), observed, np.asarray(weights, dtype=float))
+    parts = components(structure)
+    errors = StandardErrors(
+        np.empty_like(prior), np.full(structure.shape, np.nan), np.empty_like(leak)
+    )
+    for part in parts:
+        edges = structure[np.ix_(part.latents, part.features)]
+        latent, feature = np.nonzero(edges)
+        table = patterns if len(parts) == 1 else patterns.select(part.features)
+        values = _component_errors(
+            prior[part.latents],
+            np.where(edges, failure[np.ix_(part.latents, part.features)], 1.0),
+            leak[part.features],
+            edges,
+            table,
+        )
+        of_prior, of_edge, of_leak = np.split(
+            values, np.cumsum([len(part.latents), len(latent)])
+        )
+        errors.prior[part.latents] = of_prior
+        errors.failure[part.latents[latent], part.features[feature]] = of_edge
+        errors.leak[part.features] = of_leak
+    return errors
+
+
+def _component_errors(prior, failure, leak, edges, patterns):
+    """Estimate those of a component, in the order of `score_covariance`."""
+    prior, failure, leak = clip_parameters(prior, failure, leak)
+    information = score_covariance(prior, failure, leak, edges, *patterns)
+    information[np.diag_indices_from(information)] += UNIFORM_INFORMATION
+    values = np.concatenate([prior, failure[edges], leak])
+    free = (values > 2 * EPSILON) & (values < 1.0 - 2 * EPSILON)
+    errors = np.empty_like(values)
+    errors[free] = np.sqrt(_inverse_diagonal(information[np.ix_(free, free)]))
+    statistics = expected_statistics(prior, failure, leak, *patterns)
+    d_prior, d_failure, d_leak = likelihood_gradient(prior, failure, leak, statistics)
+    slope = np.abs(np.concatenate([d_prior, d_failure[edges], d_leak]))[~free]
+    curvature = np.diag(information)[~free]
+    # The root of slope * d + curvature * d ** 2 / 2 = 1 / 2, without cancellation.
+    errors[~free] = 1.0 / (slope + np.sqrt(slope**2 + curvature))
+    return errors
+
+
+def _inverse_diagonal(information):
+    """Diagonal of the inverse, whose matrix holds the uniform information at least."""
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(information))
+        return (root**2).sum(axis=0)
+    except np.linalg.LinAlgError:
+        # Beside the information of very heavy rows, small eigenvalues are lost to
+        # rounding.
+        values, vectors = np.linalg.eigh(information)
+        return vectors**2 @ (1.0 / np.maximum(values, UNIFORM_INFORMATION))

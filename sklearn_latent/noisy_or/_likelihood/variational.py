@@ -1,0 +1,336 @@
+"""Mean-field lower bound of the likelihood of noisy-or networks.
+
+With theta = -log(failure) and theta0 = -log(1 - leak), a positive finding has
+log-probability g(theta0 + sum_i theta_i z_i), where g(x) = log(1 - exp(-x)) is concave.
+Jensen's inequality with shares q_i that sum to 1 bounds it from below by a function
+that is linear in the latents [1]_ [2]_::
+
+    sum_i q_i [z_i g(theta0 + theta_i / q_i) + (1 - z_i) g(theta0)]
+
+so that latents become independent. Everything is stored as lists of findings, latents
+and edges, of all rows at once.
+
+References
+----------
+.. [1] Jaakkola, T. S., Jordan, M. I. (1999). Variational probabilistic inference and
+   the QMR-DT network. Journal of Artificial Intelligence Research, 10.
+.. [2] Singliar, T., Hauskrecht, M. (2006). Noisy-or component analysis and its
+   application to link analysis. Journal of Machine Learning Research, 7.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from .._numerics import clip_probability
+from .._statistics.patterns import Patterns
+from .exact import clip_parameters
+
+__all__ = ["Couplings", "MeanField", "VariationalEM", "mean_field"]
+
+# g is 0 to the last digit beyond this, and its derivative still has no overflow.
+FAR = 600.0
+
+
+def log_fired(x) -> np.ndarray:
+    """Evaluate g(x) = log(1 - exp(-x))."""
+    return np.log(-np.expm1(-x))
+
+
+def log_fired_slope(x) -> np.ndarray:
+    """Evaluate the derivative of g, 1 / (exp(x) - 1)."""
+    return 1.0 / np.expm1(x)
+
+
+class Couplings(NamedTuple):
+    """Latents and positive findings of independent units (rows, or parts of rows).
+
+    Attributes
+    ----------
+    unit : ndarray of shape (n_latents,)
+        Unit of each latent.
+
+    log_on, log_off : ndarray of shape (n_latents,)
+        Log-weights of the states of each latent, negative findings included.
+
+    theta0 : ndarray of shape (n_findings,)
+        -log(1 - leak) of each finding.
+
+    finding, latent : ndarray of shape (n_edges,)
+        Ends of each edge.
+
+    theta : ndarray of shape (n_edges,)
+        -log(failure) of each edge.
+    """
+
+    unit: np.ndarray
+    log_on: np.ndarray
+    log_off: np.ndarray
+    theta0: np.ndarray
+    finding: np.ndarray
+    latent: np.ndarray
+    theta: np.ndarray
+
+    def per_finding(self, values) -> np.ndarray:
+        """Sum over the edges of each finding."""
+        return np.bincount(self.finding, values, minlength=len(self.theta0))
+
+    def even_shares(self) -> np.ndarray:
+        """Shares to start from: each edge the same."""
+        return 1.0 / self.per_finding(None)[self.finding]
+
+    def reach(self, shares) -> np.ndarray:
+        """Scale the strengths to theta / q, capped where g no longer changes."""
+        return np.minimum(self.theta / np.maximum(shares, 1e-300), FAR)
+
+    def lift(self, shares) -> np.ndarray:
+        """Gain of a latent's log-odds per share: g(theta0 + theta / q) - g(theta0)."""
+        fired = log_fired(self.theta0[self.finding] + self.reach(shares))
+        return fired - log_fired(self.theta0)[self.finding]
+
+
+class MeanField(NamedTuple):
+    """A point of the bound.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_edges,)
+        The q of each edge.
+
+    posterior : ndarray of shape (n_latents,)
+        Probability of each latent under the factored distribution.
+
+    log_normalizer : ndarray of shape (n_latents,)
+        What each latent adds to the bound, beside g(theta0) of each finding.
+    """
+
+    shares: np.ndarray
+    posterior: np.ndarray
+    log_normalizer: np.ndarray
+
+
+def best_posterior(couplings: Couplings, shares, lift) -> MeanField:
+    """Optimal factored distribution for given shares, in closed form."""
+    gain = np.bincount(couplings.latent, shares * lift, minlength=len(couplings.log_on))
+    log_on = couplings.log_on + gain
+    return MeanField(
+        shares,
+        expit(log_on - couplings.log_off),
+        np.logaddexp(log_on, couplings.log_off),
+    )
+
+
+def better_shares(couplings: Couplings, shares, lift, posterior):
+    """Improve the shares for a given factored distribution.
+
+    The fixed-point update of [1]_, q_i proportional to q_i times the derivative of the
+    bound. It points uphill and the bound is concave in the shares of a finding, so
+    half of a step that goes too far is tried next, and no step at all last.
+
+    Parameters
+    ----------
+    couplings : Couplings
+        The units.
+
+    shares, lift : ndarray of shape (n_edges,)
+        Present shares and their `Couplings.lift`.
+
+    posterior : ndarray of shape (n_latents,)
+        The factored distribution.
+
+    Returns
+    -------
+    shares, lift : ndarray of shape (n_edges,)
+        New shares and their lift.
+
+    References
+    ----------
+    .. [1] Singliar, T., Hauskrecht, M. (2006). Noisy-or component analysis and its
+       application to link analysis. Journal of Machine Learning Research, 7.
+    """
+    on = posterior[couplings.latent]
+    reach = couplings.reach(shares)
+    slope = log_fired_slope(couplings.theta0[couplings.finding] + reach)
+    uphill = shares * on * np.maximum(lift - reach * slope, 0.0)
+    total = couplings.per_finding(uphill)[couplings.finding]
+    moved = np.where(total > 0, uphill / np.where(total > 0, total, 1.0), shares)
+    value = couplings.per_finding(shares * on * lift)
+    for step in (1.0, 0.5):
+        proposal = shares + step * (moved - shares)
+        new_lift = couplings.lift(proposal)
+        # Rounding aside: near the optimum it would call half of the steps worse.
+        worse = couplings.per_finding(proposal * on * new_lift) < value * (1 - 1e-13)
+        if not worse.any():
+            return proposal, new_lift
+        keep = worse[couplings.finding]
+        # Findings that took the step stand still in the next, smaller attempt.
+        shares = np.where(keep, shares, proposal)
+        lift = np.where(keep, lift, new_lift)
+        moved = np.where(keep, moved, shares)
+        value = couplings.per_finding(shares * on * lift)
+    return shares, lift
+
+
+def mean_field(couplings: Couplings, *, max_iter=100, tol=1e-4) -> MeanField:
+    """Maximise the bound of every unit.
+
+    Parameters
+    ----------
+    couplings : Couplings
+        The units.
+
+    max_iter : int, default=100
+        Limit of the number of sweeps.
+
+    tol : float, default=1e-4
+        A unit whose bound gains less than this in a sweep is left as it is, so
+        that its result does not depend on the others.
+
+    Returns
+    -------
+    point : MeanField
+        The bound of a unit is the sum of its ``log_normalizer`` and of g(theta0) over
+        its findings.
+    """
+    shares = couplings.even_shares()
+    lift = couplings.lift(shares)
+    point = best_posterior(couplings, shares, lift)
+    bound = np.bincount(couplings.unit, point.log_normalizer)
+    moving = np.ones(len(bound), dtype=bool)
+    for _ in range(max_iter):
+        new_shares, new_lift = better_shares(couplings, shares, lift, point.posterior)
+        active = moving[couplings.unit[couplings.latent]]
+        shares = np.where(active, new_shares, shares)
+        lift = np.where(active, new_lift, lift)
+        point = best_posterior(couplings, shares, lift)
+        new_bound = np.bincount(couplings.unit, point.log_normalizer)
+        moving &= new_bound - bound > tol
+        bound = new_bound
+        if not moving.any():
+            break
+    return point
+
+
+class VariationalEM:
+    """Variational EM on weighted distinct rows; every step raises the bound.
+
+    Parameters
+    ----------
+    structure : bool ndarray of shape (n_latents, n_features)
+        Edges.
+
+    patterns : Patterns
+        The data.
+    """
+
+    def __init__(self, structure, patterns: Patterns):
+        n_latents, n_features = structure.shape
+        self.weights = patterns.weights
+        self.off = (patterns.known & ~patterns.on).astype(np.float64)
+        self.row, self.feature = np.nonzero(patterns.on)
+        finding, self.edge_latent = np.nonzero(structure.T[self.feature])
+        self.finding = finding
+        self.latent = self.row[finding] * n_latents + self.edge_latent
+        self.edge = self.edge_latent * n_features + self.feature[finding]
+        self.unit = np.repeat(np.arange(len(self.weights)), n_latents)
+
+    def start(self) -> np.ndarray:
+        """Shares to start from."""
+        siblings = np.bincount(self.finding, minlength=len(self.feature))
+        return 1.0 / siblings[self.finding]
+
+    def _couplings(self, prior, failure, leak):
+        """State the problem of the E-step at some parameters."""
+        log_failure = np.log(failure)
+        log_on = (np.log(prior) + self.off @ log_failure.T).ravel()
+        log_off = np.tile(np.log1p(-prior), len(self.weights))
+        theta0 = -np.log1p(-leak)[self.feature]
+        theta = -log_failure.ravel()[self.edge]
+        return Couplings(
+            self.unit, log_on, log_off, theta0, self.finding, self.latent, theta
+        )
+
+    def step(self, prior, failure, leak, shares, n_sweeps=1):
+        """One EM step.
+
+        Parameters
+        ----------
+        prior, failure, leak : ndarray
+            Parameters, within [EPSILON, 1 - EPSILON] but for non-edges.
+
+        shares : ndarray of shape (n_edges,)
+            Shares of the edges of the positive findings.
+
+        n_sweeps : int, default=1
+            Updates of the shares in the E-step.
+
+        Returns
+        -------
+        prior, failure, leak, shares : ndarray
+            The next ones.
+
+        bound : float
+            Bound of the weighted log-likelihood at the parameters that came in and
+            the new shares.
+        """
+        couplings = self._couplings(prior, failure, leak)
+        lift = couplings.lift(shares)
+        point = best_posterior(couplings, shares, lift)
+        for _ in range(n_sweeps):
+            shares, lift = better_shares(couplings, shares, lift, point.posterior)
+            point = best_posterior(couplings, shares, lift)
+        bound = self._bound(couplings, leak, point)
+        new_failure = self._best_failure(failure, couplings, point)
+        failed = -np.log(new_failure).ravel()[self.edge]
+        new_leak = self._best_leak(leak, couplings._replace(theta=failed), point)
+        posterior = point.posterior.reshape(len(self.weights), -1)
+        new_prior = self.weights @ posterior / self.weights.sum()
+        return *clip_parameters(new_prior, new_failure, new_leak), shares, bound
+
+    def _bound(self, couplings, leak, point):
+        latents = self.weights[self.unit] @ point.log_normalizer
+        leaks = self.weights[self.row] @ log_fired(couplings.theta0)
+        return float(latents + leaks + self.weights @ self.off @ np.log1p(-leak))
+
+    def _best_failure(self, failure, couplings, point):
+        """M-step for the failures.
+
+        g(theta0 + theta / q) - g(theta) is convex in theta for q <= 1, hence above its
+        tangent; what remains has the shape C g(theta) - D theta, with its maximum at
+        failure = D / (C + D).
+        """
+        posterior = point.posterior.reshape(len(self.weights), -1)
+        weight = self.weights[self.row[self.finding]] * point.posterior[self.latent]
+        slope = log_fired_slope(
+            couplings.theta0[self.finding] + couplings.reach(point.shares)
+        )
+        fired, pulled = (
+            np.bincount(self.edge, values, minlength=failure.size).reshape(
+                failure.shape
+            )
+            for values in (weight * point.shares, weight * slope)
+        )
+        tried = (posterior * self.weights[:, np.newaxis]).T @ self.off
+        odds = failure / np.where(failure < 1.0, 1.0 - failure, 1.0)
+        stay = np.maximum(tried + fired * odds - pulled, 0.0)
+        total = fired + stay
+        informed = (failure < 1.0) & (total > 0)
+        shares = stay / np.where(total > 0, total, 1.0)
+        return np.where(informed, clip_probability(shares), failure)
+
+    def _best_leak(self, leak, couplings, point):
+        """M-step for the leaks, by the same argument as for the failures."""
+        reach = couplings.theta0[self.finding] + couplings.reach(point.shares)
+        slope = log_fired_slope(couplings.theta0)[self.finding] - log_fired_slope(reach)
+        weight = self.weights[self.row[self.finding]] * point.posterior[self.latent]
+        pulled = weight * point.shares * slope
+        n_features = len(leak)
+        fired = np.bincount(self.feature, self.weights[self.row], minlength=n_features)
+        stay = self.weights @ self.off + np.bincount(
+            self.feature[self.finding], pulled, minlength=n_features
+        )
+        total = fired + stay
+        return np.where(total > 0, fired / np.where(total > 0, total, 1.0), leak)

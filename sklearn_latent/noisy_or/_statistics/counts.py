@@ -1,0 +1,283 @@
+"""How often sets of features are off together, counted when asked.
+
+A structure search does not know beforehand which sets it will need, so the rows stay in
+memory, one bit per value, and are counted on demand. The search itself sees only an
+object with ``probability`` and ``n_rows``, so that it runs as well on the exact moments
+of a known network.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from .._network import NoisyOrNetwork
+from .moments import off_probability, weight_bits
+from .packed import PackedRows, pack_columns
+from .patterns import Patterns
+from .statistics import Plan, Statistics
+
+__all__ = [
+    "CountedMoments",
+    "ExactMoments",
+    "MomentSource",
+    "Residual",
+    "RowSource",
+    "count_sets",
+]
+
+# Words of 64 rows that are handled at a time: the pairs of 64 features take 2 MB then.
+WORDS_AT_A_TIME = 160
+
+# Sets times words that one thread counts in less time than a second one takes to start.
+LITTLE_WORK = 1 << 24
+
+# Rows that stand for infinitely many: their sampling noise, 1e-6, is far above rounding
+# and far below any dependence worth a name.
+MANY_ROWS = 1e12
+
+
+class MomentSource(Protocol):
+    """What the search needs to know of the data.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of features.
+
+    n_rows : float
+        Number of rows, or sum of their weights.
+    """
+
+    n_features: int
+    n_rows: float
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) of sets of equal size, shape (n_sets, size)."""
+        ...
+
+    def known_rows(self, sets) -> np.ndarray:
+        """Weight of the rows that know all of each set."""
+        ...
+
+
+class RowSource(MomentSource, Protocol):
+    """Moments of rows, which also know what the moment learner needs."""
+
+    def statistics(self, plan: Plan) -> Statistics:
+        """Statistics of the moment learner, of all rows."""
+        ...
+
+
+class ExactMoments:
+    """Moments that (almost) infinitely many rows of a network would have.
+
+    Parameters
+    ----------
+    network : NoisyOrNetwork
+        The network.
+    """
+
+    def __init__(self, network):
+        self.network = network
+        self.n_features = network.n_features
+        self.n_rows = MANY_ROWS
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) of sets of equal size, shape (n_sets, size)."""
+        return self.network.negative_moment(sets)
+
+    def known_rows(self, sets) -> np.ndarray:
+        """Weight of the rows that know all of each set."""
+        return np.full(len(sets), self.n_rows)
+
+
+class CountedMoments:
+    """Moments of distinct weighted rows.
+
+    Parameters
+    ----------
+    patterns : Patterns
+        The rows.
+
+    n_jobs : int or None, default=None
+        Number of threads that count.
+    """
+
+    def __init__(self, patterns: Patterns, n_jobs=None):
+        self.n_features = patterns.on.shape[1]
+        self.n_rows = float(patterns.weights.sum())
+        self._n_jobs = n_jobs
+        self._patterns = patterns
+        # A weight is a sum of powers of two, and a row takes part once for each: never
+        # more rows than the table had, and each word has one weight.
+        off, known, scales = [], [], []
+        for scale, chosen in weight_bits(patterns.weights):
+            rows = ~patterns.on[chosen]
+            if patterns.observed is not None:
+                rows &= patterns.observed[chosen]
+                known.append(pack_columns(patterns.observed[chosen]))
+            off.append(pack_columns(rows))
+            scales.append(np.full(off[-1].shape[1], scale))
+        self._scales = np.concatenate(scales)
+        self._off = np.concatenate(off, axis=1)
+        self._known = np.concatenate(known, axis=1) if known else None
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off), from the rows that know the set; see `off_probability`."""
+        sets = np.asarray(sets)
+        return off_probability(self._count(self._off, sets), self.known_rows(sets))
+
+    def known_rows(self, sets) -> np.ndarray:
+        """Weight of the rows that know all of each set."""
+        if self._known is None:
+            return np.full(len(sets), self.n_rows)
+        return self._count(self._known, np.asarray(sets))
+
+    def statistics(self, plan: Plan) -> Statistics:
+        """Statistics of the moment learner."""
+        return Statistics.of(PackedRows.of_patterns(self._patterns), plan)
+
+    def _count(self, words, sets):
+        return count_sets(words, self._scales, sets, self._n_jobs)
+
+
+def count_sets(words, scales, sets, n_jobs=None) -> np.ndarray:
+    """Weight of the rows in which all of a set hold.
+
+    Parameters
+    ----------
+    words : ndarray of uint64 of shape (n_features, n_words)
+        Packed rows; see `pack_columns`.
+
+    scales : ndarray of shape (n_words,)
+        Weight of the rows of each word.
+
+    sets : ndarray of int of shape (n_sets, size)
+        Sets of features of equal size.
+
+    n_jobs : int or None, default=None
+        Number of threads that count.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_sets,)
+    """
+    if not len(sets):
+        return np.zeros(0)
+    # Sets in order share the AND of all but their last two features.
+    order = np.lexsort(sets.T[::-1])
+    plan = _SharedPairs.of(sets[order])
+    blocks = [
+        slice(start, start + WORDS_AT_A_TIME)
+        for start in range(0, words.shape[1], WORDS_AT_A_TIME)
+    ]
+    # Threads cost more than they save on little work: 20 ms a call.
+    jobs = n_jobs if len(sets) * words.shape[1] > LITTLE_WORK else 1
+    parts = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(
+        delayed(plan.count_words)(words[:, block], scales[block]) for block in blocks
+    )
+    counts = np.empty(len(sets))
+    counts[order] = sum(parts)
+    return counts
+
+
+class _SharedPairs(NamedTuple):
+    """Sorted sets as a shared beginning and a pair at the end.
+
+    All quartets of 64 features in 10,000 rows take 0.2 s this way, with the pairs that
+    end them contiguous in memory, where four gathers per quartet take 0.9 s.
+
+    Attributes
+    ----------
+    heads : ndarray of int of shape (n_runs, size - 2)
+        Beginnings; runs of sets share one.
+
+    bounds : ndarray of int of shape (n_runs + 1,)
+        Where the runs start, and the number of sets.
+
+    tails : ndarray of int of shape (n_tails, 2)
+        Distinct pairs at the end; twice the same feature for sets of one.
+
+    tail : ndarray of int of shape (n_sets,)
+        The tail of each set.
+    """
+
+    heads: np.ndarray
+    bounds: np.ndarray
+    tails: np.ndarray
+    tail: np.ndarray
+
+    @classmethod
+    def of(cls, sets) -> _SharedPairs:
+        """Take sets in lexicographic order apart."""
+        ends = sets[:, [-2, -1]] if sets.shape[1] > 1 else sets[:, [0, 0]]
+        keys = ends[:, 0] * (int(sets.max()) + 1) + ends[:, 1]
+        _, first, tail = np.unique(keys, return_index=True, return_inverse=True)
+        heads = sets[:, :-2]
+        change = np.flatnonzero((heads[1:] != heads[:-1]).any(axis=1)) + 1
+        bounds = np.concatenate([[0], change, [len(sets)]])
+        return cls(heads[bounds[:-1]], bounds, ends[first], tail)
+
+    def count_words(self, words, scales) -> np.ndarray:
+        """Count in a block of words."""
+        words = np.ascontiguousarray(words)
+        ends = words[self.tails[:, 0]] & words[self.tails[:, 1]]
+        plain = bool((scales == scales[0]).all())
+        counts = np.empty(len(self.tail))
+        for head, (start, stop) in zip(self.heads, pairwise(self.bounds), strict=True):
+            tail = self.tail[start:stop]
+            if tail[-1] - tail[0] == stop - start - 1:
+                found = ends[tail[0] : tail[-1] + 1]
+            else:
+                found = ends[tail]
+            if len(head):
+                found = found & np.bitwise_and.reduce(words[head], axis=0)
+            bits = np.bitwise_count(found)
+            if plain:
+                counts[start:stop] = bits.sum(axis=1, dtype=np.uint32) * scales[0]
+            else:
+                counts[start:stop] = bits @ scales
+        return counts
+
+
+class Residual:
+    """Moments of what is left of a network once some latents are subtracted.
+
+    Parameters
+    ----------
+    source : MomentSource
+        Moments of the whole network.
+
+    prior : ndarray of shape (n_latents,)
+        Priors of the latents to subtract.
+
+    failure : ndarray of shape (n_latents, n_features)
+        Their failures, 1.0 where there is no edge.
+    """
+
+    def __init__(self, source: MomentSource, prior, failure):
+        self.source = source
+        self.n_features = source.n_features
+        self.n_rows = source.n_rows
+        # Without leaks, the moments of the known latents are just their influence.
+        self._known = NoisyOrNetwork(prior, failure, np.zeros(source.n_features))
+
+    def influence(self, sets) -> np.ndarray:
+        """Factor by which the known latents lower P(all off)."""
+        if not self._known.n_latents:
+            return np.ones(len(sets))
+        return self._known.negative_moment(sets)
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) without the known latents: equation 3 of [1]_.
+
+        References
+        ----------
+        .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden
+           variables in noisy-or networks using quartet tests. NIPS.
+        """
+        return self.source.probability(sets) / self.influence(sets)

@@ -1,0 +1,265 @@
+"""Counts of features that are off together: all that moment learning needs of the data.
+
+The off indicator of each feature is packed into 64-bit words, so that a moment is a
+population count of an AND. Statistics of two batches of rows add up with ``+``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .packed import PackedRows, pack_columns
+
+__all__ = [
+    "NegativeMoments",
+    "canonical_sets",
+    "off_probability",
+    "set_keys",
+    "weight_bits",
+]
+
+# Sets counted at a time: 256 rows of 128 words stay in the second-level cache, where
+# 36,000 triplets cost 1.7 microseconds a row instead of 2.3 with four times as many.
+SETS_AT_A_TIME = 256
+# Words at a time; the same reason.
+WORDS_AT_A_TIME = 128
+
+
+def canonical_sets(sets, n_features: int) -> np.ndarray:
+    """Sort sets of features, within and among themselves, and drop repetitions.
+
+    Parameters
+    ----------
+    sets : ndarray of int of shape (n_sets, k)
+        Sets of features; -1 is no feature.
+
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    sets : ndarray of int of shape (n_distinct, k)
+        Small sets first, -1 in front.
+    """
+    sets = np.sort(np.asarray(sets, dtype=np.int64), axis=1)
+    _, first = np.unique(set_keys(sets, n_features), return_index=True)
+    return sets[first]
+
+
+def set_keys(sets, n_features) -> np.ndarray:
+    """One integer per sorted set, in lexicographic order.
+
+    Parameters
+    ----------
+    sets : ndarray of int of shape (n_sets, k)
+        Sets of features; -1 is no feature.
+
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    keys : ndarray of int of shape (n_sets,)
+    """
+    base, order = n_features + 1, sets.shape[1]
+    if base**order >= 2**63:
+        raise ValueError(
+            f"X must have fewer columns for moments of order {order}: their index "
+            f"does not fit 64 bits with {n_features} features."
+        )
+    keys = np.zeros(len(sets), dtype=np.int64)
+    for column in sets.T:
+        keys = keys * base + (column + 1)
+    return keys
+
+
+def off_probability(off, total) -> np.ndarray:
+    """P(all of a set off) from counts, kept off zero so that ratios stay finite.
+
+    A set that was never seen all off counts as half a row; one that was never observed
+    has P = 1/2.
+
+    Parameters
+    ----------
+    off, total : ndarrays of shape (n_sets,)
+        Weight of the rows in which the set is off, and in which it is observed.
+
+    Returns
+    -------
+    probability : ndarray of shape (n_sets,)
+    """
+    off = np.where(off > 0, off, 0.5 * np.minimum(total, 1.0))
+    return np.divide(off, total, out=np.full(len(off), 0.5), where=total > 0)
+
+
+def weight_bits(weights):
+    """Write weights as a sum of scaled bits, so that they too can be counted.
+
+    Weights that are multiples of the smallest one (rows repeated) are exact; others
+    are exact to 53 bits of the largest.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        Non-negative, not all zero.
+
+    Yields
+    ------
+    scale : float
+        Weight of the bit.
+
+    rows : ndarray of bool of shape (n_rows,)
+        The rows that have it.
+    """
+    unit = weights[weights > 0].min()
+    multiples = weights / unit
+    if not (multiples == np.rint(multiples)).all() or multiples.max() >= 2**32:
+        unit = 2.0 ** (np.floor(np.log2(weights.max())) - 52)
+        multiples = np.rint(weights / unit)
+    multiples = multiples.astype(np.int64)
+    for bit in range(int(multiples.max()).bit_length()):
+        rows = (multiples >> bit) & 1 == 1
+        if rows.any():
+            yield unit * 2.0**bit, rows
+
+
+def _weight_planes(weights):
+    """Scales and packed rows of the bits of weights."""
+    return [
+        (scale, pack_columns(rows[:, None])[0]) for scale, rows in weight_bits(weights)
+    ]
+
+
+def _count(words, sets, plane=None):
+    """Number of rows in which all of a set hold; sets of one size without -1."""
+    counts = np.zeros(len(sets), dtype=np.int64)
+    for start in range(0, len(sets), SETS_AT_A_TIME):
+        part = sets[start : start + SETS_AT_A_TIME]
+        both = words[part[:, 0]]
+        for column in part.T[1:]:
+            both &= words[column]
+        if plane is not None:
+            both &= plane
+        counts[start : start + len(part)] = np.bitwise_count(both).sum(
+            axis=1, dtype=np.uint32
+        )
+    return counts
+
+
+@dataclass(frozen=True)
+class NegativeMoments:
+    """Weighted counts of rows in which all features of a set are off.
+
+    Attributes
+    ----------
+    sets : ndarray of int of shape (n_sets, order)
+        Canonical sets of features, see `canonical_sets`.
+
+    off : ndarray of shape (n_sets,)
+        Weight of the rows in which the whole set is off.
+
+    total : ndarray of shape (n_sets,)
+        Weight of the rows in which the whole set is observed.
+
+    n_features : int
+        Number of features.
+    """
+
+    sets: np.ndarray
+    off: np.ndarray
+    total: np.ndarray
+    n_features: int
+
+    @classmethod
+    def of(cls, rows: PackedRows, sets) -> NegativeMoments:
+        """Count in binary rows.
+
+        Parameters
+        ----------
+        rows : PackedRows
+            The rows, at least one.
+
+        sets : ndarray of int of shape (n_sets, order)
+            Canonical sets.
+
+        Returns
+        -------
+        moments : NegativeMoments
+            The counts.
+        """
+        off = cls._count(rows.off, sets, rows.weights)
+        if rows.known is None:
+            total = np.full(len(sets), rows.total)
+        else:
+            total = cls._count(rows.known, sets, rows.weights)
+        return cls(sets, off, total, len(rows.off))
+
+    @staticmethod
+    def _count(words, sets, weights):
+        """Weighted counts of sets, size by size, block of words by block."""
+        counts = np.zeros(len(sets))
+        sizes = (sets >= 0).sum(axis=1)
+        planes = [(1.0, None)] if weights is None else _weight_planes(weights)
+        for start in range(0, words.shape[1], WORDS_AT_A_TIME):
+            block = slice(start, start + WORDS_AT_A_TIME)
+            part = np.ascontiguousarray(words[:, block])
+            for size in range(1, sets.shape[1] + 1):
+                lo, hi = np.searchsorted(sizes, [size, size + 1])
+                members = sets[lo:hi, sets.shape[1] - size :]
+                for scale, plane in planes:
+                    piece = None if plane is None else plane[block]
+                    counts[lo:hi] += scale * _count(part, members, piece)
+        return counts
+
+    @classmethod
+    def exact(cls, network, sets) -> NegativeMoments:
+        """Moments that (almost) infinitely many rows of a network would have."""
+        n_rows = 1e16
+        probability = np.ones(len(sets))
+        sizes = (sets >= 0).sum(axis=1)
+        for size in np.unique(sizes):
+            chosen = sizes == size
+            members = sets[chosen][:, sets.shape[1] - size :]
+            probability[chosen] = network.negative_moment(members)
+        total = np.full(len(sets), n_rows)
+        return cls(sets, probability * n_rows, total, network.n_features)
+
+    def restrict(self, features) -> NegativeMoments:
+        """Moments of sets within some features, which are renumbered in order."""
+        position = np.full(self.n_features + 1, -2)
+        position[features] = np.arange(len(features))
+        position[-1] = -1
+        sets = position[self.sets]
+        inside = (sets > -2).all(axis=1)
+        return NegativeMoments(
+            sets[inside], self.off[inside], self.total[inside], len(features)
+        )
+
+    def __add__(self, other: NegativeMoments) -> NegativeMoments:
+        if not np.array_equal(self.sets, other.sets):
+            raise ValueError("Only moments of the same sets of features can be added.")
+        return NegativeMoments(
+            self.sets, self.off + other.off, self.total + other.total, self.n_features
+        )
+
+    @cached_property
+    def _sorted_keys(self):
+        return set_keys(self.sets, self.n_features)
+
+    def index(self, sets) -> np.ndarray:
+        """Positions of sets, in any order of their members, with -1 for no member."""
+        sets = np.sort(np.asarray(sets), axis=-1)
+        keys = set_keys(sets.reshape(-1, sets.shape[-1]), self.n_features)
+        found = np.searchsorted(self._sorted_keys, keys)
+        found = np.minimum(found, len(self._sorted_keys) - 1)
+        if not np.array_equal(self._sorted_keys[found], keys):
+            raise ValueError("Some of these sets of features were not counted.")
+        return found.reshape(sets.shape[:-1])
+
+    @cached_property
+    def probability(self) -> np.ndarray:
+        """P(all of the set off), see `off_probability`."""
+        return off_probability(self.off, self.total)

@@ -1,0 +1,1 @@
+"""Structures: quartets and what follows from them, then search by likelihood."""

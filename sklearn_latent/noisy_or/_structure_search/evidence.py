@@ -1,0 +1,181 @@
+"""Fits and comparisons of models on the rows, component by component.
+
+Exact likelihood visits every pair of distinct row and state of the coupled latents.
+Where that is too much, a smaller sample of the rows stands for all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._network import NoisyOrNetwork
+from .._statistics.patterns import Component, Patterns, components
+from .smoothed import (
+    Model,
+    deletion_losses,
+    edge_evidence,
+    fit_smoothed,
+    posterior_correlation,
+)
+
+__all__ = ["MAX_COUPLED", "Likelihood", "affordable_rows", "largest_component"]
+
+# Coupled latents whose states are enumerated.
+MAX_COUPLED = 12
+
+# Rows times states of one EM step of the search: 0.1 s.
+SEARCH_TABLE = 2**23
+
+# The same of a first glance, and its number of steps.
+SCREEN_TABLE = 2**21
+SCREEN_STEPS = 15
+
+# Fewer rows than this are never sampled.
+LEAST_ROWS = 1000
+
+
+def largest_component(structure) -> int:
+    """Number of latents of the largest connected part of a structure."""
+    return max((len(part.latents) for part in components(structure)), default=0)
+
+
+def affordable_rows(n_coupled: int, table: int = SEARCH_TABLE) -> int:
+    """Rows that an EM step over the states of some coupled latents can afford."""
+    return max(LEAST_ROWS, table >> n_coupled)
+
+
+class Likelihood:
+    """The rows, as the search sees them.
+
+    Parameters
+    ----------
+    patterns : Patterns
+        Distinct rows.
+
+    random_state : RandomState
+        For the sample, if one is needed.
+
+    most : int or None, default=None
+        If there are more distinct rows, a random sample of this many rows is taken.
+
+    Attributes
+    ----------
+    patterns : Patterns
+        Distinct rows of the sample.
+
+    n_rows : float
+        Number of rows of the sample.
+    """
+
+    def __init__(self, patterns, random_state, most=None):
+        if most is not None:
+            patterns = _thin(patterns, most, random_state)
+        self.patterns = patterns
+        self.n_rows = float(patterns.weights.sum())
+        self._tables: dict[bytes, Patterns] = {}
+
+    def _parts(self, model):
+        for part in components(model.structure):
+            key = part.features.tobytes()
+            if key not in self._tables:
+                self._tables[key] = self.patterns.select(part.features)
+            yield part, self._tables[key]
+
+    def fit(self, model: Model, **options) -> Model:
+        """Fit the parameters; see `fit_smoothed`."""
+        prior, failure, leak = (np.array(values) for values in model[:3])
+        log_likelihood = 0.0
+        for part, table in self._parts(model):
+            fitted = fit_smoothed(_restrict(model, part), table, **options)
+            prior[part.latents], leak[part.features] = fitted.prior, fitted.leak
+            failure[np.ix_(part.latents, part.features)] = fitted.failure
+            log_likelihood += fitted.log_likelihood
+        return Model(prior, failure, leak, log_likelihood)
+
+    def screen(self, model: Model) -> Model:
+        """Drop latents that a few steps on a few rows show to be idle."""
+        most = affordable_rows(largest_component(model.structure), SCREEN_TABLE)
+        # Always the same rows: a screen is not worth a parameter.
+        few = Likelihood(self.patterns, np.random.RandomState(0), most)
+        tried = few.fit(model, max_iter=SCREEN_STEPS)
+        return tried.keep(tried.prior * few.n_rows >= 1.0)
+
+    def posterior_correlation(self, model: Model) -> np.ndarray:
+        """Correlation of the posteriors of latents over the rows."""
+        correlation = np.zeros((len(model.prior),) * 2)
+        for part, table in self._parts(model):
+            if len(part.latents) > 1:
+                correlation[np.ix_(part.latents, part.latents)] = posterior_correlation(
+                    _restrict(model, part), table
+                )
+        return correlation
+
+    def unlikely_rates(self, model: Model, share: float) -> np.ndarray:
+        """How often each feature is on in the least likely rows.
+
+        Parameters
+        ----------
+        model : Model
+
+        share : float
+            Share of the rows that count.
+
+        Returns
+        -------
+        rates : ndarray of shape (n_features,)
+        """
+        on, _, weights = self.patterns
+        known = self.patterns.known
+        rows = on if self.patterns.observed is None else np.where(known, on, np.nan)
+        network = NoisyOrNetwork(model.prior, model.failure, model.leak)
+        order = np.argsort(network.log_likelihood(rows), kind="stable")
+        before = np.cumsum(weights[order]) - weights[order]
+        chosen = order[before < share * self.n_rows]
+        total = np.maximum(weights[chosen] @ known[chosen], 1e-300)
+        return weights[chosen] @ on[chosen] / total
+
+    def deletion_losses(self, model: Model) -> np.ndarray:
+        """What each latent is worth; see `deletion_losses`."""
+        losses = np.zeros(len(model.prior))
+        for part, table in self._parts(model):
+            losses[part.latents] = deletion_losses(_restrict(model, part), table)
+        return losses
+
+    def edge_evidence(self, model: Model):
+        """Slope and information of each failure; see `edge_evidence`.
+
+        Pairs of a latent and a feature of different components have none, unless the
+        feature has no parent yet.
+        """
+        slope, information = np.zeros_like(model.failure), np.zeros_like(model.failure)
+        orphans = np.flatnonzero(~model.structure.any(axis=0))
+        for part, _ in self._parts(model):
+            if not len(part.latents):
+                continue
+            part = part._replace(features=np.union1d(part.features, orphans))
+            table = self.patterns.select(part.features)
+            block = np.ix_(part.latents, part.features)
+            slope[block], information[block] = edge_evidence(
+                _restrict(model, part), table
+            )
+        return slope, information
+
+
+def _restrict(model: Model, part: Component) -> Model:
+    """The part of a model that a component is."""
+    return Model(
+        model.prior[part.latents],
+        model.failure[np.ix_(part.latents, part.features)],
+        model.leak[part.features],
+    )
+
+
+def _thin(patterns, most, rng):
+    """A random sample of the rows, if there are too many distinct ones."""
+    if len(patterns.weights) <= most:
+        return patterns
+    share = patterns.weights / patterns.weights.sum()
+    drawn = rng.multinomial(most, share).astype(float)
+    kept = drawn > 0
+    observed = None if patterns.observed is None else patterns.observed[kept]
+    return Patterns(patterns.on[kept], observed, drawn[kept])

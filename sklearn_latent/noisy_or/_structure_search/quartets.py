@@ -1,0 +1,322 @@
+"""Which quartets of features are singly coupled: the quartet tests of [1]_.
+
+References
+----------
+.. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables in
+   noisy-or networks using quartet tests. NIPS.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from .._parameters.mixture import solve_triplets
+from .._statistics.counts import Residual
+from .._statistics.subsets import all_subsets
+from .coupling import coupled_triplets, join_sets
+
+__all__ = [
+    "TRIPLES",
+    "Quartets",
+    "coherence_test",
+    "find_quartets",
+    "quartet_moments",
+    "quartet_parameters",
+    "rank_test",
+    "third_singular_value",
+]
+
+# Share of singly coupled quartets that "auto" gives away.
+FALSE_REJECTION = 0.01
+
+# Largest number of quartets that are looked at; beyond it those of the most strongly
+# coupled triplets. It bounds memory to 0.5 GB, whatever the data.
+MAX_QUARTETS = 1_000_000
+
+# Scales of the coherence test: a joint probability has a standard error of at most
+# 0.5 / sqrt(rows), and the parameters one of a few times that.
+COHERENCE_ERROR = 1.0
+COHERENCE_VARIANCE = 25.0
+
+# Quartets at a time, whose matrices take 50 MB.
+CHUNK = 1 << 15
+
+# Row s, column i: feature i belongs to subset number s of a quartet.
+SUBSETS = (np.arange(16)[:, None] >> np.arange(4) & 1).astype(bool)
+# Cell c of the joint distribution has the features of subset c off. All of S is off in
+# the cells that contain S.
+INSIDE = (SUBSETS[:, None, :] <= SUBSETS[None, :, :]).all(axis=2).astype(float)
+CELLS = np.linalg.inv(INSIDE)
+# The three ways to write the cells as a matrix of one pair against the other.
+UNFOLDINGS = np.array(
+    [
+        [[1 * i + 2 * j + 4 * k + 8 * m for k in (0, 1) for m in (0, 1)]
+         for i in (0, 1) for j in (0, 1)],
+        [[1 * i + 4 * j + 2 * k + 8 * m for k in (0, 1) for m in (0, 1)]
+         for i in (0, 1) for j in (0, 1)],
+        [[1 * i + 8 * j + 2 * k + 4 * m for k in (0, 1) for m in (0, 1)]
+         for i in (0, 1) for j in (0, 1)],
+    ]
+)  # fmt: skip
+TRIPLES = list(combinations(range(4), 3))
+
+
+class Quartets(NamedTuple):
+    """Quartets that passed a quartet test, most credible first.
+
+    ``sets (n, 4)``; ``statistic (n,)``: third singular value or reconstruction error
+    for thresholds that are numbers, chi-squared divided by its critical value for
+    "auto"; ``moments (n, 16)``: P(all off) of the subsets after subtraction.
+    """
+
+    sets: np.ndarray
+    statistic: np.ndarray
+    moments: np.ndarray
+
+
+def quartet_moments(residual: Residual, sets, pairs):
+    """Moments of the sixteen subsets of quartets, of the data and after subtraction.
+
+    Parameters
+    ----------
+    residual : Residual
+
+    sets : ndarray of int of shape (n, 4)
+
+    pairs : ndarray of shape (n_features, n_features)
+
+    Returns
+    -------
+    raw, adjusted : ndarrays of shape (n, 16)
+        Column s for the features of row s of `SUBSETS`.
+    """
+    raw = np.ones((len(sets), 16))
+    influence = np.ones((len(sets), 16))
+    for subset, members in enumerate(SUBSETS):
+        chosen = sets[:, members]
+        size = chosen.shape[1]
+        if size == 0:
+            continue
+        if size <= 2:
+            raw[:, subset] = pairs[chosen[:, 0], chosen[:, -1]]
+        else:
+            raw[:, subset] = residual.source.probability(chosen)
+        influence[:, subset] = residual.influence(chosen)
+    return raw, raw / influence
+
+
+def third_singular_value(moments) -> np.ndarray:
+    """Rank test of [1]_, Section 2.1: largest over the three unfoldings.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n, 16)
+        P(all off) of the subsets of quartets.
+
+    Returns
+    -------
+    value : ndarray of shape (n,)
+        Zero if and only if one latent couples the quartet.
+
+    References
+    ----------
+    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
+       in noisy-or networks using quartet tests. NIPS.
+    """
+    matrices = (moments @ CELLS.T)[:, UNFOLDINGS]
+    return np.linalg.svd(matrices, compute_uv=False)[:, :, 2].max(axis=1)
+
+
+def rank_test(raw, moments, n_rows) -> np.ndarray:
+    """Is the third singular value more than sampling noise?
+
+    To first order, the two smallest singular values are those of the noise, projected
+    on the null spaces of the unfolding: four numbers with a covariance that the delta
+    method gives, so that their squared length in that metric is chi-squared with four
+    degrees of freedom if one latent couples the quartet ([1]_).
+
+    Parameters
+    ----------
+    raw, moments : ndarrays of shape (n, 16)
+        P(all off) of the subsets of quartets, in the data and after subtraction.
+
+    n_rows : float or ndarray of shape (n,)
+        Number of rows.
+
+    Returns
+    -------
+    statistic : ndarray of shape (n,)
+        Largest of the three chi-squared statistics, divided by the value that they
+        exceed by chance with probability FALSE_REJECTION.
+
+    References
+    ----------
+    .. [1] Robin, J.-M. and Smith, R. J. (2000). Tests of rank. Econometric Theory, 16.
+    """
+    scale = moments / raw
+    raw_cells = raw @ CELLS.T
+    matrices = (moments @ CELLS.T)[:, UNFOLDINGS]
+    U, S, Vt = np.linalg.svd(matrices)
+    statistic = np.zeros(len(raw))
+    for unfolding, index in enumerate(UNFOLDINGS):
+        u, v = U[:, unfolding, :, 2:], Vt[:, unfolding, 2:, :]
+        weights = np.zeros((len(raw), 4, 16))
+        # Coefficient of each cell in u_i' M v_j.
+        products = np.einsum("nri,njc->nijrc", u, v).reshape(len(raw), 4, 16)
+        weights[:, :, index.ravel()] = products
+        # How one row that falls into a cell moves them, through moments and scales.
+        pull = (weights @ CELLS) * scale[:, None, :] @ INSIDE
+        mean = np.einsum("nkc,nc->nk", pull, raw_cells)
+        covariance = np.einsum("nkc,nlc,nc->nkl", pull, pull, raw_cells)
+        covariance -= mean[:, :, None] * mean[:, None, :]
+        size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
+        # Without the ridge, cells that are empty would make it singular.
+        covariance += (1e-6 * size + 1e-300) * np.eye(4)
+        values = np.zeros((len(raw), 4, 1))
+        values[:, 0, 0], values[:, 3, 0] = S[:, unfolding, 2], S[:, unfolding, 3]
+        distance = np.linalg.solve(covariance, values)[:, :, 0]
+        statistic = np.maximum(
+            statistic, n_rows * (distance * values[:, :, 0]).sum(axis=1)
+        )
+    return statistic / chi2.isf(FALSE_REJECTION / len(UNFOLDINGS), 4)
+
+
+def quartet_parameters(moments):
+    """Parameters of each quartet's latent from each of its triplets (equation 2).
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n, 16)
+
+    Returns
+    -------
+    prior : ndarray of shape (n, 4)
+        One estimate per triplet.
+
+    failure : ndarray of shape (n, 4, 4)
+        Triplet, feature; NaN for the feature that is not in the triplet.
+
+    off : ndarray of shape (n, 4, 4)
+        P(feature off | latent off), in the same way.
+
+    valid : ndarray of bool of shape (n, 4)
+        Whether the triplet has a solution.
+    """
+    n = len(moments)
+    prior, valid = np.empty((n, 4)), np.empty((n, 4), dtype=bool)
+    failure, off = np.full((n, 4, 4), np.nan), np.full((n, 4, 4), np.nan)
+    for number, triple in enumerate(TRIPLES):
+        members = np.array(triple)
+        subsets = all_subsets(members[None])[0]
+        columns = [int((1 << s[s >= 0]).sum()) for s in subsets]
+        M = moments[:, columns]
+        solution = solve_triplets(M)
+        prior[:, number] = solution.parameters[:, 0]
+        failure[:, number, members] = solution.parameters[:, 1:]
+        share = 1.0 - prior[:, [number]] * (1.0 - solution.parameters[:, 1:])
+        off[:, number, members] = M[:, :3] / np.where(share > 0, share, 1.0)
+        valid[:, number] = solution.valid
+    return prior, failure, off, valid
+
+
+def coherence_test(moments):
+    """Coherence test of [1]_, Section 2.1.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n, 16)
+        P(all off) of the subsets of quartets, after subtraction.
+
+    Returns
+    -------
+    variance : ndarray of shape (n,)
+        Largest variance of a parameter over the four triplets; inf where one of them
+        has no solution.
+
+    error : ndarray of shape (n,)
+        Largest difference of the joint distribution from the one that the mean
+        parameters reconstruct (Lemma 1).
+
+    References
+    ----------
+    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
+       in noisy-or networks using quartet tests. NIPS.
+    """
+    prior, failure, off, valid = quartet_parameters(moments)
+    spread = np.maximum(prior.var(axis=1), np.nanvar(failure, axis=1).max(axis=1))
+    variance = np.where(valid.all(axis=1), spread, np.inf)
+    p, f, rest = (
+        prior.mean(axis=1),
+        np.nanmean(failure, axis=1),
+        np.nanmean(off, axis=1),
+    )
+    rebuilt = np.empty_like(moments)
+    for subset, members in enumerate(SUBSETS):
+        share = 1.0 - p + p * f[:, members].prod(axis=1)
+        rebuilt[:, subset] = share * rest[:, members].prod(axis=1)
+    error = np.abs((rebuilt - moments) @ CELLS.T).max(axis=1)
+    return variance, error
+
+
+def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretest):
+    """All quartets that pass pre-test and quartet test, most credible first.
+
+    Parameters
+    ----------
+    residual : Residual
+        Moments after subtraction.
+
+    pairs : ndarray of shape (n_features, n_features)
+        From `pair_moments`.
+
+    test : {"rank", "coherence"}
+        Which of the two quartet tests.
+
+    quartet, coherence, pretest : float or "auto"
+        Thresholds: of the third singular value or the reconstruction error, of the
+        variance of parameters, and of the pre-test.
+
+    Returns
+    -------
+    quartets : Quartets
+        Those that pass.
+    """
+    triplets = coupled_triplets(residual, pairs, pretest)
+    sets = join_sets(triplets, residual.n_features, MAX_QUARTETS)
+    passed = [np.zeros(0, dtype=np.int64)]
+    statistics, moments = [np.zeros(0)], [np.zeros((0, 16))]
+    for start in range(0, len(sets), CHUNK):
+        raw, M = quartet_moments(residual, sets[start : start + CHUNK], pairs)
+        n_rows = residual.source.known_rows(sets[start : start + CHUNK])
+        statistic, accepted = _judge(raw, M, n_rows, test, quartet, coherence)
+        chosen = np.flatnonzero(accepted)
+        passed.append(start + chosen)
+        statistics.append(statistic[chosen])
+        moments.append(M[chosen])
+    statistic = np.concatenate(statistics)
+    order = np.argsort(statistic, kind="stable")
+    return Quartets(
+        sets[np.concatenate(passed)[order]],
+        statistic[order],
+        np.concatenate(moments)[order],
+    )
+
+
+def _judge(raw, moments, n_rows, test, quartet, coherence):
+    """Statistic by which quartets are ranked, and whether each passes."""
+    if test == "rank":
+        if quartet == "auto":
+            statistic = rank_test(raw, moments, n_rows)
+            return statistic, statistic <= 1.0
+        statistic = third_singular_value(moments)
+        return statistic, statistic <= quartet
+    variance, error = coherence_test(moments)
+    if quartet == "auto":
+        quartet = COHERENCE_ERROR / np.sqrt(np.maximum(n_rows, 1.0))
+    if coherence == "auto":
+        coherence = COHERENCE_VARIANCE / np.maximum(n_rows, 1.0)
+    return error, (variance <= coherence) & (error <= quartet)

@@ -1,0 +1,328 @@
+"""Search for latents by likelihood, from proposals that moments make.
+
+Proposals come from pairs of features that vote for sets of children, from quartets, and
+from the triplets whose dependence a model leaves unexplained. Models are compared by
+the Bayesian information criterion (BIC); latents and edges that do not pay for their
+parameters go.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._statistics.counts import MomentSource, Residual
+from .coupling import (
+    Triplets,
+    coupled_triplets,
+    discovery_level,
+    discovery_threshold,
+    pair_moments,
+    pair_strength,
+)
+from .evidence import MAX_COUPLED, Likelihood, largest_component
+from .proposals import propose_children
+from .smoothed import Model
+
+__all__ = [
+    "change_edges",
+    "cover",
+    "first_proposals",
+    "merge_latents",
+    "prune_latents",
+    "search_latents",
+]
+
+# Least share of the coupled triplets within a proposal that no other one explains.
+NEW_SHARE = 0.2
+
+# Rounds of births and of changes of edges. The images at 500 rows and more need one.
+MAX_ROUNDS = 10
+
+# A new latent starts here; EM finds its way from any such place.
+START_PRIOR = 0.2
+START_FAILURE = 0.3
+
+# Squared z-score that an edge must have to be added: among 500 candidates, chance
+# reaches it once in 30 searches.
+EDGE_EVIDENCE = 10.0
+
+# EM steps after a latent was dropped: the others move little.
+PRUNING_STEPS = 15
+
+# Shares of the rows that may show a latent not yet thought of.
+UNLIKELY_ROWS = (0.2, 0.4)
+
+# Pairs of latents that may be one, by the correlation of their posteriors.
+MAX_MERGERS = 3
+
+
+def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
+    """Sets of children to start with.
+
+    Parameters
+    ----------
+    source : MomentSource
+        Moments of the data.
+
+    others : ndarray of bool of shape (n_others, n_features)
+        Sets from elsewhere; they are tried after those that pairs vote for.
+
+    pretest : float or "auto"
+        Threshold of coupled triplets.
+
+    Returns
+    -------
+    children : ndarray of bool of shape (n_proposals, n_features)
+        A choice that explains the coupled triplets.
+    """
+    n_features = source.n_features
+    nothing = Residual(source, np.zeros(0), np.ones((0, n_features)))
+    triplets = coupled_triplets(nothing, pair_moments(source), pretest)
+    children = propose_children(triplets, n_features)
+    return cover(np.concatenate([children, others]), triplets)
+
+
+def search_latents(
+    source: MomentSource, likelihood: Likelihood, children, pretest="auto", report=None
+) -> Model:
+    """Find latents, their children and their parameters.
+
+    Parameters
+    ----------
+    source : MomentSource
+        Moments of the data.
+
+    likelihood : Likelihood
+        The rows.
+
+    children : ndarray of bool of shape (n_proposals, n_features)
+        Sets of children to start with.
+
+    pretest : float or "auto"
+        Threshold of coupled triplets.
+
+    report : callable or None
+        Called with the model so far after each round; stops if it returns True.
+
+    Returns
+    -------
+    model : Model
+        The best one found.
+    """
+    n_features, n_rows = source.n_features, likelihood.n_rows
+    pairs = pair_moments(source)
+    leak = 1.0 - np.diag(pairs)
+    model = likelihood.fit(Model(np.zeros(0), np.ones((0, n_features)), leak))
+    for _ in range(MAX_ROUNDS):
+        if not len(children):
+            break
+        born = _deliver(model, children, likelihood)
+        better = _search_around(born, likelihood)
+        if better.bic(n_rows) >= model.bic(n_rows):
+            break
+        model = better
+        if report is not None and report(model):
+            break
+        residual = Residual(source, model.prior, model.failure)
+        triplets = coupled_triplets(residual, pairs, pretest)
+        children = cover(propose_children(triplets, n_features), triplets)
+    return _explain_rows(model, source, pairs, likelihood)
+
+
+def _explain_rows(model, source, pairs, likelihood) -> Model:
+    """Add latents that unlikely rows suggest, while pairs are explained badly.
+
+    Latents that share all their children propose no sets. The rows that a model finds
+    least likely show where they are.
+    """
+    while len(model.prior) and not _explains_pairs(model, source, pairs, likelihood):
+        tries = [
+            _search_around(_born_from_rows(model, share, likelihood), likelihood)
+            for share in UNLIKELY_ROWS
+        ]
+        better = min(tries, key=lambda tried: tried.bic(likelihood.n_rows))
+        if better.bic(likelihood.n_rows) >= model.bic(likelihood.n_rows):
+            break
+        model = better
+    return model
+
+
+def _search_around(model, likelihood) -> Model:
+    """Change edges, drop and merge latents, as long as BIC improves."""
+    return merge_latents(change_edges(model, likelihood), likelihood)
+
+
+def _explains_pairs(model, source, pairs, likelihood) -> bool:
+    """Whether what the model leaves of all pairs may be noise."""
+    if largest_component(model.structure) >= MAX_COUPLED:
+        return True
+    residual = Residual(source, model.prior, model.failure)
+    z = np.abs(pair_strength(residual, pairs)[2])
+    # The model is only as good as the rows it has seen.
+    z *= np.sqrt(likelihood.n_rows / source.n_rows)
+    return discovery_threshold(z, discovery_level(likelihood.n_rows)) == np.inf
+
+
+def _born_from_rows(model, share, likelihood) -> Model:
+    """Add a latent that may drive whatever is on in the least likely rows."""
+    rate = likelihood.unlikely_rates(model, share)
+    grown = Model(
+        np.append(model.prior, share),
+        np.vstack([model.failure, np.clip(1.0 - 0.8 * rate, 0.05, 0.95)]),
+        0.7 * model.leak,
+    )
+    return prune_latents(likelihood.fit(grown), likelihood)
+
+
+def cover(proposals, triplets: Triplets) -> np.ndarray:
+    """Choose, in order, the proposals that explain triplets which others do not.
+
+    Parameters
+    ----------
+    proposals : ndarray of bool of shape (n_proposals, n_features)
+
+    triplets : Triplets
+        Coupled triplets, each of which needs a parent.
+
+    Returns
+    -------
+    chosen : ndarray of bool of shape (n_chosen, n_features)
+    """
+    open_ = np.ones(len(triplets.sets), dtype=bool)
+    chosen = np.zeros(len(proposals), dtype=bool)
+    for number, children in enumerate(proposals):
+        inside = children[triplets.sets].all(axis=1)
+        n_new = int((inside & open_).sum())
+        if n_new and n_new >= NEW_SHARE * inside.sum():
+            chosen[number] = True
+            open_ &= ~inside
+    return proposals[chosen]
+
+
+def _deliver(model: Model, children, likelihood: Likelihood) -> Model:
+    """Add latents, fit, and bury those that do not pay."""
+    children = _those_with_room(model, children)
+    if not len(children):
+        return model
+    grown = Model(
+        np.concatenate([model.prior, np.full(len(children), START_PRIOR)]),
+        np.concatenate([model.failure, np.where(children, START_FAILURE, 1.0)]),
+        # Room for the newcomers: the leaks explained what they will explain.
+        np.where(children.any(axis=0), 0.5 * model.leak, model.leak),
+    )
+    return prune_latents(likelihood.fit(likelihood.screen(grown)), likelihood)
+
+
+def _those_with_room(model, children):
+    """The first proposals, as many as can be coupled."""
+    while len(children):
+        grown = np.concatenate([model.structure, children])
+        if largest_component(grown) <= MAX_COUPLED:
+            break
+        children = children[:-1]
+    return children
+
+
+def merge_latents(model: Model, likelihood: Likelihood) -> Model:
+    """Unite latents that go together, as long as BIC improves.
+
+    Latents are independent, so that two whose posteriors are correlated may be halves
+    of one.
+
+    Parameters
+    ----------
+    model : Model
+
+    likelihood : Likelihood
+
+    Returns
+    -------
+    model : Model
+    """
+    improved, hope = True, 10.0 * np.log(max(likelihood.n_rows, 2.0))
+    while improved and len(model.prior) > 1:
+        improved = False
+        correlation = np.triu(likelihood.posterior_correlation(model), 1)
+        for flat in np.argsort(-correlation, axis=None)[:MAX_MERGERS]:
+            one, two = np.unravel_index(flat, correlation.shape)
+            if correlation[one, two] <= 0.1:
+                break
+            keep = np.arange(len(model.prior)) != two
+            failure = np.array(model.failure)
+            failure[one] = np.minimum(failure[one], failure[two])
+            united = model._replace(failure=failure).keep(keep)
+            united = likelihood.fit(united, max_iter=PRUNING_STEPS)
+            # Edges can make up for a little; if it is much, do not even try.
+            if united.bic(likelihood.n_rows) > model.bic(likelihood.n_rows) + hope:
+                continue
+            united = change_edges(united, likelihood)
+            if united.bic(likelihood.n_rows) < model.bic(likelihood.n_rows):
+                model, improved = united, True
+                break
+    return model
+
+
+def prune_latents(model: Model, likelihood: Likelihood) -> Model:
+    """Drop latents, the least useful first, as long as BIC improves.
+
+    Parameters
+    ----------
+    model : Model
+
+    likelihood : Likelihood
+
+    Returns
+    -------
+    model : Model
+    """
+    n_rows = likelihood.n_rows
+    while len(model.prior):
+        penalty = np.log(max(n_rows, 2.0)) * (1 + model.structure.sum(axis=1))
+        surplus = 2.0 * likelihood.deletion_losses(model) - penalty
+        # Two children are a pair, which has many explanations.
+        surplus[model.structure.sum(axis=1) < 3] = -np.inf
+        useless = surplus < 0
+        if not useless.any():
+            break
+        # Those that do nothing at all go together, others one by one.
+        idle = surplus < -0.9 * penalty
+        keep = ~idle if idle.any() else np.arange(len(surplus)) != surplus.argmin()
+        model = likelihood.fit(model.keep(keep), max_iter=PRUNING_STEPS)
+    return model
+
+
+def change_edges(model: Model, likelihood: Likelihood) -> Model:
+    """Add and drop edges by their evidence, as long as BIC improves.
+
+    Parameters
+    ----------
+    model : Model
+
+    likelihood : Likelihood
+
+    Returns
+    -------
+    model : Model
+    """
+    n_rows = likelihood.n_rows
+    for _ in range(MAX_ROUNDS):
+        if not len(model.prior):
+            break
+        slope, information = likelihood.edge_evidence(model)
+        edges = model.structure
+        # An edge is worth what the likelihood falls on the way to a failure of 1.
+        worth = (1.0 - model.failure) ** 2 * information
+        drop = edges & (worth < np.log(max(n_rows, 2.0)))
+        gain = slope**2 / np.maximum(information, 1e-300)
+        add = ~edges & (slope < 0) & (gain > max(EDGE_EVIDENCE, np.log(n_rows)))
+        if not (drop | add).any():
+            break
+        if largest_component(edges | add) > MAX_COUPLED:
+            add[:] = False
+        failure = np.where(drop, 1.0, np.where(add, START_FAILURE, model.failure))
+        better = likelihood.fit(model._replace(failure=failure))
+        better = prune_latents(better, likelihood)
+        if better.bic(n_rows) >= model.bic(n_rows):
+            break
+        model = better
+    return model

@@ -1,0 +1,1 @@
+"""Edges between latents, and structural EM."""

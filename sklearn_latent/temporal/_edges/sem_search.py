@@ -1,0 +1,405 @@
+"""Structural EM over pure measurement models: moves, scores and the climb.
+
+References
+----------
+.. [1] Friedman, N. (1998). The Bayesian structural EM algorithm. UAI.
+.. [2] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
+   Bayesian network. ECAI. Section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._em.em import fit_chain
+from .._graph import TemporalGraph, topological_order
+from .._inference.inference import ChainData, expectation
+from .._inference.mean_field import first_counts, step_counts
+from .._model import LatentDBN
+from .._panels.encoding import MISSING
+from .._tables import family_counts, normalized, start_shape, transition_shape
+
+__all__ = ["ExpectedCounts", "climb", "random_graph", "structural_em"]
+
+# A family table with more cells than this is not considered.
+MAX_CELLS = 100_000
+
+# Parents of a latent at the start where inference is factored, which takes as many
+# products for each slice of each sequence as the tables have cells.
+MAX_START_PARENTS = 2
+
+# A move must gain this much; smaller gains are rounding.
+SMALLEST_GAIN = 1e-6
+
+
+@dataclass(frozen=True)
+class SEMRun:
+    """Result of one start of structural EM."""
+
+    network: LatentDBN
+    bic: float
+    n_iter: int
+    converged: bool
+    history: list
+
+
+def random_graph(
+    n_latents: int, n_observed: int, n_slices: int, rng, max_parents: int | None = None
+) -> TemporalGraph:
+    """A random pure measurement model with random edges, where [2]_ starts.
+
+    Parameters
+    ----------
+    n_latents, n_observed, n_slices : int
+        Number of latents, features and slices.
+
+    rng : RandomState instance
+        Source of randomness.
+
+    max_parents : int or None, default=None
+        Largest number of parents of a latent; others are left out at random.
+
+    Returns
+    -------
+    graph : TemporalGraph
+        Edges go forward in time, and along a random order within the slice.
+    """
+    # Every latent gets a feature first; the others fall where they may.
+    parent = np.concatenate(
+        [np.arange(n_latents), rng.randint(n_latents, size=n_observed - n_latents)]
+    )
+    measurement = np.zeros((n_latents, n_observed), dtype=bool)
+    measurement[rng.permutation(parent), np.arange(n_observed)] = True
+    order = rng.permutation(n_latents)
+    intra = np.triu(rng.uniform(size=(n_latents, n_latents)) < 0.5, 1)
+    inter = rng.uniform(size=(n_latents, n_latents)) < 0.5
+    intra, inter = intra[np.ix_(order, order)], inter & (n_slices > 1)
+    if max_parents is not None:
+        parents = np.concatenate([intra, inter])
+        for column in parents.T:
+            column[rng.permutation(np.flatnonzero(column))[max_parents:]] = False
+        intra, inter = parents[:n_latents], parents[n_latents:]
+    return TemporalGraph(measurement, intra, inter)
+
+
+class ExpectedCounts:
+    """Counts under the current model, from which any structure can be scored.
+
+    Parameters
+    ----------
+    network : LatentDBN
+        The current model.
+
+    data : ChainData
+        Sequences, prepared for its measurement model.
+    """
+
+    def __init__(self, network: LatentDBN, data: ChainData):
+        result = expectation(network, data, together=True)
+        self.cardinality = network.cardinality
+        self.n_slices = data.codes.shape[1]
+        self.weights = data.weights
+        self.first = result.counts.joint_start[0]
+        self.pairs = result.counts.joint_pairs[0]
+        # All latents are one part, so there is one factored approximation or none.
+        self.chains = result.mean_fields.get(0)
+        # As many observations as sequences: their slices are not independent.
+        self.penalty = 0.5 * np.log(max(data.weights.max(axis=1).sum(), 2.0))
+        self.emission = _emission_of_all(result.states, data, network.n_categories)
+        self._scores: dict = {}
+
+    def start(self, j: int, within) -> np.ndarray:
+        """Counts of latent `j` and its parents in the first slice."""
+        family = [(i, True) for i in (*within, j)]
+        if self.chains is not None:
+            return first_counts(self.chains[0], family, self.weights)
+        return family_counts(self.first, range(len(self.cardinality)), family)
+
+    def transition(self, j: int, before, within) -> np.ndarray:
+        """Counts of latent `j` and its parents in later slices."""
+        family = [(i, False) for i in before] + [(i, True) for i in (*within, j)]
+        if self.chains is not None:
+            nodes, pairs = self.chains
+            return step_counts(nodes, pairs, family, self.weights)
+        return family_counts(self.pairs, range(len(self.cardinality)), family)
+
+    def feature_score(self, f: int, j: int) -> float:
+        """Expected BIC of feature `f` as a measure of latent `j`."""
+        key = "feature", f, j
+        if key not in self._scores:
+            self._scores[key] = _bic(self.emission[f][j], self.penalty)
+        return self._scores[key]
+
+    def latent_score(self, j: int, before: tuple, within: tuple) -> float:
+        """Expected BIC of the tables of latent `j` with given parents."""
+        key = j, before, within
+        if key not in self._scores:
+            self._scores[key] = self._latent_score(j, before, within)
+        return self._scores[key]
+
+    def _latent_score(self, j, before, within):
+        cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
+        if cells > MAX_CELLS:
+            return -np.inf
+        score = _bic(self.start(j, within), self.penalty)
+        if self.n_slices > 1:
+            score += _bic(self.transition(j, before, within), self.penalty)
+        return score
+
+
+def climb(counts: ExpectedCounts, graph: TemporalGraph) -> tuple[TemporalGraph, list]:
+    """Make the best move until none raises the expected score.
+
+    A move gives a feature to another latent, or adds, deletes or reverses an edge
+    between latents; no latent loses its last feature, and slices stay acyclic.
+
+    Parameters
+    ----------
+    counts : ExpectedCounts
+        Counts under the current model, which stay as they are [1]_.
+
+    graph : TemporalGraph
+        Where to start; directed.
+
+    Returns
+    -------
+    graph : TemporalGraph
+        No move improves it.
+
+    moves : list of (str, float)
+        What was done, and its gain.
+    """
+    moves: list[tuple[str, float]] = []
+    while True:
+        candidates = [
+            *_feature_moves(counts, graph),
+            *_edge_moves(counts, graph),
+        ]
+        gain, label, changed = max(
+            candidates, key=lambda move: move[0], default=(0.0, "", graph)
+        )
+        if gain < SMALLEST_GAIN:
+            return graph, moves
+        graph = changed
+        moves.append((label, gain))
+
+
+def structural_em(
+    codes,
+    weights,
+    n_categories,
+    cardinality,
+    *,
+    max_rounds: int,
+    max_iter: int,
+    tol: float,
+    max_joint_states: int,
+    random_state: int,
+    init: str = "classes",
+) -> SEMRun:
+    """One start of structural EM: a random model, then EM and moves in turn.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n, n_slices, n_observed)
+        Distinct sequences, -1 = missing.
+
+    weights : ndarray of shape (n,)
+        Their weights.
+
+    n_categories : ndarray of int of shape (n_observed,)
+        Number of categories of each feature.
+
+    cardinality : ndarray of int of shape (n_latents,)
+        Number of states of each latent.
+
+    max_rounds : int
+        Limit of the number of rounds of EM and moves.
+
+    max_iter, tol, max_joint_states
+        As in `fit_chain`.
+
+    random_state : int
+        Seed of the start.
+
+    init : {"classes", "random"}, default="classes"
+        First tables: of a latent class model of the features of each latent, or drawn
+        at random.
+
+    Returns
+    -------
+    run : SEMRun
+        The model and its BIC; lower is better.
+    """
+    rng = np.random.RandomState(random_state)
+    _, n_slices, n_observed = codes.shape
+    factored = np.prod(cardinality.astype(float)) > max_joint_states
+    max_parents = MAX_START_PARENTS if factored else None
+    graph = random_graph(len(cardinality), n_observed, n_slices, rng, max_parents)
+    options = {
+        "sample_weight": weights,
+        "max_iter": max_iter,
+        "tol": tol,
+        "max_joint_states": max_joint_states,
+        "random_state": rng,
+        "warn": False,  # once is enough, and the estimator does it
+    }
+    size = float(weights.sum())
+    first = (
+        None
+        if init == "classes"
+        else _random_network(graph, cardinality, n_categories, rng)
+    )
+    network, result = fit_chain(
+        codes, n_categories, graph, cardinality, initial=first, **options
+    )
+    bic = _network_bic(network, result, size)
+    history: list = []
+    converged = False
+    n_rounds = 1
+    while not converged and n_rounds <= max_rounds:
+        counts = ExpectedCounts(
+            network, ChainData.of(codes, graph.measurement, weights)
+        )
+        graph, moves = climb(counts, graph)
+        if moves:
+            start = _tables_from(counts, graph, max_joint_states)
+            moved, result = fit_chain(
+                codes, n_categories, graph, cardinality, initial=start, **options
+            )
+            moved_bic = _network_bic(moved, result, size)
+        # Moves can fail to pay if counts were factored or EM stopped early.
+        if not moves or moved_bic >= bic:
+            converged = True
+        else:
+            network, bic = moved, moved_bic
+            history.extend(moves)
+            n_rounds += 1
+    return SEMRun(network, bic, n_rounds, converged, history)
+
+
+def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
+    """A network whose tables are drawn from flat Dirichlet distributions."""
+
+    def table(*shape):
+        return rng.dirichlet(np.ones(shape[-1]), shape[:-1])
+
+    latents = range(graph.n_latents)
+    parents = graph.measurement.argmax(axis=0)
+    return LatentDBN(
+        graph,
+        cardinality,
+        [table(*start_shape(graph, cardinality, j)) for j in latents],
+        [table(*transition_shape(graph, cardinality, j)) for j in latents],
+        [table(cardinality[j], n) for j, n in zip(parents, n_categories, strict=True)],
+    )
+
+
+def _network_bic(network, result, size: float) -> float:
+    """Bayesian information criterion of a fitted network; lower is better."""
+    return -2 * result.log_likelihood + network.n_parameters * np.log(max(size, 2.0))
+
+
+def _tables_from(counts: ExpectedCounts, graph, max_joint_states) -> LatentDBN:
+    """M-step on expected counts for a graph that moves have changed."""
+    start, transition = [], []
+    for j in range(graph.n_latents):
+        before, within = graph.parents_before(j), graph.parents_within(j)
+        start.append(normalized(counts.start(j, within), 1.0))
+        transition.append(normalized(counts.transition(j, before, within), 1.0))
+    parents = graph.measurement.argmax(axis=0)
+    emission = [
+        normalized(of_latents[j], 1.0)
+        for of_latents, j in zip(counts.emission, parents, strict=True)
+    ]
+    return LatentDBN(
+        graph,
+        counts.cardinality,
+        start,
+        transition,
+        emission,
+        max_joint_states=max_joint_states,
+    )
+
+
+def _feature_moves(counts: ExpectedCounts, graph: TemporalGraph):
+    """Yield (gain, label, graph) for each feature that could change its latent."""
+    n_features = graph.measurement.sum(axis=1)
+    for f, j in enumerate(graph.measurement.argmax(axis=0)):
+        if n_features[j] < 2:
+            continue
+        now = counts.feature_score(f, j)
+        for k in range(graph.n_latents):
+            if k == j:
+                continue
+            measurement = graph.measurement.copy()
+            measurement[[j, k], f] = False, True
+            gain = counts.feature_score(f, k) - now
+            label = f"feature {f}: latent {j} to {k}"
+            yield gain, label, replace(graph, measurement=measurement)
+
+
+def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
+    """Yield (gain, label, graph) for each edge that could be changed."""
+    n = graph.n_latents
+    before = [graph.parents_before(j) for j in range(n)]
+    within = [graph.parents_within(j) for j in range(n)]
+    now = [counts.latent_score(j, before[j], within[j]) for j in range(n)]
+    for i in range(n):
+        for j in range(n):
+            if counts.n_slices > 1:
+                inter = graph.inter.copy()
+                inter[i, j] ^= True
+                gain = counts.latent_score(j, _toggle(before[j], i), within[j]) - now[j]
+                word = "add" if inter[i, j] else "delete"
+                label = f"{word} latent {i} -> latent {j} of the next slice"
+                yield gain, label, replace(graph, inter=inter)
+            if i == j:
+                continue
+            gain = counts.latent_score(j, before[j], _toggle(within[j], i)) - now[j]
+            intra = graph.intra.copy()
+            intra[i, j] ^= True
+            if not intra[i, j]:
+                label = f"delete latent {i} -> latent {j}"
+                yield gain, label, replace(graph, intra=intra)
+                intra = intra.copy()
+                intra[j, i] = True
+                label = f"reverse latent {i} -> latent {j}"
+                turned = counts.latent_score(i, before[i], _toggle(within[i], j))
+                gain += turned - now[i]
+            else:
+                label = f"add latent {i} -> latent {j}"
+            if gain > 0 and topological_order(intra) is not None:
+                yield gain, label, replace(graph, intra=intra)
+
+
+def _toggle(parents: tuple, i: int) -> tuple:
+    """Parents with `i` added, or removed if it was there."""
+    return tuple(sorted(set(parents) ^ {i}))
+
+
+def _bic(table: np.ndarray, penalty: float) -> float:
+    """Expected log-likelihood of counts under their own shares, less the penalty."""
+    totals = table.sum(axis=-1, keepdims=True)
+    seen = table > 0
+    shares = np.divide(table, totals, out=np.ones_like(table), where=totals > 0)
+    value = (table[seen] * np.log(shares[seen])).sum()
+    return float(value - penalty * (table.size - totals.size))
+
+
+def _emission_of_all(states, data: ChainData, n_categories) -> list:
+    """Counts of every feature with every latent: ``[feature][latent]``."""
+    weights = data.weights.ravel()
+    cards = [state.shape[2] for state in states]
+    stacked = np.concatenate(states, axis=2).reshape(len(weights), -1)
+    stacked = stacked * weights[:, None]
+    emission = []
+    for f, width in enumerate(n_categories):
+        codes = data.codes[:, :, f].ravel()
+        known = codes != MISSING
+        indicator = (codes[known][:, None] == np.arange(width)).astype(float)
+        table = stacked[known].T @ indicator
+        emission.append(np.split(table, np.cumsum(cards)[:-1]))
+    return emission

@@ -1,0 +1,1 @@
+"""EM, and filling gaps."""

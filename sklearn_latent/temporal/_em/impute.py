@@ -1,0 +1,227 @@
+"""Filling gaps in sequences: by the model alone, or with neighbouring values.
+
+References
+----------
+.. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
+   Bayesian network. ECAI. Section 4.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from .._inference.inference import expectation, warn_if_approximate
+from .._panels.encoding import MISSING
+from .em import merge_sequences
+
+__all__ = ["IMPUTE_STRATEGIES", "Imputer"]
+
+IMPUTE_STRATEGIES = ("posterior", "hybrid")
+
+# Values are hidden in as many turns, so that each is predicted once with one part in
+# five of its surroundings missing.
+N_TURNS = 5
+
+# Sequences and values that the weights are learned from.
+MAX_SEQUENCES = 2000
+MAX_VALUES = 4000
+
+# Steps of the optimiser; the prior makes the problem well conditioned.
+MAX_STEPS = 30
+
+# Strength of the prior that pulls towards the model alone, in observations.
+PENALTY = 10.0
+
+
+@dataclass
+class Imputer:
+    """Learned corrections of the model's predictions by neighbouring values.
+
+    For the strategy "hybrid" the probability of a category is that of the model times
+    the exponential of a linear score of what is near: the last value before, the next
+    value after, and the states of all latents in the slice. The weights are shrunk to
+    zero, where the model speaks alone, and learned by hiding known values.
+
+    Attributes
+    ----------
+    weights : list of ndarray of shape (n_inputs, n_categories)
+        One matrix per feature.
+    """
+
+    weights: list = field(default_factory=list)
+
+    def fit(self, network, codes, sample_weight=None) -> Imputer:
+        """Learn the weights of "hybrid" from training sequences.
+
+        Parameters
+        ----------
+        network : LatentDBN
+            The fitted model.
+
+        codes : ndarray of int of shape (n, n_slices, n_observed)
+            Training sequences, -1 = missing.
+
+        sample_weight : ndarray of shape (n,) or None, default=None
+            Weights of the sequences.
+
+        Returns
+        -------
+        self : Imputer
+            With weights.
+        """
+        codes, mass = merge_sequences(codes, sample_weight)
+        if len(codes) > MAX_SEQUENCES:
+            chosen = np.linspace(0, len(codes) - 1, MAX_SEQUENCES).astype(int)
+            codes, mass = codes[chosen], mass[chosen]
+        # The turn depends on the place alone: the same data, the same weights.
+        turn = np.random.RandomState(0).randint(N_TURNS, size=codes.shape)
+        parts: list[list] = [[] for _ in network.emission]
+        for number in range(N_TURNS):
+            hidden = (turn == number) & (codes != MISSING)
+            for f, part in enumerate(
+                _inputs(network, np.where(hidden, MISSING, codes), hidden)
+            ):
+                where = hidden[:, :, f]
+                target = codes[:, :, f][where]
+                weight = np.broadcast_to(mass[:, None], where.shape)[where]
+                parts[f].append((*part, target, weight))
+        self.weights = [
+            _fit_weights(*map(np.concatenate, zip(*part, strict=True)))
+            for part in parts
+        ]
+        return self
+
+    def probabilities(self, network, codes, strategy="posterior") -> list:
+        """P(category) of each missing value.
+
+        Parameters
+        ----------
+        network : LatentDBN
+            The fitted model.
+
+        codes : ndarray of int of shape (n, n_slices, n_observed)
+            Sequences, -1 = missing.
+
+        strategy : {"posterior", "hybrid"}, default="posterior"
+            The model alone, or corrected by neighbouring values.
+
+        Returns
+        -------
+        probabilities : list of ndarray of shape (n_missing, n_categories)
+            Per feature, for its missing values in order.
+        """
+        codes = np.asarray(codes)
+        missing = codes == MISSING
+        if strategy == "posterior":
+            predictive = network.predictive(codes)
+            return [p[missing[:, :, f]] for f, p in enumerate(predictive)]
+        warn_if_approximate(network)
+        return [
+            softmax(offset + inputs @ weights, axis=1)
+            for (inputs, offset), weights in zip(
+                _inputs(network, codes, missing), self.weights, strict=True
+            )
+        ]
+
+    def fill(self, network, codes, strategy="posterior") -> np.ndarray:
+        """Put the most probable category where a value is missing.
+
+        Parameters
+        ----------
+        network, codes, strategy
+            As in `probabilities`.
+
+        Returns
+        -------
+        filled : ndarray of int of shape (n, n_slices, n_observed)
+            The other values are as they were.
+        """
+        filled = np.array(codes)
+        for f, table in enumerate(self.probabilities(network, codes, strategy)):
+            column = filled[:, :, f]
+            column[column == MISSING] = table.argmax(axis=1)
+        return filled
+
+
+def _inputs(network, codes, wanted):
+    """What is known near the wanted values, feature by feature.
+
+    Yields
+    ------
+    inputs : ndarray of shape (n_wanted, n_inputs)
+        A constant, the value before and after as indicators (apart for those next to
+        it and for those further away), states of all latents of the slice, and the
+        model's own log-probabilities.
+
+    offset : ndarray of shape (n_wanted, n_categories)
+        The model's log-probabilities.
+    """
+    posterior = expectation(network, network._data(codes)).states
+    states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
+    for f, (j, table) in enumerate(
+        zip(network._parents, network.emission, strict=True)
+    ):
+        where = wanted[:, :, f]
+        n_values = table.shape[1]
+        own = (
+            posterior[j][where] @ table if j >= 0 else np.ones((where.sum(), 1)) * table
+        )
+        offset = np.log(np.maximum(own, 1e-12))
+        parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
+        for step in (1, -1):
+            value, distance = _last_known(codes[:, ::step, f])
+            value, distance = value[:, ::step][where], distance[:, ::step][where]
+            for near in (distance == 1, distance > 1):
+                parts.append((value[:, None] == np.arange(n_values)) & near[:, None])
+        yield np.concatenate(parts, axis=1, dtype=np.float64), offset
+
+
+def _last_known(column):
+    """Last known value before each slice, and how many slices ago it was."""
+    value = np.full(column.shape, MISSING)
+    distance = np.zeros(column.shape, dtype=int)
+    for t in range(1, column.shape[1]):
+        known = column[:, t - 1] != MISSING
+        value[:, t] = np.where(known, column[:, t - 1], value[:, t - 1])
+        distance[:, t] = np.where(known, 1, distance[:, t - 1] + 1)
+    return value, distance
+
+
+def _fit_weights(inputs, offset, target, mass):
+    """Multinomial logistic regression around given log-probabilities."""
+    n_values = offset.shape[1]
+    if len(inputs) > MAX_VALUES:
+        chosen = np.linspace(0, len(inputs) - 1, MAX_VALUES).astype(int)
+        inputs, offset, target, mass = (
+            part[chosen] for part in (inputs, offset, target, mass)
+        )
+    shape = (inputs.shape[1], n_values)
+    if not len(inputs) or n_values < 2:
+        return np.zeros(shape)
+    rows = np.arange(len(target))
+
+    def loss(flat):
+        weights = flat.reshape(shape)
+        score = offset + inputs @ weights
+        score -= score.max(axis=1, keepdims=True)
+        share = np.exp(score)
+        total = share.sum(axis=1)
+        value = mass @ (np.log(total) - score[rows, target])
+        value += PENALTY / 2 * (flat @ flat)
+        share *= (mass / total)[:, None]
+        share[rows, target] -= mass
+        gradient = inputs.T @ share
+        return value, (gradient + PENALTY * weights).ravel()
+
+    found = minimize(
+        loss,
+        np.zeros(shape).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": MAX_STEPS},
+    )
+    return found.x.reshape(shape)

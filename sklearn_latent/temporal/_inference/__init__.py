@@ -1,0 +1,1 @@
+"""States of the chains of a sequence."""

@@ -1,0 +1,185 @@
+"""What the features of a slice say about each latent, and counts of the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from .._panels.encoding import MISSING
+
+__all__ = ["Evidence", "SlicePatterns", "log_table"]
+
+
+def log_table(table: np.ndarray) -> np.ndarray:
+    """Logarithm, with -inf for 0 and no warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(table)
+
+
+@dataclass(frozen=True)
+class SlicePatterns:
+    """Distinct values of some features in a slice, and where each occurs.
+
+    A latent with three features of four values has at most 125 patterns, however many
+    sequences and slices there are, so likelihoods are computed once per pattern.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n_patterns, n_features)
+        The patterns.
+
+    index : ndarray of int of shape (n, n_slices)
+        Pattern of each slice.
+    """
+
+    codes: np.ndarray
+    index: np.ndarray
+
+    @classmethod
+    def of(cls, codes: np.ndarray) -> SlicePatterns:
+        """Find the patterns of codes of shape (n, n_slices, n_features)."""
+        n, n_slices, n_features = codes.shape
+        rows = codes.reshape(n * n_slices, n_features)
+        if not rows.size:
+            index = np.zeros((n, n_slices), dtype=np.intp)
+            return cls(np.full((1, n_features), MISSING), index)
+        _, first, inverse = np.unique(
+            _row_keys(rows), return_index=True, return_inverse=True
+        )
+        return cls(rows[first], inverse.ravel().reshape(n, n_slices))
+
+    def log_likelihood(self, tables) -> np.ndarray:
+        """Logarithm of P(pattern | state), shape (n_patterns, n_states).
+
+        Parameters
+        ----------
+        tables : list of ndarray of shape (n_states, n_categories)
+            One per feature.
+        """
+        if not tables:
+            return np.zeros((len(self.codes), 1))
+        widths = tuple(table.shape[1] for table in tables)
+        stacked = log_table(np.concatenate(tables, axis=1))
+        # A sparse product skips the zeros, so that 0 times log(0) does not arise.
+        return self._design(widths) @ stacked.T
+
+    def counts(self, posterior: np.ndarray, n_categories) -> list[np.ndarray]:
+        """Expected counts of (state, category) of each feature.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n, n_slices, n_states)
+            Weighted P(state | sequence).
+
+        n_categories : sequence of int
+            Number of categories of each feature.
+        """
+        widths = tuple(int(width) for width in n_categories)
+        mass = _sums_by(self.index.ravel(), posterior, len(self.codes))
+        stacked = (self._design(widths).T @ mass).T
+        return np.split(stacked, np.cumsum(widths)[:-1], axis=1) if widths else []
+
+    def _design(self, widths: tuple[int, ...]) -> sparse.csr_array:
+        """Indicators of the categories of all features, a row per pattern."""
+        cache = self.__dict__.setdefault("_designs", {})
+        if widths not in cache:
+            known = self.codes != MISSING
+            columns = self.codes + np.concatenate([[0], np.cumsum(widths)[:-1]])
+            ends = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+            cache[widths] = sparse.csr_array(
+                (np.ones(known.sum()), columns[known].astype(np.intp), ends),
+                shape=(len(self.codes), sum(widths)),
+            )
+        return cache[widths]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Likelihoods of the states of several latents, pattern by pattern.
+
+    Attributes
+    ----------
+    log_likelihood : list of ndarray of shape (n_patterns, n_states)
+        Per latent, less the largest of each row.
+
+    likelihood : list of ndarray of shape (n_patterns, n_states)
+        Its exponential.
+
+    scale : list of ndarray of shape (n_patterns,)
+        What was taken off.
+
+    index : list of ndarray of shape (n, n_slices)
+        Pattern of each slice, per latent.
+    """
+
+    log_likelihood: list
+    likelihood: list
+    scale: list
+    index: list
+
+    @classmethod
+    def of(cls, patterns, tables) -> Evidence:
+        """Likelihoods of patterns of several latents under their emission tables."""
+        logs, linear, scales = [], [], []
+        for pattern, of_latent in zip(patterns, tables, strict=True):
+            log = pattern.log_likelihood(of_latent)
+            scale = log.max(axis=1)
+            # A pattern that no state can emit says nothing about the state.
+            log = np.where(np.isneginf(scale)[:, None], 0.0, log)
+            log -= log.max(axis=1, keepdims=True)
+            logs.append(log)
+            linear.append(np.exp(log))
+            scales.append(scale)
+        return cls(logs, linear, scales, [pattern.index for pattern in patterns])
+
+    def at(self, rows, t: int) -> np.ndarray:
+        """Scaled likelihood of all joint states at slice `t`, (n_rows, n_states)."""
+        joint = self.likelihood[0][self.index[0][rows, t]]
+        for likelihood, index in zip(self.likelihood[1:], self.index[1:], strict=True):
+            factor = likelihood[index[rows, t]]
+            joint = (joint[:, :, None] * factor[:, None, :]).reshape(len(joint), -1)
+        return joint
+
+    def log_at(self, rows, t: int) -> np.ndarray:
+        """Logarithm of `at`, which does not underflow."""
+        joint = self.log_likelihood[0][self.index[0][rows, t]]
+        for log, index in zip(self.log_likelihood[1:], self.index[1:], strict=True):
+            term = log[index[rows, t]]
+            joint = (joint[:, :, None] + term[:, None, :]).reshape(len(joint), -1)
+        return joint
+
+    def total_scale(self, rows) -> np.ndarray:
+        """Sum over slices of what was taken off, shape (n_rows,)."""
+        return sum(
+            scale[index[rows]].sum(axis=1)
+            for scale, index in zip(self.scale, self.index, strict=True)
+        )
+
+
+def _sums_by(group: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray:
+    """Sums of values (..., n_columns) over rows of the same group."""
+    values = values.reshape(len(group), values.shape[-1])
+    sums = np.empty((n_groups, values.shape[1]))
+    for column in range(values.shape[1]):
+        sums[:, column] = np.bincount(group, values[:, column], minlength=n_groups)
+    return sums
+
+
+def _row_keys(rows: np.ndarray) -> np.ndarray:
+    """One integer per row, equal for equal rows and in the order of the rows.
+
+    Columns are packed into 64 bits as long as they fit; then the keys so far give way
+    to their ranks. Sorting integers is much faster than sorting rows.
+    """
+    keys = np.zeros(len(rows), dtype=np.int64)
+    size = 1
+    for column in rows.T:
+        width = int(column.max()) + 2
+        if size * width >= 1 << 62:
+            values, inverse = np.unique(keys, return_inverse=True)
+            keys, size = inverse.ravel().astype(np.int64), len(values)
+        keys = keys * width + (column + 1)
+        size *= width
+    return keys

@@ -1,0 +1,304 @@
+"""Expected states and counts of a latent dynamic Bayesian network."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...exceptions import ApproximateInferenceWarning
+from .._panels.encoding import MISSING
+from .._tables import family_counts, joint_start, joint_transition
+from .chain import chain_log_likelihood, most_probable_path, smooth
+from .evidence import Evidence, SlicePatterns, log_table
+from .mean_field import MeanField
+
+__all__ = [
+    "ChainCounts",
+    "ChainData",
+    "Expectation",
+    "expectation",
+    "most_probable_states",
+    "sequence_log_likelihood",
+    "warn_if_approximate",
+]
+
+
+@dataclass(frozen=True)
+class ChainData:
+    """Sequences, prepared for one assignment of features to latents.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n, n_slices, n_observed)
+        The sequences, -1 = missing.
+
+    patterns : list of SlicePatterns
+        Values of the features of each latent.
+
+    alone : ndarray of int
+        Features that measure no latent.
+
+    weights : ndarray of shape (n, n_slices)
+        Weight of the sequence, 0 behind its last known value: a ragged end is no
+        evidence for the parameters.
+    """
+
+    codes: np.ndarray
+    patterns: list
+    alone: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, codes, measurement, sample_weight=None) -> ChainData:
+        """Find the patterns of the features of each latent."""
+        known = (codes != MISSING).any(axis=2)
+        behind = np.logical_or.accumulate(known[:, ::-1], axis=1)[:, ::-1]
+        weights = (
+            np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight)
+        )
+        patterns = [
+            SlicePatterns.of(codes[:, :, np.flatnonzero(features)])
+            for features in measurement
+        ]
+        alone = np.flatnonzero(~measurement.any(axis=0))
+        return cls(codes, patterns, alone, weights[:, None] * behind)
+
+    def evidence(self, network, latents) -> Evidence:
+        """What the slices say about some latents."""
+        tables = [
+            [network.emission[f] for f in network.graph.features_of(j)] for j in latents
+        ]
+        patterns = [self.patterns[j] for j in latents]
+        evidence = Evidence.of(patterns, tables)
+        for place, j in enumerate(latents):
+            if not tables[place]:  # a latent that nothing measures
+                card = int(network.cardinality[j])
+                evidence.log_likelihood[place] = np.zeros((1, card))
+                evidence.likelihood[place] = np.ones((1, card))
+        return evidence
+
+
+@dataclass(frozen=True)
+class ChainCounts:
+    """Expected counts, as the tables of the network have them.
+
+    Attributes
+    ----------
+    start, transition, emission : list of ndarray
+        Counts in the shape of the tables of the network.
+
+    components : list of ndarray of int
+        Latents of each independent part.
+
+    joint_start : list of ndarray or None
+        Per part, counts of joint states in the first slice, one axis per latent; None
+        where inference was factored.
+
+    joint_pairs : list of ndarray or None
+        Per part, counts of joint states of consecutive slices: one axis per latent of
+        the slice before, then one per latent of this slice.
+    """
+
+    start: list
+    transition: list
+    emission: list
+    components: list
+    joint_start: list
+    joint_pairs: list
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Result of the E-step: log-likelihood per sequence, states per latent, counts."""
+
+    log_likelihood: np.ndarray
+    states: list
+    counts: ChainCounts
+    mean_fields: dict
+
+
+def expectation(
+    network, data: ChainData, mean_fields=None, *, together: bool = False
+) -> Expectation:
+    """E-step: states of all latents and expected counts of all tables.
+
+    Parts of the graph that no edge joins are independent given their features, so each
+    runs alone.
+
+    Parameters
+    ----------
+    network : LatentDBN
+        The model.
+
+    data : ChainData
+        Sequences.
+
+    mean_fields : dict or None, default=None
+        Where the factored approximation of each part starts: that of an earlier call.
+
+    together : bool, default=False
+        Whether to treat all latents as one part, for joint counts of all.
+
+    Returns
+    -------
+    result : Expectation
+        The log-likelihood is a lower bound where a part is factored.
+    """
+    n_latents = network.graph.n_latents
+    graph = network.directed_graph
+    states: list = [None] * n_latents
+    start: list = [None] * n_latents
+    transition: list = [None] * n_latents
+    log_likelihood = _log_likelihood_alone(network, data)
+    components = graph.components()
+    if together and components:
+        components = [np.arange(n_latents)]
+    joint_first: list = []
+    joint_pairs: list = []
+    fields = {}
+    for part, latents in enumerate(components):
+        evidence = data.evidence(network, latents)
+        cards = tuple(int(network.cardinality[j]) for j in latents)
+        if network.is_exact(latents):
+            chain = smooth(*_joint_tables(network, latents), evidence, data.weights)
+            first = chain.start.reshape(cards)
+            pairs = chain.pairs.reshape(cards + cards)
+            for j in latents:
+                within = [(i, True) for i in (*graph.parents_within(j), j)]
+                before = [(i, False) for i in graph.parents_before(j)]
+                start[j] = family_counts(first, latents, within)
+                transition[j] = family_counts(pairs, latents, before + within)
+            part_states, part_log_likelihood = chain.states, chain.log_likelihood
+            joint_first.append(first)
+            joint_pairs.append(pairs)
+        else:
+            field = MeanField(network, latents, evidence)
+            warm = None if mean_fields is None else mean_fields.get(part)
+            fields[part] = field.fit(warm)
+            part_states, part_log_likelihood = field.states(), field.bound()
+            for j in latents:
+                start[j] = field.start_counts(j, data.weights)
+                transition[j] = field.transition_counts(j, data.weights)
+            joint_first.append(None)
+            joint_pairs.append(None)
+        log_likelihood = log_likelihood + part_log_likelihood
+        for j, state in zip(latents, part_states, strict=True):
+            states[j] = state
+    counts = ChainCounts(
+        start,
+        transition,
+        _emission_counts(network, data, states),
+        components,
+        joint_first,
+        joint_pairs,
+    )
+    return Expectation(log_likelihood, states, counts, fields)
+
+
+def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
+    """Log-likelihood of each sequence, by the forward pass alone where exact."""
+    total = _log_likelihood_alone(network, data)
+    for latents in network.directed_graph.components():
+        evidence = data.evidence(network, latents)
+        if network.is_exact(latents):
+            tables = _joint_tables(network, latents)
+            total = total + chain_log_likelihood(*tables, evidence)
+        else:
+            field = MeanField(network, latents, evidence)
+            field.fit()
+            total = total + field.bound()
+    return total
+
+
+def most_probable_states(network, data: ChainData):
+    """Most probable path of all latents, (n, n_slices, n_latents), and its log."""
+    n, n_slices, _ = data.codes.shape
+    paths = np.zeros((n, n_slices, network.graph.n_latents), dtype=np.intp)
+    total = _log_likelihood_alone(network, data)
+    for latents in network.directed_graph.components():
+        evidence = data.evidence(network, latents)
+        if network.is_exact(latents):
+            path, log_probability = most_probable_path(
+                *_joint_tables(network, latents), evidence
+            )
+            cards = tuple(int(network.cardinality[j]) for j in latents)
+            paths[:, :, latents] = np.stack(np.unravel_index(path, cards), axis=-1)
+        else:
+            field = MeanField(network, latents, evidence)
+            field.fit()
+            part, log_probability = field.most_probable()
+            paths[:, :, latents] = part
+        total = total + log_probability
+    return paths, total
+
+
+def warn_if_approximate(network, *, together: bool = False, stacklevel=3) -> None:
+    """Say so if a part has more joint states than are enumerated.
+
+    Parameters
+    ----------
+    network : LatentDBN
+        The model.
+
+    together : bool, default=False
+        Whether all latents are treated as one part.
+
+    stacklevel : int, default=3
+        Whose line the warning points to: 2 is the caller of this function.
+    """
+    parts = network.directed_graph.components()
+    if together and parts:
+        parts = [np.arange(network.n_latents)]
+    sizes = [
+        int(np.prod(network.cardinality[latents].astype(float)))
+        for latents in parts
+        if not network.is_exact(latents)
+    ]
+    if sizes:
+        warnings.warn(
+            f"The latents have {max(sizes):,} joint states, more than "
+            f"max_joint_states={network.max_joint_states}, so inference is factored: "
+            "each latent keeps its own chain and sees the others through their "
+            "expected states (structured mean field). Likelihoods are lower bounds; "
+            "raise max_joint_states for exact ones.",
+            ApproximateInferenceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _joint_tables(network, latents) -> tuple[np.ndarray, np.ndarray]:
+    """Start vector and transition matrix of the joint states of some latents."""
+    graph = network.directed_graph
+    start = joint_start(graph, network.start, latents).ravel()
+    transition = joint_transition(graph, network.transition, latents)
+    return start, transition.reshape(len(start), len(start))
+
+
+def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
+    """Log-likelihood of the features that measure no latent."""
+    total = np.zeros(len(data.codes))
+    for f in data.alone:
+        padded = np.append(log_table(network.emission[f][0]), 0.0)
+        total += padded[data.codes[:, :, f]].sum(axis=1)
+    return total
+
+
+def _emission_counts(network, data: ChainData, states) -> list:
+    """Expected counts of (state, category) of every feature."""
+    counts: list = [None] * network.graph.n_observed
+    for j, state in enumerate(states):
+        features = network.graph.features_of(j)
+        widths = [network.emission[f].shape[1] for f in features]
+        weighted = state * data.weights[:, :, None]
+        found = data.patterns[j].counts(weighted, widths)
+        for f, count in zip(features, found, strict=True):
+            counts[f] = count
+    for f in data.alone:
+        codes = data.codes[:, :, f].ravel()
+        known = codes != MISSING
+        width = network.emission[f].shape[1]
+        weights = data.weights.ravel()[known]
+        counts[f] = np.bincount(codes[known], weights, minlength=width)[None]
+    return counts

@@ -1,0 +1,332 @@
+"""Factored inference where the joint states of coupled latents are too many.
+
+Structured mean field: the posterior is approximated by independent chains, one per
+latent, each exact in time, that see each other through expected log tables [1]_. The
+result is the best such approximation near its start, and a lower bound of the
+log-likelihood.
+
+References
+----------
+.. [1] Ghahramani, Z., Jordan, M. I. (1997). Factorial hidden Markov models. Machine
+   Learning, 29.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from scipy.special import xlogy
+
+from .._tables import outer_sum
+from .evidence import Evidence
+
+__all__ = ["MeanField", "first_counts", "step_counts"]
+
+# log(0) would turn an expectation into -inf times 0.
+SMALLEST = 1e-300
+
+# A sequence has settled when no probability moves by more than this in a sweep.
+SETTLED = 1e-5
+MAX_SWEEPS = 50
+
+# Each sweep raises the bound, so EM need not wait for a start that it will leave.
+WARM_SWEEPS = 3
+
+
+class MeanField:
+    """Independent chains for the latents of one part of a network.
+
+    Parameters
+    ----------
+    network : LatentDBN
+        The model.
+
+    latents : sequence of int
+        Latents of the part.
+
+    evidence : Evidence
+        What each slice says about each of them.
+    """
+
+    def __init__(self, network, latents, evidence: Evidence):
+        self.latents = [int(j) for j in latents]
+        self.evidence = evidence
+        n, self.n_slices = evidence.index[0].shape
+        self.scale = evidence.total_scale(slice(0, n))
+        self.log_evidence = {
+            j: np.maximum(log, np.log(SMALLEST))[index]
+            for j, log, index in zip(
+                self.latents, evidence.log_likelihood, evidence.index, strict=True
+            )
+        }
+        graph = network.directed_graph
+        self.start, self.later = {}, {}
+        for j in self.latents:
+            within = [(i, True) for i in (*graph.parents_within(j), j)]
+            before = [(i, False) for i in graph.parents_before(j)]
+            self.start[j] = (within, _log(network.start[j]))
+            self.later[j] = (before + within, _log(network.transition[j]))
+        self.nodes: dict[int, np.ndarray] = {}
+        self.pairs: dict[int, np.ndarray] = {}
+
+    def fit(self, warm=None):
+        """Update the chains in turn until every sequence has settled.
+
+        Parameters
+        ----------
+        warm : tuple of two dicts or None, default=None
+            Where to start, as an earlier call returned it, for a few sweeps; None
+            starts from the evidence of each slice alone.
+
+        Returns
+        -------
+        chains : tuple of two dicts
+            States per slice and pairs of states of consecutive slices, per latent.
+        """
+        if warm is None:
+            for j, log in self.log_evidence.items():
+                node = np.exp(log)
+                node /= node.sum(axis=2, keepdims=True)
+                self.nodes[j] = node
+                self.pairs[j] = node[:, :-1, :, None] * node[:, 1:, None, :]
+        else:
+            self.nodes = {j: node.copy() for j, node in warm[0].items()}
+            self.pairs = {j: pair.copy() for j, pair in warm[1].items()}
+        active = np.arange(len(self.scale))
+        for _ in range(MAX_SWEEPS if warm is None else WARM_SWEEPS):
+            moved = np.zeros(len(active))
+            nodes = {j: node[active] for j, node in self.nodes.items()}
+            pairs = {j: pair[active] for j, pair in self.pairs.items()}
+            for j in self.latents:
+                node, pair = _smooth(*self._potentials(j, active, nodes, pairs))
+                change = np.abs(node - nodes[j]).max(axis=(1, 2), initial=0.0)
+                moved = np.maximum(moved, change)
+                nodes[j], pairs[j] = node, pair
+                self.nodes[j][active], self.pairs[j][active] = node, pair
+            # Each sequence stops by itself, so that it does not depend on the others.
+            active = active[moved > SETTLED]
+            if not len(active):
+                break
+        return self.nodes, self.pairs
+
+    def states(self) -> list[np.ndarray]:
+        """P(state) of each latent, (n, n_slices, cardinality)."""
+        return [self.nodes[j] for j in self.latents]
+
+    def bound(self) -> np.ndarray:
+        """Lower bound of the log-likelihood of each sequence."""
+        total = self.scale.copy()
+        for j in self.latents:
+            node, pair = self.nodes[j], self.pairs[j]
+            total += (node * self.log_evidence[j]).sum(axis=(1, 2))
+            # Entropy of the chain: that of the pairs less that of the inner nodes.
+            total -= xlogy(pair, pair).sum(axis=(1, 2, 3))
+            inner = node[:, 1:-1] if self.n_slices > 1 else node
+            sign = 1.0 if self.n_slices > 1 else -1.0
+            total += sign * xlogy(inner, inner).sum(axis=(1, 2))
+            family, table = self.start[j]
+            total += _contract(table, family, None, self._first(self.nodes))
+            family, table = self.later[j]
+            terms = _contract(table, family, None, self._steps(self.nodes, self.pairs))
+            total += terms.reshape(len(total), -1).sum(axis=1)
+        return total
+
+    def start_counts(self, j: int, weights) -> np.ndarray:
+        """Expected counts of the start table of latent `j`."""
+        return first_counts(self.nodes, self.start[j][0], weights)
+
+    def transition_counts(self, j: int, weights) -> np.ndarray:
+        """Expected counts of the transition table of latent `j`."""
+        return step_counts(self.nodes, self.pairs, self.later[j][0], weights)
+
+    def most_probable(self):
+        """Most probable path of each chain, and log P(all paths, sequence)."""
+        n = len(self.scale)
+        each = np.arange(n)
+        paths = np.empty((n, self.n_slices, len(self.latents)), dtype=np.intp)
+        for place, j in enumerate(self.latents):
+            node, pair = self.nodes[j], self.pairs[j]
+            conditional = _log(pair) - _log(node[:, :-1])[..., None]
+            best, sources = _log(node[:, 0]), []
+            for t in range(self.n_slices - 1):
+                through = best[:, :, None] + conditional[:, t]
+                sources.append(through.argmax(axis=1))
+                best = through.max(axis=1)
+            paths[:, -1, place] = best.argmax(axis=1)
+            for t in range(self.n_slices - 2, -1, -1):
+                paths[:, t, place] = sources[t][each, paths[:, t + 1, place]]
+        return paths, self._log_joint(paths)
+
+    def _log_joint(self, paths):
+        """Evaluate log P(paths, sequence)."""
+        place = {j: i for i, j in enumerate(self.latents)}
+        total = self.scale.copy()
+        for i, j in enumerate(self.latents):
+            log = np.take_along_axis(self.log_evidence[j], paths[:, :, i, None], axis=2)
+            total += log.sum(axis=(1, 2))
+            family, table = self.start[j]
+            total += table[tuple(paths[:, 0, place[k]] for k, _ in family)]
+            family, table = self.later[j]
+            now, before = paths[:, 1:], paths[:, :-1]
+            states = [
+                (now if is_now else before)[..., place[k]] for k, is_now in family
+            ]
+            total += table[tuple(states)].sum(axis=1)
+        return total
+
+    def _potentials(self, j, active, nodes, pairs):
+        """Log potentials of the chain of latent `j`, given those of the others."""
+        node = self.log_evidence[j][active].copy()
+        card = node.shape[2]
+        pair = np.zeros((len(active), self.n_slices - 1, card, card))
+        for family, table in self.start.values():
+            if (j, True) in family:
+                node[:, 0] += _contract(table, family, j, self._first(nodes))
+        for family, table in self.later.values():
+            now, before = (j, True) in family, (j, False) in family
+            if not (now or before):
+                continue
+            term = _contract(table, family, j, self._steps(nodes, pairs))
+            part = node[:, 1:] if now else node[:, :-1]
+            part = pair if now and before else part
+            # A term without other latents is the same for all rows.
+            part += term[0] if len(term) == 1 else term.reshape(part.shape)
+        return node, pair
+
+    @staticmethod
+    def _first(nodes):
+        """Function that gives the states of a latent in the first slice."""
+        return lambda j, sides: nodes[j][:, 0]
+
+    @staticmethod
+    def _steps(nodes, pairs):
+        """Function that gives the states of a latent in all pairs of slices."""
+
+        def states(j, sides):
+            if len(sides) == 2:
+                pair = pairs[j]
+                return pair.reshape(-1, *pair.shape[2:])
+            node = nodes[j][:, 1:] if sides[0] else nodes[j][:, :-1]
+            return node.reshape(-1, node.shape[2])
+
+        return states
+
+
+def first_counts(nodes, family, weights) -> np.ndarray:
+    """Expected counts of some latents in the first slice.
+
+    Parameters
+    ----------
+    nodes : dict of ndarray
+        States per slice of each latent, as `MeanField.fit` returns them.
+
+    family : list of (int, bool)
+        Latents, each with True.
+
+    weights : ndarray of shape (n, n_slices)
+        Weights of the slices.
+
+    Returns
+    -------
+    counts : ndarray
+        One axis per latent.
+    """
+    return _count(family, MeanField._first(nodes), weights[:, 0])
+
+
+def step_counts(nodes, pairs, family, weights) -> np.ndarray:
+    """Expected counts of some latents in consecutive slices.
+
+    Parameters
+    ----------
+    nodes, pairs : dict of ndarray
+        States per slice and in consecutive slices, as `MeanField.fit` returns them.
+
+    family : list of (int, bool)
+        Latents, and whether they are those of the later slice.
+
+    weights : ndarray of shape (n, n_slices)
+        Weights of the slices.
+
+    Returns
+    -------
+    counts : ndarray
+        One axis per member of the family. A latent in both slices keeps its chain.
+    """
+    return _count(family, MeanField._steps(nodes, pairs), weights[:, 1:].ravel())
+
+
+def _log(table):
+    return np.log(np.maximum(table, SMALLEST))
+
+
+def _contract(table, family, target, states):
+    """Expect a log table over all latents but `target`, for each row of states.
+
+    The result has the axes of the target: (n,), (n, card) or (n, card, card) with the
+    slice before first; n is 1 if no other latent is in the family.
+    """
+    axis_of = {member: axis + 1 for axis, member in enumerate(family)}
+    result, axes = table, [axis_of[member] for member in family]
+    for j in dict.fromkeys(j for j, _ in family):
+        if j == target:
+            continue
+        sides = [now for now in (False, True) if (j, now) in axis_of]
+        own = [axis_of[j, now] for now in sides]
+        left = [axis for axis in axes if axis and axis not in own]
+        state = states(j, sides)
+        if axes[0]:
+            # The table is still the same for all rows: one matrix product.
+            order = [axes.index(axis) for axis in (*own, *left)]
+            flat = state.reshape(len(state), prod(state.shape[1:]))
+            matrix = result.transpose(order).reshape(flat.shape[1], -1)
+            shape = [result.shape[axes.index(axis)] for axis in left]
+            result = (flat @ matrix).reshape(len(state), *shape)
+        else:
+            result = np.einsum(result, axes, state, [0, *own], [0, *left])
+        axes = [0, *left]
+    if axes[0] != 0:
+        result, axes = result[None], [0, *axes]
+    wanted = [axis_of[target, now] for now in (False, True) if (target, now) in axis_of]
+    return result.transpose([0, *[axes.index(axis) for axis in wanted]])
+
+
+def _count(family, states, weights):
+    """Sum over rows of the weighted product of the states of a family."""
+    axis_of = {member: axis for axis, member in enumerate(family)}
+    parts, axes = [], []
+    for j in dict.fromkeys(j for j, _ in family):
+        sides = [now for now in (False, True) if (j, now) in axis_of]
+        parts.append(states(j, sides))
+        axes += [axis_of[j, now] for now in sides]
+    counts = outer_sum(parts, weights)
+    return counts.transpose(np.argsort(axes))
+
+
+def _smooth(node, pair):
+    """States and pairs of chains with potentials of their own in every slice."""
+    n, n_slices, card = node.shape
+    node = np.exp(node - node.max(axis=2, keepdims=True))
+    pair = np.exp(pair - pair.max(axis=(2, 3), keepdims=True, initial=-np.inf))
+    forward = np.empty((n, n_slices, card))
+    forward[:, 0] = _unit(node[:, 0])
+    for t in range(1, n_slices):
+        arrived = np.einsum("ni,nij->nj", forward[:, t - 1], pair[:, t - 1])
+        forward[:, t] = _unit(arrived * node[:, t])
+    backward = np.ones((n, card))
+    nodes, pairs = np.empty_like(forward), np.empty_like(pair)
+    nodes[:, -1] = forward[:, -1]
+    for t in range(n_slices - 2, -1, -1):
+        ahead = backward * node[:, t + 1]
+        both = forward[:, t, :, None] * pair[:, t] * ahead[:, None, :]
+        both /= np.maximum(both.sum(axis=(1, 2), keepdims=True), SMALLEST)
+        pairs[:, t] = both
+        nodes[:, t] = both.sum(axis=2)
+        backward = _unit(np.einsum("nij,nj->ni", pair[:, t], ahead))
+    return nodes, pairs
+
+
+def _unit(values):
+    """Rows that sum to 1."""
+    return values / np.maximum(values.sum(axis=1, keepdims=True), SMALLEST)

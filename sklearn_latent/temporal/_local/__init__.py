@@ -1,0 +1,1 @@
+"""Pairwise cluster comparison, local graphs and their vote."""

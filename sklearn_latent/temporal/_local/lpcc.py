@@ -1,0 +1,247 @@
+"""Learning by pairwise cluster comparison, both stages [1]_.
+
+References
+----------
+.. [1] Asbeh, N., Lerner, B. (2016). Learning latent variable models by pairwise cluster
+   comparison. Journal of Machine Learning Research, 17.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from .._measurement.latent_class import Rows
+from .clusters import (
+    Clusters,
+    cluster_rows,
+    compare_pairs,
+    major_per_configuration,
+    maximal_sets,
+)
+from .local_to_global import LocalGraph
+
+__all__ = ["find_colliders", "learn_by_comparison", "lpcc_graph", "split_latent"]
+
+# Passes of the first stage.
+MAX_PASSES = 9
+
+# Features from which on a latent may hide another.
+MIN_CHILDREN_TO_SPLIT = 4
+
+
+def learn_by_comparison(rows: Rows) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """Both stages of LPCC on a table.
+
+    Parameters
+    ----------
+    rows : Rows
+        Distinct rows with weights.
+
+    Returns
+    -------
+    sets : list of tuple of int
+        Features of each latent.
+
+    adjacency : ndarray of bool of shape (n_latents, n_latents)
+        ``[i, j]`` and not ``[j, i]`` is i -> j, both are an undirected edge.
+    """
+    clusters = cluster_rows(rows)
+    sets, majors, parents = _first_stage(clusters)
+    pieces = [split_latent(features, clusters, majors) for features in sets]
+    sizes = np.array([len(part) for part, _ in pieces], dtype=int)
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    adjacency = np.zeros((first[-1], first[-1]), dtype=bool)
+    for place, (part, within) in enumerate(pieces):
+        own = slice(first[place], first[place] + len(part))
+        adjacency[own, own] = within
+    # Edges of the first stage join the first pieces, which stand for the original.
+    for child, sources in parents.items():
+        for parent in sources:
+            adjacency[first[parent], first[child]] = True
+    return [group for part, _ in pieces for group in part], adjacency
+
+
+def _first_stage(clusters: Clusters):
+    """Exogenous latents and latent colliders.
+
+    Returns the sets, the major clusters behind them, and the parents of colliders.
+    """
+    majors = clusters.subset(clusters.is_major)
+    sets: list[tuple[int, ...]] = []
+    parents: dict[int, list[int]] = {}
+    for _ in range(MAX_PASSES):
+        changes = compare_pairs(majors.centers)
+        found = maximal_sets(changes)
+        parents = find_colliders(changes, found)
+        if found == sets:
+            break
+        sets = found
+        exogenous = [s for place, s in enumerate(sets) if place not in parents]
+        if not exogenous:
+            break
+        majors = major_per_configuration(clusters, exogenous, majors)
+    return sets, majors, parents
+
+
+def find_colliders(changes, sets) -> dict[int, list[int]]:
+    """Latents that change only together with others, now with one, now with another.
+
+    Parameters
+    ----------
+    changes : ndarray of bool of shape (n_pairs, n_features)
+        Comparisons of pairs of major clusters.
+
+    sets : list of tuple of int
+        Features of each latent.
+
+    Returns
+    -------
+    parents : dict of int to list of int
+        For each collider the latents that are its only companion in some comparison;
+        there are at least two.
+    """
+    if not sets:
+        return {}
+    moves = np.column_stack([changes[:, features[0]] for features in sets])
+    n_moving = moves.sum(axis=1)
+    colliders = {}
+    for j in range(len(sets)):
+        if (moves[:, j] & (n_moving == 1)).any():
+            continue
+        both = moves[moves[:, j] & (n_moving == 2)]
+        companions = [i for i in range(len(sets)) if i != j and both[:, i].any()]
+        if len(companions) >= 2:
+            colliders[j] = companions
+    # A parent that is itself such a collider would close a cycle.
+    return {
+        j: kept
+        for j, companions in colliders.items()
+        if len(kept := [i for i in companions if i not in colliders]) >= 2
+    }
+
+
+def split_latent(features, clusters: Clusters, majors: Clusters):
+    """Second stage: split latents that are no colliders from the one they follow.
+
+    A minor cluster that agrees with a major one on all other features shows a latent
+    that did not follow its parent. Features that always change together in such
+    comparisons measure the same latent.
+
+    Parameters
+    ----------
+    features : tuple of int
+        Features of one latent of the first stage.
+
+    clusters, majors : Clusters
+        All clusters, and the major ones.
+
+    Returns
+    -------
+    sets : list of tuple of int
+        The features, split; sets of one feature join the set most like them.
+
+    adjacency : ndarray of bool of shape (n_sets, n_sets)
+        One or two paths between the sets are undirected; three or more leave from the
+        set in their middle.
+    """
+    alone = [features], np.zeros((1, 1), dtype=bool)
+    own = np.array(features)
+    if len(own) < MIN_CHILDREN_TO_SPLIT or not len(majors):
+        return alone
+    others = np.setdiff1d(np.arange(clusters.centers.shape[1]), own)
+    changes = []
+    is_major = (clusters.centers[:, None] == majors.centers[None]).all(axis=2)
+    for center in clusters.centers[~is_major.any(axis=1)]:
+        near = (majors.centers[:, others] == center[others]).all(axis=1)
+        changes.append(majors.centers[near][:, own] != center[own])
+    table = np.concatenate(changes) if changes else np.zeros((0, len(own)), bool)
+    table = table[table.any(axis=1) & ~table.all(axis=1)]
+    sets = maximal_sets(table)
+    covered = [i for group in sets for i in group]
+    sets += [(i,) for i in range(len(own)) if i not in covered]
+    large = [group for group in sets if len(group) > 1]
+    if len(large) < 2:
+        return alone
+    columns = np.column_stack([table[:, group[0]] for group in large]).astype(float)
+    for group in sets:
+        if len(group) == 1:
+            apart = np.abs(columns - table[:, group].astype(float)).sum(axis=0)
+            place = int(np.argmin(apart))
+            large[place] = tuple(sorted((*large[place], *group)))
+    return [tuple(own[list(group)].tolist()) for group in large], _paths(columns)
+
+
+def _paths(columns) -> np.ndarray:
+    """Join sets that change together most often; direct the edges if there are many."""
+    n = columns.shape[1]
+    # Distances must not be zero, which stands for no edge.
+    apart = 1.0 + np.abs(columns[:, :, None] - columns[:, None]).sum(axis=0)
+    tree = minimum_spanning_tree(np.triu(apart, 1)).toarray() > 0
+    joined = tree | tree.T
+    if n - 1 <= 2:
+        return joined
+    source = int(np.argmax(joined.sum(axis=0)))
+    directed = np.zeros_like(joined)
+    seen, front = {source}, [source]
+    while front:
+        node = front.pop()
+        for child in np.flatnonzero(joined[node]):
+            if int(child) not in seen:
+                directed[node, child] = True
+                seen.add(int(child))
+                front.append(int(child))
+    return directed
+
+
+def lpcc_graph(codes, weights, n_categories) -> LocalGraph:
+    """Local graph of one or two slices by LPCC.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n, n_slices, n_observed)
+        Category numbers of one or two slices, -1 = missing.
+
+    weights : ndarray of shape (n,)
+        Weights of the sequences.
+
+    n_categories : ndarray of shape (n_observed,)
+        Number of categories of each feature.
+
+    Returns
+    -------
+    graph : LocalGraph
+        A latent whose features lie in both slices is one latent in each, with an edge
+        forward in time.
+    """
+    n, n_slices, n_observed = codes.shape
+    rows = Rows.of(
+        codes.reshape(n, n_slices * n_observed),
+        weights,
+        np.tile(n_categories, n_slices),
+    )
+    sets, edges = learn_by_comparison(rows)
+    members, slices, origin = [], [], []
+    for place, features in enumerate(sets):
+        for t in range(n_slices):
+            row = np.zeros(n_observed, dtype=bool)
+            row[[f - t * n_observed for f in features if f // n_observed == t]] = True
+            if row.any():
+                members.append(row)
+                slices.append(t)
+                origin.append(place)
+    count = len(members)
+    adjacency = np.zeros((count, count), dtype=bool)
+    for a in range(count):
+        for b in range(count):
+            if origin[a] == origin[b]:
+                adjacency[a, b] = slices[a] < slices[b]
+            elif edges[origin[a], origin[b]]:
+                shared = {slices[i] for i in range(count) if origin[i] == origin[a]} & {
+                    slices[i] for i in range(count) if origin[i] == origin[b]
+                }
+                adjacency[a, b] = slices[a] == slices[b] if shared else True
+    measurement = (
+        np.array(members) if members else np.zeros((0, n_observed), dtype=bool)
+    )
+    return LocalGraph(measurement, np.array(slices, dtype=int), adjacency)

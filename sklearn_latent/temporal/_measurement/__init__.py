@@ -1,0 +1,1 @@
+"""Which features measure the same latent, and how many states it has."""

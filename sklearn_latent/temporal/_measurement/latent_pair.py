@@ -1,0 +1,171 @@
+"""Two hidden classes that depend on each other, by EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .latent_class import PSEUDO_COUNT, TOLERANCE, Rows
+
+__all__ = ["LatentPair", "fit_pair", "move_gains"]
+
+
+@dataclass(frozen=True)
+class LatentPair:
+    """Two dependent hidden classes, each with features of its own.
+
+    Attributes
+    ----------
+    joint : ndarray of shape (n_first, n_second)
+        Joint distribution of the two classes.
+
+    first, second : ndarray of shape (n_classes, sum(n_categories))
+        P(category | class) of the features of each.
+
+    log_likelihood, bic : float
+        As in `LatentClasses`.
+    """
+
+    joint: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    log_likelihood: float
+    bic: float
+
+
+def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
+    """Fit two hidden classes that depend on each other.
+
+    Parameters
+    ----------
+    rows : Rows
+        Data of the features of both.
+
+    in_first : ndarray of bool of shape (n_features,)
+        Which features belong to the first class; the others belong to the second.
+
+    first, second : ndarray of shape (n_classes, sum(n_categories))
+        P(category | class) of the features of each, to begin with.
+
+    max_iter : int, default=200
+        Limit of the number of steps.
+
+    Returns
+    -------
+    model : LatentPair
+        The fit.
+    """
+    columns = np.repeat(in_first, rows.n_categories)
+    one_hot = rows.one_hot()
+    tables = [np.ascontiguousarray(one_hot[:, side].T) for side in (columns, ~columns)]
+    # Only the numbers of categories of these matter, to scale tables.
+    parts = [
+        Rows(rows.codes[:, side], rows.weights, rows.n_categories[side])
+        for side in (in_first, ~in_first)
+    ]
+    priors = [
+        PSEUDO_COUNT * part.marginals(table.T)
+        for part, table in zip(parts, tables, strict=True)
+    ]
+    emission = [first, second]
+    joint = np.full((len(first), len(second)), 1.0 / (len(first) * len(second)))
+    previous = -np.inf
+    for _ in range(max_iter):
+        # Classes come first in all arrays: sums over few classes are quick that way.
+        logs = [np.log(e) @ table for table, e in zip(tables, emission, strict=True)]
+        peaks = [log.max(axis=0) for log in logs]
+        a, b = (np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True))
+        from_a, from_b = joint.T @ a, joint @ b
+        likelihood = (from_a * b).sum(axis=0)
+        value = rows.weights @ (np.log(likelihood) + peaks[0] + peaks[1])
+        if value - previous < TOLERANCE:
+            break
+        previous = value
+        share = rows.weights / likelihood
+        a = a * share
+        joint_counts = joint * (a @ b.T)
+        posteriors = a * from_b, b * from_a * share
+        joint = joint_counts + PSEUDO_COUNT / joint_counts.size
+        joint /= joint.sum()
+        emission = [
+            part.normalized(posterior @ table.T + prior)
+            for part, posterior, table, prior in zip(
+                parts, posteriors, tables, priors, strict=True
+            )
+        ]
+    n_free = joint.size - 1
+    for part, e in zip(parts, emission, strict=True):
+        n_free += len(e) * int((part.n_categories - 1).sum())
+    bic = float(value) - 0.5 * n_free * np.log(max(rows.total, 2.0))
+    return LatentPair(joint, emission[0], emission[1], float(value), bic)
+
+
+def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
+    """About how much BIC gains when a feature changes its class.
+
+    Each feature is predicted from all others, through its own class and through the
+    other one.
+
+    Parameters
+    ----------
+    rows : Rows
+        Data of the features of both classes.
+
+    in_first : ndarray of bool of shape (n_features,)
+        Which features belong to the first class.
+
+    model : LatentPair
+        The fit.
+
+    Returns
+    -------
+    gains : list of float
+        One per feature.
+    """
+    one_hot = rows.one_hot()
+    columns = np.repeat(in_first, rows.n_categories)
+    logs = [
+        one_hot[:, columns] @ np.log(model.first).T,
+        one_hot[:, ~columns] @ np.log(model.second).T,
+    ]
+    penalty = 0.5 * np.log(max(rows.total, 2.0))
+    gains = []
+    for place, width in enumerate(rows.n_categories):
+        side = 0 if in_first[place] else 1
+        offset = rows.offsets[place]
+        values = one_hot[:, offset : offset + width]
+        known = values.any(axis=1)
+        values, weights = values[known], rows.weights[known]
+        start = int(
+            rows.n_categories[:place][in_first[:place] == in_first[place]].sum()
+        )
+        table = (model.first, model.second)[side][:, start : start + width]
+        own = logs[side][known] - values @ np.log(table).T
+        other = logs[1 - side][known]
+        own = np.exp(own - own.max(axis=1, keepdims=True))
+        other = np.exp(other - other.max(axis=1, keepdims=True))
+        joint = model.joint if side == 0 else model.joint.T
+        stay = _scaled(own * (other @ joint.T))
+        leave = _scaled(other * (own @ joint))
+        value = weights @ np.log((stay * (values @ table.T)).sum(axis=1))
+        moved_value = _predict(leave, values, weights)
+        n_more = (leave.shape[1] - stay.shape[1]) * (width - 1)
+        gains.append(float(moved_value - value - penalty * n_more))
+    return gains
+
+
+def _scaled(weights):
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _predict(posterior, values, weights, n_steps=4) -> float:
+    """Log-likelihood of a feature given classes, with the best table for it."""
+    table = (posterior * weights[:, None]).T @ values + 1e-3
+    table /= table.sum(axis=1, keepdims=True)
+    for _ in range(n_steps):
+        joint = posterior * (values @ table.T)
+        likelihood = joint.sum(axis=1)
+        table = (joint * (weights / likelihood)[:, None]).T @ values + 1e-3
+        table /= table.sum(axis=1, keepdims=True)
+    return float(weights @ np.log((posterior * (values @ table.T)).sum(axis=1)))

@@ -1,0 +1,378 @@
+"""Which features measure the same latent, by BIC on pooled slices.
+
+A set of features is split in two if two dependent hidden classes explain it better than
+one, and sets that one class explains are joined again. No step looks at a
+single pair of features alone, because a pair cannot tell a common cause from two
+causes that depend on each other: a good feature of one latent is often closer to a good
+feature of another than to a poor one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.stats import chi2
+
+from .dependence import design_effect, mutual_information, pair_counts
+from .halves import candidate_halves
+from .latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
+from .latent_pair import LatentPair, fit_pair, move_gains
+
+__all__ = ["MeasurementSearch", "learn_measurement", "pool_slices"]
+
+# Rounds of joining and moving; each ends earlier when nothing changes.
+MAX_ROUNDS = 5
+
+# A feature may belong to another group if it is this close to it, relative to its own.
+NEARLY = 0.5
+
+# Level of the test of independence that decides which features are looked at together.
+LEVEL = 1e-3
+
+# Steps of EM from a start that is nearly right already.
+SHORT = 60
+
+
+def pool_slices(codes, weights, n_categories) -> Rows:
+    """All slices of all sequences as rows: the model is the same at every time.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n, n_slices, n_observed)
+        Category numbers, -1 = missing.
+
+    weights : ndarray of shape (n,)
+        Weights of the sequences.
+
+    n_categories : array-like of shape (n_observed,)
+        Number of categories of each feature.
+
+    Returns
+    -------
+    rows : Rows
+        Distinct slices with their weights.
+    """
+    n_slices, n_observed = codes.shape[1:]
+    return Rows.of(
+        codes.reshape(-1, n_observed), np.repeat(weights, n_slices), n_categories
+    )
+
+
+def learn_measurement(
+    codes, weights, n_categories, *, max_classes=6, start=None, random_state=None
+) -> tuple[list[tuple[int, ...]], MeasurementSearch]:
+    """Find the groups of features that share a latent.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n, n_slices, n_observed)
+        Category numbers, -1 = missing.
+
+    weights : ndarray of shape (n,)
+        Weights of the sequences.
+
+    n_categories : array-like of shape (n_observed,)
+        Number of categories of each feature.
+
+    max_classes : int, default=6
+        Largest number of states of a latent.
+
+    start : sequence of sequences of int or None, default=None
+        Groups to begin with, between which features move: a part of the data may tell
+        where a feature belongs, but not that fewer latents are enough, which is what
+        little data always say. None begins with all features together, and splits.
+
+    random_state : RandomState instance or None, default=None
+        Source of the random starts of EM.
+
+    Returns
+    -------
+    groups : list of tuple of int
+        Features of each latent, ordered by their first feature. A feature that depends
+        on no other is in none.
+
+    search : MeasurementSearch
+        The search, with all models that it has fitted.
+    """
+    rows = pool_slices(codes, weights, n_categories)
+    search = MeasurementSearch(
+        rows, design_effect(codes, weights), max_classes, random_state
+    )
+    return search.run(start), search
+
+
+class MeasurementSearch:
+    """Search for the groups; remembers every model it has fitted.
+
+    Parameters
+    ----------
+    rows : Rows
+        Pooled slices.
+
+    effect : ndarray of shape (n_features, n_features)
+        Design effect of each pair.
+
+    max_classes : int
+        Largest number of states of a latent.
+
+    random_state : RandomState instance or None
+        Source of the random starts of EM.
+    """
+
+    def __init__(self, rows: Rows, effect, max_classes, random_state):
+        self.rows = rows
+        self.max_classes = max_classes
+        self.random_state = random_state
+        self.enlarge = True
+        counts = pair_counts(rows.one_hot(), rows.weights)
+        information, self.closeness, totals = mutual_information(
+            counts, rows.n_categories
+        )
+        self.information = information
+        self.totals = totals
+        self.dependent = _dependent(information, totals / effect, rows.n_categories)
+        self._rows: dict[frozenset, Rows] = {}
+        self._models: dict[frozenset, list[LatentClasses]] = {}
+        self._pairs: dict[tuple[frozenset, frozenset], LatentPair] = {}
+        self._splits: dict[frozenset, list[tuple]] = {}
+
+    def run(self, start=None) -> list[tuple[int, ...]]:
+        """Split, then join and move until nothing changes."""
+        if start is None:
+            _, labels = connected_components(self.dependent, directed=False)
+            groups = [
+                group
+                for label in range(labels.max(initial=-1) + 1)
+                for group in self._split(frozenset(np.flatnonzero(labels == label)))
+            ]
+        else:
+            groups = [frozenset(group) for group in start if len(group)]
+            self.enlarge = False
+            return _as_tuples(self._move(groups))
+        groups = [group for group in groups if len(group) > 1]
+        for _ in range(MAX_ROUNDS):
+            before = set(groups)
+            groups = self._join(groups)
+            groups = self._move(groups)
+            groups = [part for group in groups for part in self._split(group)]
+            if set(groups) == before:
+                break
+        return _as_tuples(part for group in groups for part in self._drop(group))
+
+    # Models
+
+    def rows_of(self, group: frozenset) -> Rows:
+        """Rows of the features of a group, in order."""
+        if group not in self._rows:
+            self._rows[group] = self.rows.of_features(sorted(group))
+        return self._rows[group]
+
+    def one_class(self, group: frozenset) -> LatentClasses:
+        """The best model with one hidden class."""
+        if group not in self._models:
+            self._models[group] = fit_classes_bic(
+                self.rows_of(group), self.max_classes, random_state=self.random_state
+            )
+        return max(self._models[group], key=lambda model: model.bic)
+
+    def models_of(self, group: frozenset) -> list[LatentClasses]:
+        """Models with 1, 2, ... classes, as far as they were fitted."""
+        self.one_class(group)
+        return self._models[group]
+
+    def two_classes(self, first: frozenset, second: frozenset) -> LatentPair:
+        """The model with a hidden class for each of two groups.
+
+        A group alone may be too weak to show all states of its class, which the other
+        group then helps to tell apart, so larger numbers of states are tried too.
+        """
+        key = _ordered(first, second)
+        if key not in self._pairs:
+            tables = [self.one_class(group).emission for group in key]
+            model = self._fit_pair(key, tables)
+            for side in (0, 1, 0, 1) if self.enlarge else ():
+                larger = list(tables)
+                states = self._models[key[side]]
+                n_states = len(tables[side]) + 1
+                if n_states > len(states):
+                    continue
+                larger[side] = states[n_states - 1].emission
+                candidate = self._fit_pair(key, larger, SHORT)
+                if candidate.bic > model.bic:
+                    model, tables = candidate, larger
+            if self.enlarge:
+                candidate = self._fit_pair(key, self._agreeing(key), SHORT)
+                model = max(model, candidate, key=lambda pair: pair.bic)
+            self._pairs[key] = model
+        return self._pairs[key]
+
+    def _agreeing(self, key) -> list[np.ndarray]:
+        """Tables of two groups under the one class of both, as if the two agreed.
+
+        They know of states that a weak group alone does not show.
+        """
+        both = key[0] | key[1]
+        rows = self.rows_of(both)
+        emission = self.one_class(both).emission
+        in_first = np.array([feature in key[0] for feature in sorted(both)])
+        columns = np.repeat(in_first, rows.n_categories)
+        return [emission[:, columns], emission[:, ~columns]]
+
+    def _fit_pair(self, key, tables, max_iter=200) -> LatentPair:
+        first, second = key
+        both = sorted(first | second)
+        in_first = np.array([feature in first for feature in both])
+        return fit_pair(
+            self.rows_of(first | second), in_first, *tables, max_iter=max_iter
+        )
+
+    # Steps
+
+    def _split(self, group: frozenset) -> list[frozenset]:
+        """Split a group in two, again and again, while BIC gains."""
+        halves = self.best_halves(group)
+        if not halves or halves[0][2] <= self.one_class(group).bic:
+            return [group]
+        return [part for half in halves[0][:2] for part in self._split(half)]
+
+    def best_halves(self, group: frozenset) -> list[tuple]:
+        """Two groups in place of one, and their BIC; the best pair first."""
+        # With fewer than two features a class is the feature itself, and a feature
+        # that depends on a class is the same as one that measures it.
+        if len(group) < 4:
+            return []
+        if group not in self._splits:
+            found = {}
+            for first in dict.fromkeys(candidate_halves(self, group)):
+                if not 2 <= len(first) <= len(group) - 2:
+                    continue
+                second = group - first
+                for halves in ((first, second), self._settle(first, second)):
+                    found[frozenset(halves)] = halves
+            self._splits[group] = sorted(
+                ((*halves, self.two_classes(*halves).bic) for halves in found.values()),
+                key=lambda halves: -halves[2],
+            )
+        return self._splits[group]
+
+    def _settle(self, first, second):
+        """Move features between two groups while BIC gains."""
+        model = self.two_classes(first, second)
+        tried: set[int] = set()
+        while True:
+            gains = self._move_gains(first, second)
+            for feature in tried:
+                gains[feature] = -np.inf
+            feature = max(gains, key=lambda i: (gains[i], -i))
+            if gains[feature] <= 0:
+                return first, second
+            tried.add(feature)
+            moved = first ^ {feature}, second ^ {feature}
+            if min(map(len, moved)) < 2:
+                continue
+            candidate = self.two_classes(*moved)
+            if candidate.bic > model.bic:
+                first, second, model = *moved, candidate
+
+    def _move_gains(self, first, second) -> dict[int, float]:
+        """About how much BIC gains when a feature changes its group."""
+        first, second = _ordered(first, second)
+        model = self.two_classes(first, second)
+        both = sorted(first | second)
+        in_first = np.array([feature in first for feature in both])
+        gains = move_gains(self.rows_of(first | second), in_first, model)
+        return dict(zip(both, gains, strict=True))
+
+    def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
+        """Join groups that one hidden class explains better than two."""
+        groups = list(groups)
+        while len(groups) > 1:
+            pairs = self.neighbours(groups)
+            for i, j in pairs:
+                if self._joins(groups[i], groups[j]):
+                    joined = groups[i] | groups[j]
+                    groups = [g for k, g in enumerate(groups) if k not in (i, j)]
+                    groups.append(joined)
+                    break
+            else:
+                break
+        return groups
+
+    def _joins(self, first, second) -> bool:
+        return self.one_class(first | second).bic >= self.two_classes(first, second).bic
+
+    def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
+        """Move features between all groups that depend on each other."""
+        groups = list(groups)
+        for i, j in self.neighbours(groups):
+            if min(len(groups[i]), len(groups[j])) < 2:
+                continue
+            if self._may_move(groups[i], groups[j]):
+                groups[i], groups[j] = self._settle(groups[i], groups[j])
+        return groups
+
+    def _may_move(self, first, second) -> bool:
+        """Whether a feature is about as close to the other group as to its own."""
+        for own, other in ((first, second), (second, first)):
+            for feature in own:
+                rest = sorted(own - {feature})
+                to_own = self.closeness[feature, rest].mean()
+                to_other = self.closeness[feature, sorted(other)].mean()
+                if to_other > NEARLY * to_own:
+                    return True
+        return False
+
+    def neighbours(self, groups) -> list[tuple[int, int]]:
+        """Pairs of groups that depend on each other, the closest first."""
+        found = []
+        for i in range(len(groups)):
+            for j in range(i):
+                between = np.ix_(sorted(groups[i]), sorted(groups[j]))
+                if self.dependent[between].any():
+                    found.append((-self.closeness[between].mean(), j, i))
+        return [(i, j) for _, i, j in sorted(found)]
+
+    def _drop(self, group: frozenset) -> list[frozenset]:
+        """Leave out features that say nothing about the class of their group."""
+        while len(group) > 1:
+            linked = [i for i in sorted(group) if self.dependent[i].any()]
+            if len(linked) < len(group):
+                group = frozenset(linked)
+                continue
+            if self.one_class(group).n_classes == 1:
+                # Too weak to show a class by itself, but other features need it.
+                others = np.setdiff1d(np.arange(len(self.dependent)), linked)
+                needed = self.dependent[np.ix_(linked, others)].any()
+                return [group] if needed else []
+            weak = [i for i in sorted(group) if self._is_idle(i, group)]
+            if not weak:
+                return [group]
+            group = group - {weak[0]}
+        return []
+
+    def _is_idle(self, feature, group) -> bool:
+        """Whether BIC gains when a feature does not depend on the class."""
+        if len(group) == 2:
+            return False
+        others = group - {feature}
+        alone = fit_classes(self.rows_of(frozenset([feature])), 1)
+        if len(others) == 2 and self.one_class(group).n_classes == 1:
+            return True
+        return self.one_class(others).bic + alone.bic > self.one_class(group).bic
+
+
+def _dependent(information, totals, n_categories) -> np.ndarray:
+    """Pairs that are hardly independent; BIC decides later what is worth a latent."""
+    free = np.outer(n_categories - 1, n_categories - 1)
+    limit = chi2.isf(LEVEL, np.maximum(free, 1))
+    return (free > 0) & (2 * totals * information > limit)
+
+
+def _as_tuples(groups) -> list[tuple[int, ...]]:
+    return sorted(tuple(sorted(int(i) for i in group)) for group in groups)
+
+
+def _ordered(first: frozenset, second: frozenset) -> tuple[frozenset, frozenset]:
+    return (first, second) if min(first) < min(second) else (second, first)

@@ -1,0 +1,1 @@
+"""Reading panels and long tables."""
