@@ -13,6 +13,7 @@ __all__ = [
     "MOST_COLUMNS",
     "MOST_ROWS",
     "check_choice",
+    "check_columns",
     "check_count",
     "check_counts",
     "check_flag",
@@ -195,6 +196,17 @@ def check_names(name: str, values, n: int) -> list:
     if len(names) != n:
         raise ValueError(f"{name} must hold {n} names, got {len(names)}.")
     return names
+
+
+def check_columns(name: str, table) -> None:
+    """Refuse a data frame in which two columns have the same name."""
+    columns = getattr(table, "columns", None)
+    # scikit-learn refuses them from 1.9 on.
+    if not getattr(columns, "is_unique", True):
+        raise ValueError(
+            f"{name} must have no two columns of the same name, got "
+            f"{columns[columns.duplicated()][0]!r} twice."
+        )
 
 
 _REPR = Repr()

@@ -132,6 +132,7 @@ def test_structural_em(data):
                 n_slices=[1, 2],
                 n_init=[1],
                 max_rounds=[3],
+                warm_start=[True, False],
                 n_jobs=[None, 1],
                 **COMMON,
             )

@@ -185,3 +185,26 @@ def test_sequences_without_any_value_and_features_with_one():
     np.testing.assert_allclose(model.score_samples(empty)[-2:], 0.0, atol=1e-9)
     assert np.isfinite(model.transform(empty)).all()
     assert (model.impute(empty)[:, :, 2] == 1.0).all()
+
+
+class TestWarmStart:
+    X = make_latent_dbn("G2", 300, 4, random_state=0).X
+
+    def test_goes_on_where_it_stopped(self):
+        options = {"n_latents": 2, "cardinality": 4, "n_slices": 4, "random_state": 0}
+        short = SEMDBN(**options, n_init=2, max_rounds=0, warm_start=True).fit(self.X)
+        before = short.bic_
+        short.set_params(max_rounds=50).fit(self.X)
+        assert len(short.bics_) == 1
+        assert short.converged_
+        assert short.bic_ < before
+        # Nothing is left to gain.
+        graph, bic = short.graph_, short.bic_
+        assert short.fit(self.X).graph_ == graph
+        assert short.bic_ <= bic + 1e-6
+
+    def test_refuses_another_model(self):
+        model = SEMDBN(2, 2, n_slices=4, n_init=1, max_rounds=1, warm_start=True)
+        model.fit(self.X)
+        with pytest.raises(ValueError, match="warm_start must go on with the numbers"):
+            model.set_params(cardinality=3).fit(self.X)

@@ -10,7 +10,14 @@ from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import MOST_COLUMNS, MOST_ROWS, check_choice, check_count, check_tol
+from .._validation import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    check_choice,
+    check_count,
+    check_flag,
+    check_tol,
+)
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
 from ._em.em import merge_sequences
@@ -61,6 +68,10 @@ class SEMDBN(PanelModel):
     tol : float, default=1e-4
         EM stops when the log-posterior per sequence gains less than this in a step.
 
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the graph and tables of the last one,
+        instead of from `n_init` random starts.
+
     n_bins : int, default=4
         Number of bins of a numeric feature.
 
@@ -110,7 +121,7 @@ class SEMDBN(PanelModel):
     bic_ : float
         Bayesian information criterion of the training data; lower is better.
 
-    bics_ : ndarray of shape (n_init,)
+    bics_ : ndarray of shape (n_starts,)
         The same for each start.
 
     history_ : list of (str, float)
@@ -159,6 +170,7 @@ class SEMDBN(PanelModel):
         max_rounds=50,
         max_iter=200,
         tol=1e-4,
+        warm_start=False,
         n_bins=4,
         max_categories=10,
         max_joint_states=MAX_JOINT_STATES,
@@ -174,6 +186,7 @@ class SEMDBN(PanelModel):
         self.max_rounds = max_rounds
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.n_bins = n_bins
         self.max_categories = max_categories
         self.max_joint_states = max_joint_states
@@ -210,8 +223,10 @@ class SEMDBN(PanelModel):
             codes, weights, encoder = self._read_training(X, sample_weight)
             cardinality = self._check_cardinality(codes.shape[2])
             distinct, mass = merge_sequences(codes, weights)
+            last = self._last_network(cardinality, encoder.n_categories)
+            n_starts = int(self.n_init) if last is None else 1
             rng = check_random_state(self.random_state)
-            seeds = rng.randint(np.iinfo(np.int32).max, size=int(self.n_init))
+            seeds = rng.randint(np.iinfo(np.int32).max, size=n_starts)
             search = delayed(structural_em)
             runs = []
             for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
@@ -225,12 +240,12 @@ class SEMDBN(PanelModel):
                     tol=self.tol,
                     max_joint_states=self.max_joint_states,
                     random_state=int(seed),
-                    init=self.init,
+                    init=self.init if last is None else last,
                 )
                 for seed in seeds
             ):
                 runs.append(run)
-                if progress(f"start {len(runs)} of {self.n_init}, BIC {run.bic:.6g}"):
+                if progress(f"start {len(runs)} of {n_starts}, BIC {run.bic:.6g}"):
                     break
             best = min(runs, key=lambda run: run.bic)
             warn_if_approximate(best.network, together=True)
@@ -260,6 +275,21 @@ class SEMDBN(PanelModel):
         check_count("n_init", self.n_init, 1, MOST_ROWS)
         check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
         check_tol(self.tol)
+        check_flag("warm_start", self.warm_start)
+
+    def _last_network(self, cardinality, n_categories):
+        """Where to go on, or None: from random starts."""
+        if not self.warm_start or not hasattr(self, "network_"):
+            return None
+        network = self.network_
+        sizes = cardinality.tolist(), np.asarray(n_categories).tolist()
+        last = network.cardinality.tolist(), network.n_categories.tolist()
+        if sizes != last:
+            raise ValueError(
+                "warm_start must go on with the numbers of states and of categories of "
+                f"the last fit, {last}, got {sizes}."
+            )
+        return network
 
     def _check_cardinality(self, n_observed: int) -> np.ndarray:
         """Number of states of as many latents as there are features for."""

@@ -197,7 +197,7 @@ def structural_em(
     tol: float,
     max_joint_states: int,
     random_state: int,
-    init: str = "classes",
+    init: str | LatentDBN = "classes",
 ) -> SEMRun:
     """One start of structural EM: a random model, then EM and moves in turn.
 
@@ -224,9 +224,9 @@ def structural_em(
     random_state : int
         Seed of the start.
 
-    init : {"classes", "random"}, default="classes"
+    init : {"classes", "random"} or LatentDBN, default="classes"
         First tables: of a latent class model of the features of each latent, or drawn
-        at random.
+        at random; or a network to go on from.
 
     Returns
     -------
@@ -235,9 +235,15 @@ def structural_em(
     """
     rng = np.random.RandomState(random_state)
     _, n_slices, n_observed = codes.shape
-    factored = np.prod(cardinality.astype(float)) > max_joint_states
-    max_parents = MAX_START_PARENTS if factored else None
-    graph = random_graph(len(cardinality), n_observed, n_slices, rng, max_parents)
+    if isinstance(init, LatentDBN):
+        graph, first = init.graph, init
+    else:
+        factored = np.prod(cardinality.astype(float)) > max_joint_states
+        max_parents = MAX_START_PARENTS if factored else None
+        graph = random_graph(len(cardinality), n_observed, n_slices, rng, max_parents)
+        first = None
+        if init == "random":
+            first = _random_network(graph, cardinality, n_categories, rng)
     options = {
         "sample_weight": weights,
         "max_iter": max_iter,
@@ -247,11 +253,6 @@ def structural_em(
         "warn": False,  # once is enough, and the estimator does it
     }
     size = float(weights.sum())
-    first = (
-        None
-        if init == "classes"
-        else _random_network(graph, cardinality, n_categories, rng)
-    )
     network, result = fit_chain(
         codes, n_categories, graph, cardinality, initial=first, **options
     )
