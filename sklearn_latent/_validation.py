@@ -200,7 +200,7 @@ def check_names(name: str, values, n: int) -> list:
 
 def check_columns(name: str, table) -> None:
     """Refuse a data frame in which two columns have the same name."""
-    columns = getattr(table, "columns", None)
+    columns: Any = getattr(table, "columns", None)
     # scikit-learn refuses them from 1.9 on.
     if not getattr(columns, "is_unique", True):
         raise ValueError(

@@ -293,3 +293,10 @@ def test_a_row_far_from_a_narrow_density_has_no_likelihood():
     np.testing.assert_array_equal(
         network.log_likelihood([[1.0], [0.0]]) > [-np.inf, 300.0], [False, True]
     )
+
+
+def test_a_network_of_nothing():
+    network = GaussianNetwork(np.zeros((0, 0)), np.zeros((0, 0)), [], [])
+    mean, covariance = network.joint()
+    assert mean.shape == (0,)
+    assert covariance.shape == (0, 0)

@@ -1,6 +1,7 @@
 """Checks of arguments that every family shares."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -126,3 +127,10 @@ def test_names_are_a_list(kind):
     model = kind().fit([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     with pytest.raises(ValueError, match="input_features must be a list of names"):
         model.get_feature_names_out([["a", "b"], ["c", "d"]])
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_columns_of_the_same_name_are_refused(model):
+    frame = pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"])
+    with pytest.raises(ValueError, match="no two columns of the same name, got 'a' tw"):
+        clone(model).fit(frame)

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from .._validation import check_columns
 from ._export import gaussian_to_networkx, gaussian_to_pgmpy
 from ._network import LARGEST, GaussianNetwork
 from ._nonlinear.noise import get_noise
@@ -26,6 +27,7 @@ class GaussianModel(BaseLatentModel):
 
     def _check_X(self, X, *, reset=False):
         """Validate `X`; NaN is allowed, infinity is not."""
+        check_columns("X", X)
         X = validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )

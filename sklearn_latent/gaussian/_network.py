@@ -171,9 +171,10 @@ class GaussianNetwork(Persistent):
         # In topological order I - B is unit upper triangular.
         upper = np.eye(self.n_nodes) - self.weights[np.ix_(order, order)]
         total = np.empty((self.n_nodes, self.n_nodes))
-        total[np.ix_(order, order)] = solve_triangular(
-            upper, np.eye(self.n_nodes), unit_diagonal=True
-        )
+        if self.n_nodes:  # LAPACK knows no empty matrices
+            total[np.ix_(order, order)] = solve_triangular(
+                upper, np.eye(self.n_nodes), unit_diagonal=True
+            )
         covariance = (total.T * self.noise_variance) @ total
         return self.intercept @ total, 0.5 * (covariance + covariance.T)
 

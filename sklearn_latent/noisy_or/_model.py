@@ -10,7 +10,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
-from .._validation import check_flag
+from .._validation import check_columns, check_flag
 from ._statistics.packed import PackedRows, binarize_rows
 from ._statistics.patterns import Patterns
 
@@ -54,6 +54,7 @@ class NoisyOrModel(BaseLatentModel):
     def _check_X(self, X, *, reset=False):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
         check_binarize(self.binarize)
+        check_columns("X", X)
         X = validate_data(
             self,
             X,

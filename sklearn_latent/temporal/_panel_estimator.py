@@ -9,7 +9,7 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel, check_sample_weight
-from .._validation import check_choice, check_count
+from .._validation import check_choice, check_columns, check_count
 from ._em.filling import OnDemandImputer, fill_gaps
 from ._em.impute import IMPUTE_STRATEGIES
 from ._export import dbn_to_networkx, dbn_to_pgmpy
@@ -64,6 +64,7 @@ class PanelModel(BaseLatentModel):
         panel : ndarray of shape (n_sequences, n_slices, n_observed)
             The same values.
         """
+        check_columns("X", X)
         checks = {"dtype": None, "ensure_all_finite": "allow-nan"}
         n_slices = None
         n_dimensions = _n_dimensions(X)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..._validation import check_flag, shown
+from ..._validation import check_columns, check_flag, shown
 
 __all__ = ["sequences_from_frame"]
 
@@ -60,11 +60,7 @@ def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=F
     """
     check_flag("return_labels", return_labels)
     frame = _as_pandas(frame)
-    if not frame.columns.is_unique:
-        raise ValueError(
-            "frame must have no two columns of the same name, got "
-            f"{frame.columns[frame.columns.duplicated()][0]!r} twice."
-        )
+    check_columns("frame", frame)
     sequence, time = _column(frame, "sequence", sequence), _column(frame, "time", time)
     if columns is None:
         columns = [name for name in frame.columns if name not in (sequence, time)]
