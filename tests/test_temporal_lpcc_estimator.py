@@ -88,3 +88,13 @@ def test_no_latent(local, reason):
     assert model.transform(X).shape == (60, 0)
     assert model.predict(X).shape == (60, 0)
     assert np.isfinite(model.score(X))
+
+
+def test_sequences_are_no_rows_without_time():
+    X = make_latent_dbn("G1", 50, 1, random_state=0).codes
+    model = LPCC(random_state=0).fit(X)
+    assert model.transform(X).shape[1] == len(model.get_feature_names_out())
+    longer = np.repeat(X, 2, axis=1)
+    for method in (LPCC().fit, model.transform):
+        with pytest.raises(ValueError, match="X must have one slice, because the mode"):
+            method(longer)

@@ -80,6 +80,11 @@ class PanelModel(BaseLatentModel):
                     "X must have at least one slice and one feature, got shape "
                     f"{X.shape}."
                 )
+            if n_slices > 1 and not hasattr(self, "n_slices"):
+                raise ValueError(
+                    "X must have one slice, because the model has no time, got shape "
+                    f"{X.shape}."
+                )
             if not reset and n_observed == self.n_observed_:
                 # Tables are the same for all slices, so sequences may be shorter or
                 # longer than those of fit.
