@@ -246,6 +246,8 @@ def test_a_column_without_values(data):
         ({"hidden_search": 3}, ValueError, "hidden_search must be one of"),
         ({"n_candidates": 0}, ValueError, "n_candidates must be an integer"),
         ({"max_parents": -1}, ValueError, "max_parents must be an integer"),
+        ({"tabu": 10**30}, ValueError, "tabu must be an integer from 0 to"),
+        ({"n_restarts": 10**30}, ValueError, "n_restarts must be an integer from 0"),
         ({"max_hidden": None}, ValueError, "max_hidden must be an integer"),
         ({"tol": -1.0}, ValueError, "tol must be a number of at least 0"),
         ({"penalty": "aic"}, ValueError, "penalty must be"),

@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from .._validation import check_choice, check_count, check_flag, check_tol
+from .._validation import MOST_ROWS, check_choice, check_count, check_flag, check_tol
 from ._constraints import parse_constraints
 from ._graph import topological_order
 from ._nonlinear.links import Linear, get_link
@@ -28,8 +28,6 @@ _COUNTS = {
     "n_candidates": (1, True),
     "max_parents": (0, True),
     "max_hidden": (0, False),
-    "n_restarts": (0, True),
-    "tabu": (0, False),
     "max_iter": (0, False),
 }
 
@@ -48,6 +46,8 @@ def check_parameters(estimator) -> None:
         check_choice(name, getattr(estimator, name), choices)
     for name, (least, optional) in _COUNTS.items():
         check_count(name, getattr(estimator, name), least, optional=optional)
+    check_count("tabu", estimator.tabu, 0, MOST_ROWS)
+    check_count("n_restarts", estimator.n_restarts, 0, MOST_ROWS, optional=True)
     check_tol(estimator.tol)
     for name in ("bipartite", "warm_start"):
         check_flag(name, getattr(estimator, name))
