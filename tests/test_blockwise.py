@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorder import Recorder
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -141,27 +142,6 @@ def same_chain(one, two):
             np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
     np.testing.assert_allclose(one.log_likelihood_, two.log_likelihood_)
     assert one.n_iter_ == two.n_iter_
-
-
-class Recorder:
-    """A callback that writes down what it is told, and may ask to stop."""
-
-    def __init__(self, stop=False):
-        self.stop = stop
-        self.begun, self.ended, self.torn_down = [], [], 0
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun.append(context.task_name)
-
-    def on_fit_task_end(self, estimator, context):
-        self.ended.append(context.task_name)
-        return self.stop
-
-    def teardown(self, estimator, context):
-        self.torn_down += 1
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from strategies import with_parameters
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
-from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
+from sklearn_latent.exceptions import UnidentifiableWarning
 from sklearn_latent.noisy_or._statistics import statistics as _statistics
 
 FIGURE_1 = figure_1_structure()
@@ -350,118 +350,6 @@ class TestEcosystem:
         printed = capsys.readouterr().out
         assert "[NoisyOrMoMLearner] counted" in printed
         assert "refined" in printed
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("structure", "message"),
-        [
-            (
-                np.ones((2, 4)),
-                r"structure must have one column per feature.*5.*\(2, 4\)",
-            ),
-            ([[1, 1, 1, 0, 0], [0] * 5], "structure must give every latent.*latent 1"),
-            ([[1, 1, 3, 0, 0]], "structure must hold booleans"),
-        ],
-    )
-    def test_structure(self, structure, message):
-        with pytest.raises(ValueError, match=message):
-            NoisyOrMoMLearner(structure).fit(figure_1_data(50).X)
-
-    @pytest.mark.parametrize(
-        ("weights", "message"),
-        [
-            (-np.ones(50), "sample_weight must be non-negative.*-1"),
-            (np.zeros(50), "sample_weight must not be all zero"),
-            (np.ones(49), r"sample_weight must have one value per row.*\(49,\)"),
-            (np.full(50, np.nan), "sample_weight must hold numbers, got NaN"),
-            (np.full(50, 1e308), "sample_weight must be at most 1e.100.*1e.308"),
-            (np.full(50, 1e-320), "sample_weight must not be all zero, or below"),
-            ("balanced", "sample_weight must be an array of numbers, got .*balanced"),
-        ],
-    )
-    def test_weights(self, weights, message):
-        with pytest.raises(ValueError, match=message):
-            NoisyOrMoMLearner(FIGURE_1).fit(figure_1_data(50).X, sample_weight=weights)
-
-    def test_values(self):
-        X = figure_1_data(2000).X.astype(float)
-        learner = NoisyOrMoMLearner(FIGURE_1, binarize=None)
-        assert_same(learner.fit(X), NoisyOrMoMLearner(FIGURE_1).fit(X))
-        with pytest.raises(ValueError, match=r"0 and 1.*binarize=None.*value 2\."):
-            learner.fit(X * 2)
-        with pytest.raises(ValueError, match=r"0 and 1.*binarize=None.*0\.5"):
-            learner.fit(sparse.csr_array(X * 0.5))
-        with pytest.raises(ValueError, match="infinity"):
-            learner.fit(np.where(X == 1, np.inf, X))
-        with pytest.raises(ValueError, match="0 sample"):
-            learner.fit(X[:0])
-        with pytest.raises(ValueError, match="binarize must be at least 0 for sparse"):
-            NoisyOrMoMLearner(FIGURE_1, binarize=-1.0).fit(sparse.csr_array(X))
-        with pytest.raises(ValueError, match="numeric"):
-            learner.fit([["a", "b", "c", "d", "e"]])
-
-    @pytest.mark.parametrize("value", ["high", [0.5], np.nan])
-    def test_binarize(self, value):
-        with pytest.raises((ValueError, TypeError), match="binarize"):
-            NoisyOrMoMLearner(FIGURE_1, binarize=value).fit(figure_1_data(50).X)
-
-    def test_partial_fit_with_another_width(self):
-        learner = NoisyOrMoMLearner(FIGURE_1).partial_fit(figure_1_data(2000).X)
-        with pytest.raises(ValueError, match=r"4 features.*expecting 5"):
-            learner.partial_fit(np.zeros((3, 4)))
-
-
-class TestPoorData:
-    def test_unreached_edges_are_named(self):
-        structure = np.array([[1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], dtype=bool)
-        network = with_parameters(structure, 0)
-        X, _ = network.sample(5000, random_state=0)
-        with pytest.warns(
-            UnidentifiableWarning, match=r"8 of 8 edges.*\(0, 0\), \(0, 1\)"
-        ):
-            learner = NoisyOrMoMLearner(structure, refine=False).fit(X)
-        assert_valid(learner)
-        assert np.isinf(learner.depth_[structure]).all()
-        with pytest.warns(UnidentifiableWarning, match="left without effect"):
-            left = NoisyOrMoMLearner(structure, refine=False, clean_up=False).fit(X)
-        assert (left.failure_[structure] > 0.999).all()
-
-    @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
-    @pytest.mark.parametrize("refine", [True, False])
-    @pytest.mark.parametrize(
-        "spoil",
-        [
-            lambda X: np.zeros_like(X),
-            lambda X: np.ones_like(X),
-            lambda X: X[:1],
-            lambda X: X[:2],
-            lambda X: np.hstack([X[:, :1]] * 5),
-            lambda X: np.where(np.arange(5) == 2, 1, X),
-            lambda X: np.where(np.arange(5) == 2, 0, X),
-            lambda X: np.where(np.arange(5) == 2, np.nan, X),
-            lambda X: np.full(X.shape, np.nan),
-            lambda X: np.random.default_rng(0).integers(0, 2, X.shape),
-            lambda X: 1 - X,
-            lambda X: X * 1e300,
-            lambda X: X * 1e-300,
-        ],
-    )
-    def test_a_finite_model_whatever_the_rows(self, spoil, refine):
-        X = spoil(figure_1_data(300).X.astype(float))
-        for structure in (FIGURE_1, None, np.ones((3, 5)), np.eye(5)):
-            learner = NoisyOrMoMLearner(structure, refine=refine).fit(X)
-            assert_valid(learner)
-            assert np.isfinite(learner.transform(X)).all()
-            assert np.isfinite(learner.score(X))
-            error = learner.failure_stderr_
-            assert (error[np.isfinite(error)] >= 0).all()
-
-    def test_independent_features_are_reported(self):
-        X = np.random.default_rng(0).integers(0, 2, (400, 5))
-        X[:, 3] = 0
-        with pytest.warns(PoorDataWarning, match="no dependence"):
-            NoisyOrMoMLearner(FIGURE_1).fit(X)
 
 
 def test_clean_up_learns_what_the_schedule_cannot():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from recorder import Recorder
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
@@ -10,27 +11,6 @@ from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 callback = pytest.importorskip("sklearn.callback")
 STRUCTURE = figure_1_structure()
 DATA = make_noisy_or(STRUCTURE, 2000, leak=0.01, random_state=0)
-
-
-class Recorder:
-    """A callback that writes down what it is told, and may ask to stop."""
-
-    def __init__(self, stop=False):
-        self.stop = stop
-        self.begun, self.ended, self.torn_down = [], [], 0
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun.append(context.task_name)
-
-    def on_fit_task_end(self, estimator, context):
-        self.ended.append(context.task_name)
-        return self.stop
-
-    def teardown(self, estimator, context):
-        self.torn_down += 1
 
 
 @pytest.mark.parametrize(
