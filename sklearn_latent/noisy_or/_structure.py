@@ -141,6 +141,9 @@ class QuartetStructureLearner(NoisyOrModel):
     Missing values (NaN) are left out moment by moment, and summed out of the
     likelihood, which is right if values are missing at random.
 
+    Every pair of features is looked at, so that time and memory grow with the square of
+    their number: 6,000 features take about 2 GB. They grow linearly with the rows.
+
     References
     ----------
     .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
