@@ -16,6 +16,7 @@ from .packed import PackedRows, count_together, pack_columns
 __all__ = [
     "NegativeMoments",
     "canonical_sets",
+    "count_weighted",
     "off_probability",
     "set_keys",
     "weight_bits",
@@ -130,6 +131,39 @@ def _weight_planes(weights):
     ]
 
 
+def count_weighted(words, sets, weights=None) -> np.ndarray:
+    """Weight of the rows in which all of a set hold.
+
+    Parameters
+    ----------
+    words : ndarray of uint64 of shape (n_features, n_words)
+        Packed rows; see `pack_columns`.
+
+    sets : ndarray of int of shape (n_sets, order)
+        Sets of features, small ones first, with -1 in front.
+
+    weights : ndarray of shape (n_rows,) or None, default=None
+        Row weights; None is 1 each.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_sets,)
+    """
+    counts = np.zeros(len(sets))
+    sizes = (sets >= 0).sum(axis=1)
+    planes = [(1.0, None)] if weights is None else _weight_planes(weights)
+    for start in range(0, words.shape[1], WORDS_AT_A_TIME):
+        block = slice(start, start + WORDS_AT_A_TIME)
+        part = np.ascontiguousarray(words[:, block])
+        for size in range(1, sets.shape[1] + 1):
+            lo, hi = np.searchsorted(sizes, [size, size + 1])
+            members = sets[lo:hi, sets.shape[1] - size :]
+            for scale, plane in planes:
+                rows = part if plane is None else part & plane[block]
+                counts[lo:hi] += scale * count_together(rows, members)
+    return counts
+
+
 @dataclass(frozen=True)
 class NegativeMoments:
     """Weighted counts of rows in which all features of a set are off.
@@ -171,29 +205,12 @@ class NegativeMoments:
         moments : NegativeMoments
             The counts.
         """
-        off = cls._count(rows.off, sets, rows.weights)
+        off = count_weighted(rows.off, sets, rows.weights)
         if rows.known is None:
             total = np.full(len(sets), rows.total)
         else:
-            total = cls._count(rows.known, sets, rows.weights)
+            total = count_weighted(rows.known, sets, rows.weights)
         return cls(sets, off, total, len(rows.off))
-
-    @staticmethod
-    def _count(words, sets, weights):
-        """Weighted counts of sets, size by size, block of words by block."""
-        counts = np.zeros(len(sets))
-        sizes = (sets >= 0).sum(axis=1)
-        planes = [(1.0, None)] if weights is None else _weight_planes(weights)
-        for start in range(0, words.shape[1], WORDS_AT_A_TIME):
-            block = slice(start, start + WORDS_AT_A_TIME)
-            part = np.ascontiguousarray(words[:, block])
-            for size in range(1, sets.shape[1] + 1):
-                lo, hi = np.searchsorted(sizes, [size, size + 1])
-                members = sets[lo:hi, sets.shape[1] - size :]
-                for scale, plane in planes:
-                    rows = part if plane is None else part & plane[block]
-                    counts[lo:hi] += scale * count_together(rows, members)
-        return counts
 
     @classmethod
     def exact(cls, network, sets) -> NegativeMoments:

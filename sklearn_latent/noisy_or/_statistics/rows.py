@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 from joblib import Parallel, delayed
 
-from .counts import CountedMoments, RowSource, count_sets
-from .moments import off_probability, weight_bits
-from .packed import PackedRows, pack_columns
+from .counts import CountedMoments, RowSource
+from .moments import count_weighted, off_probability
+from .packed import PackedRows
 from .patterns import Patterns
 from .statistics import Plan, Statistics
 
@@ -45,24 +45,14 @@ def most_rows(n_features: int) -> int:
 
 def count_off(block: PackedRows, sets) -> np.ndarray:
     """Weight of the rows in which all of each set are off."""
-    return _count(block, block.off, sets)
+    return count_weighted(block.off, sets, block.weights)
 
 
 def count_known(block: PackedRows, sets) -> np.ndarray:
     """Weight of the rows in which all of each set are known."""
     if block.known is None:
         return np.full(len(sets), block.total)
-    return _count(block, block.known, sets)
-
-
-def _count(block, words, sets):
-    if block.weights is None:
-        return count_sets(words, np.ones(words.shape[1]), sets)
-    counts = np.zeros(len(sets))
-    for scale, rows in weight_bits(block.weights):
-        plane = pack_columns(rows[:, None])
-        counts += count_sets(words & plane, np.full(words.shape[1], scale), sets)
-    return counts
+    return count_weighted(block.known, sets, block.weights)
 
 
 def count_plan(block: PackedRows, plan: Plan) -> Statistics:
