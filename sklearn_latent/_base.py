@@ -20,19 +20,7 @@ LIGHTEST, HEAVIEST = 1e-100, 1e100
 def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
     """Validate row weights.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_samples,), a number, or None
-        Non-negative weights, not all zero. A weight of 2 is a row twice; one below
-        1e-100 counts as 0, because sums of such weights cannot be divided by.
-
-    n_samples : int
-        Number of rows they belong to.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_samples,) or None
-        None stands for a weight of 1 for every row.
+    sample_weight (n_samples,) -> weights (n_samples,).
     """
     if sample_weight is None:
         return None

@@ -12,20 +12,7 @@ __all__ = ["add_present", "split_collection", "tree_sum"]
 
 
 def tree_sum(parts, add):
-    """Combine delayed results in pairs; no worker holds more than a few at a time.
-
-    Parameters
-    ----------
-    parts : list of Delayed
-        Partial results.
-
-    add : callable
-        Called with a list of one or two of them.
-
-    Returns
-    -------
-    total : Delayed
-    """
+    """Combine delayed results in pairs; no worker holds more than a few at a time."""
     combine = dask.delayed(add, pure=False)
     while len(parts) > 1:
         parts = [combine(parts[i : i + 2]) for i in range(0, len(parts), 2)]
@@ -41,24 +28,7 @@ def add_present(parts):
 def split_collection(X, sample_weight):
     """Delayed blocks of whole rows, their weights, and a row to check names by.
 
-    Parameters
-    ----------
-    X : dask array of two dimensions, or dask data frame
-        Data.
-
-    sample_weight : None or array-like of shape (n_samples,)
-        Only with a Dask array whose numbers of rows are known.
-
-    Returns
-    -------
-    blocks : list of Delayed
-        Arrays or frames.
-
-    weights : list of (ndarray or None)
-        Weights of the rows of each block.
-
-    example : ndarray or DataFrame of one row
-        Zeros, with the names and number of the columns.
+    sample_weight (n_samples,).
     """
     is_frame = hasattr(X, "columns")
     if is_frame:

@@ -51,16 +51,9 @@ class Field(Protocol):
 class Array:
     """An array of finite numbers or truth values, stored as shape and flat list.
 
-    Parameters
-    ----------
-    kind : {"float", "int", "bool"}
-        Type of the values.
-
-    ndim : int or None, default=None
-        Number of dimensions; None is any.
-
-    optional : bool, default=False
-        Whether the value may be None.
+    kind: type of the values
+    ndim: number of dimensions; None is any
+    optional: whether the value may be None
     """
 
     kind: str = "float"

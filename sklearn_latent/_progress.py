@@ -32,16 +32,9 @@ class Progress:
     Use it as a context manager around the whole of ``fit``, and call it once at the
     end of each step.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Whose ``fit`` it is; its ``verbose`` decides what is printed.
-
-    max_steps : int or None
-        Upper limit of the number of steps, if known.
-
-    X : array-like
-        Training data, handed on to callbacks that ask for it.
+    estimator: whose ``fit`` it is; its ``verbose`` decides what is printed
+    max_steps: upper limit of the number of steps, if known
+    X: training data, handed on to callbacks that ask for it
     """
 
     def __init__(self, estimator, max_steps=None, X=None):
@@ -62,21 +55,7 @@ class Progress:
         return self
 
     def __call__(self, message: str, **fitted: Any) -> bool:
-        """Report that a step has ended.
-
-        Parameters
-        ----------
-        message : str
-            What was done, for people.
-
-        **fitted : dict
-            Fitted attributes as they would be if ``fit`` stopped here.
-
-        Returns
-        -------
-        stop : bool
-            Whether a callback asks to stop.
-        """
+        """Report that a step has ended."""
         if self.estimator.verbose:
             elapsed = time.perf_counter() - self._start
             print(f"[{type(self.estimator).__name__}] {message} ({elapsed:.1f} s)")

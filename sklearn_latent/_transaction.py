@@ -14,15 +14,6 @@ def all_or_nothing(estimator):
     Validation sets ``n_features_in_`` long before there is a model, so that without
     this an interrupted second fit would mix the old model with the width of new data.
     It goes inside of `Progress`, whose callbacks must outlive a failure.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Whose attributes come back. They must have been replaced, not changed in place.
-
-    Yields
-    ------
-    None
     """
     before = dict(estimator.__dict__)
     try:

@@ -37,30 +37,7 @@ MOST_JOBS = 1 << 20
 def check_count(
     name: str, value, low: int = 1, high: int | None = None, *, optional=False
 ) -> Any:
-    """Validate a whole number.
-
-    Parameters
-    ----------
-    name : str
-        How messages call it.
-
-    value : object
-        What the user gave.
-
-    low : int, default=1
-        Smallest valid number.
-
-    high : int or None, default=None
-        Largest valid number; None is no limit.
-
-    optional : bool, default=False
-        Whether None is valid too.
-
-    Returns
-    -------
-    value : int or None
-        The number.
-    """
+    """Validate a whole number."""
     if value is None and optional:
         return None
     # True is an integer to Python, but no number of anything.
@@ -79,13 +56,7 @@ def check_count(
 
 
 def check_running(estimator) -> None:
-    """Validate the parameters that say how a fit runs: `n_jobs` and `verbose`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        It may lack either.
-    """
+    """Validate the parameters that say how a fit runs: `n_jobs` and `verbose`."""
     check_jobs(getattr(estimator, "n_jobs", None))
     verbose = getattr(estimator, "verbose", 0)
     if not isinstance(verbose, Integral | np.bool_):
@@ -124,24 +95,7 @@ def check_flag(name: str, value) -> None:
 
 
 def check_numbers(name: str, values, dtype=np.float64) -> np.ndarray:
-    """Turn an argument into an array of numbers.
-
-    Parameters
-    ----------
-    name : str
-        How messages call it.
-
-    values : array-like
-        Numbers or truth values, of any shape; NaN and infinity are numbers here.
-
-    dtype : data type or None, default=float64
-        Type of the result; None leaves numbers and truth values as they are.
-
-    Returns
-    -------
-    array : ndarray
-        A copy only if it takes one.
-    """
+    """Turn an argument into an array of numbers."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
@@ -168,24 +122,7 @@ def check_counts(name: str, values) -> np.ndarray:
 
 
 def check_names(name: str, values, n: int) -> list:
-    """Turn an argument into a list of n names.
-
-    Parameters
-    ----------
-    name : str
-        How messages call it.
-
-    values : sequence of str
-        Names, or other labels.
-
-    n : int
-        How many there must be.
-
-    Returns
-    -------
-    names : list
-        The names.
-    """
+    """Turn an argument into a list of n names."""
     names = values.tolist() if isinstance(values, np.ndarray) else values
     # A string is one name, not a list of letters.
     if not isinstance(names, Iterable) or isinstance(names, str | bytes):

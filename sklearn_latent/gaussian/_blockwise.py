@@ -40,10 +40,7 @@ __all__ = ["BlockwiseFit", "SplitStatistics", "learn_statistics"]
 class SplitStatistics:
     """Statistics of the rows to learn from and of those held out; instances add up.
 
-    Parameters
-    ----------
-    train, test : GaussianStatistics
-        Of the two parts.
+    train, test: of the two parts
     """
 
     train: GaussianStatistics
@@ -75,21 +72,7 @@ class SplitStatistics:
 def mean_log_likelihood(
     network: GaussianNetwork, statistics: GaussianStatistics
 ) -> float:
-    """Mean log-likelihood per row of a linear network, from statistics alone.
-
-    Parameters
-    ----------
-    network : GaussianNetwork
-        Linear, without hidden nodes.
-
-    statistics : GaussianStatistics
-        Statistics of the rows.
-
-    Returns
-    -------
-    log_likelihood : float
-        In nats.
-    """
+    """Mean log-likelihood per row of a linear network, from statistics alone."""
     apart = np.eye(network.n_nodes) - network.weights
     mean = statistics.mean @ apart - network.intercept
     variance = np.einsum("ij,ik,kj->j", apart, statistics.covariance, apart)
@@ -101,24 +84,7 @@ def mean_log_likelihood(
 def learn_statistics(
     statistics: SplitStatistics, options: SearchOptions
 ) -> tuple[LearnedNetwork, SearchOptions]:
-    """Learn a linear network; as `choose_search` and `learn_network` do from rows.
-
-    Parameters
-    ----------
-    statistics : SplitStatistics
-        Statistics of complete rows.
-
-    options : SearchOptions
-        Options of a linear network without hidden nodes.
-
-    Returns
-    -------
-    learned : LearnedNetwork
-        Network, score and history.
-
-    options : SearchOptions
-        With search and penalty decided.
-    """
+    """Learn a linear network; as `choose_search` and `learn_network` do from rows."""
     options = _choose_search(statistics, options)
     return _learn(statistics.all, options), options
 

@@ -57,19 +57,7 @@ def check_network(network) -> None:
 
 
 def within_range(method):
-    """Let a method of a network raise where its numbers overflow.
-
-    Parameters
-    ----------
-    method : callable
-        Method that returns an array or a tuple of arrays.
-
-    Returns
-    -------
-    checked : callable
-        The same, but ValueError instead of NaN or infinity. Minus infinity stays the
-        log-likelihood of a row whose density is below all floats.
-    """
+    """Let a method of a network raise where its numbers overflow."""
 
     @wraps(method)
     def checked(self, *args, **kwargs):

@@ -14,22 +14,7 @@ __all__ = ["parse_constraints"]
 def parse_constraints(forbidden, required, names, *, max_parents=None):
     """Turn lists of edges into matrices.
 
-    Parameters
-    ----------
-    forbidden, required : list of (parent, child), ndarray of bool, or None
-        Edges by name or number of the features, or a matrix whose entry ``[i, j]``
-        refers to the edge i -> j.
-
-    names : sequence of str
-        Names of the features.
-
-    max_parents : int or None, default=None
-        Largest number of parents of a node.
-
-    Returns
-    -------
-    forbidden, required : ndarray of bool of shape (n_features, n_features)
-        The diagonal of `forbidden` is set.
+    Returns forbidden, required (n_features, n_features).
     """
     absent = _parse(forbidden, "forbidden", names)
     present = _parse(required, "required", names)

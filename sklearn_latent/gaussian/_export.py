@@ -10,19 +10,6 @@ __all__ = ["edge_strengths", "gaussian_to_networkx", "gaussian_to_pgmpy"]
 def gaussian_to_networkx(network):
     """Turn a Gaussian network into a networkx graph.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        The network.
-
-    Returns
-    -------
-    graph : networkx.DiGraph
-        Nodes have the attributes ``kind`` ("feature" or "latent"), ``intercept`` and
-        ``noise_variance``, and with a link that is not linear ``link_parameters`` of
-        nodes with parents. Edges have a ``weight`` and a ``strength`` from 0 to 1; see
-        `edge_strengths`.
-
     Examples
     --------
     >>> import numpy as np
@@ -65,15 +52,7 @@ def edge_strengths(network) -> np.ndarray:
     networks have no such number in closed form; there it is the size of the weight
     compared with the largest of the same child.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        The network.
-
-    Returns
-    -------
-    strengths : ndarray of shape (n_nodes, n_nodes)
-        From 0 to 1; 0 without an edge.
+    Returns strengths (n_nodes, n_nodes).
     """
     size = np.abs(network.weights)
     if network.is_jointly_gaussian:
@@ -83,19 +62,7 @@ def edge_strengths(network) -> np.ndarray:
 
 
 def gaussian_to_pgmpy(network):
-    """Turn a linear Gaussian network into pgmpy's.
-
-    Parameters
-    ----------
-    network : GaussianNetwork
-        The network; its link must be linear and its noise additive, because pgmpy has
-        no others.
-
-    Returns
-    -------
-    model : pgmpy.models.LinearGaussianBayesianNetwork
-        With the hidden nodes as its ``latents``.
-    """
+    """Turn a linear Gaussian network into pgmpy's."""
     if not network.is_jointly_gaussian:
         raise ValueError(
             "to_pgmpy needs link='linear' and noise='additive', because pgmpy has no "

@@ -10,15 +10,7 @@ __all__ = ["equivalence_class", "parents_of", "reaches", "topological_order"]
 def topological_order(adjacency) -> np.ndarray:
     """Nodes, parents before children; ties by number.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]`` = i -> j.
-
-    Returns
-    -------
-    order : ndarray of int of shape (n_nodes,)
-        An order of the nodes.
+    adjacency (n_nodes, n_nodes) -> order (n_nodes,).
     """
     adjacency = np.asarray(adjacency, dtype=bool)
     n_left = adjacency.sum(axis=0)
@@ -41,15 +33,7 @@ def topological_order(adjacency) -> np.ndarray:
 def reaches(adjacency) -> np.ndarray:
     """Which node reaches which along directed edges; each node reaches itself.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        An acyclic graph.
-
-    Returns
-    -------
-    reach : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]``: there is a directed path from i to j.
+    adjacency (n_nodes, n_nodes) -> reach (n_nodes, n_nodes).
     """
     reach = np.eye(len(adjacency), dtype=bool)
     for node in topological_order(adjacency)[::-1]:
@@ -71,15 +55,7 @@ def equivalence_class(adjacency) -> np.ndarray:
     describe the same distributions. An edge that has one direction in all of them keeps
     it; of others both directions are returned.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        An acyclic graph.
-
-    Returns
-    -------
-    pattern : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]``: some graph of the class has i -> j.
+    adjacency (n_nodes, n_nodes) -> pattern (n_nodes, n_nodes).
 
     References
     ----------

@@ -20,29 +20,16 @@ FEW_NODES = 50
 class SearchOptions:
     """Options of a search, validated; nodes are numbers.
 
-    Parameters
-    ----------
-    forbidden, required : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]`` refers to the edge i -> j. The diagonal of `forbidden` is set.
-
-    link, noise, search, similarity, n_candidates, max_parents, max_hidden, bipartite, \
-hidden_search, max_iter, tol, n_restarts, tabu
-        As in `IdealParentGaussianBN`. `search` is one of "greedy", "order", "auto".
-
-    penalty : float or "ebic", default=1.0
-        Factor of the BIC penalty, or the extended BIC.
-
-    random_state : int, RandomState or None, default=None
-        Source of randomness.
-
-    n_distinct : int or None, default=None
-        Number of different rows, where it is known.
-
-    initial : ndarray of bool of shape (n_nodes, n_nodes) or None, default=None
-        Graph to start from.
-
-    progress : callable or None, default=None
-        ``progress(message)`` is called once per step; True asks to stop.
+    forbidden, required: ``[i, j]`` refers to the edge i -> j. The diagonal of
+        `forbidden` is set, (n_nodes, n_nodes)
+    link, noise, search, similarity, n_candidates, max_parents, max_hidden, bipartite,
+        hidden_search, max_iter, tol, n_restarts, tabu: as in `IdealParentGaussianBN`.
+        `search` is one of "greedy", "order", "auto"
+    penalty: factor of the BIC penalty, or the extended BIC
+    random_state: source of randomness
+    n_distinct: number of different rows, where it is known
+    initial: graph to start from, (n_nodes, n_nodes)
+    progress: ``progress(message)`` is called once per step; True asks to stop
     """
 
     forbidden: np.ndarray
@@ -73,19 +60,7 @@ hidden_search, max_iter, tol, n_restarts, tabu
         return cls(np.eye(n_nodes, dtype=bool), nothing, **options)
 
     def penalties(self, weight: float) -> list[Penalty]:
-        """What a network of so many rows may cost while searching.
-
-        Parameters
-        ----------
-        weight : float
-            Number of rows.
-
-        Returns
-        -------
-        penalties : list of Penalty
-            One, or two of the extended BIC: edges are many, or rare. What they find is
-            compared by `Penalty.structure`.
-        """
+        """What a network of so many rows may cost while searching."""
         many = Penalty(self.penalty, weight, len(self.forbidden))
         return [many, replace(many, rare=True)] if many.is_extended else [many]
 

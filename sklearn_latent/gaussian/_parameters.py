@@ -67,27 +67,7 @@ def check_parameters(estimator) -> None:
 
 
 def make_options(estimator, names, before, progress) -> SearchOptions:
-    """Options of a search over the features.
-
-    Parameters
-    ----------
-    estimator : IdealParentGaussianBN
-        With valid parameters.
-
-    names : list of str
-        Names of the features.
-
-    before : GaussianNetwork or None
-        Network to start from.
-
-    progress : Progress
-        Where moves are reported.
-
-    Returns
-    -------
-    options : SearchOptions
-        Options; `search` and `penalty` may still be "auto".
-    """
+    """Options of a search over the features."""
     forbidden, required = parse_constraints(
         estimator.forbidden,
         estimator.required,

@@ -15,18 +15,7 @@ __all__ = ["extend_network", "restrict_options"]
 def restrict_options(options: SearchOptions, seen) -> SearchOptions:
     """Options of a search over the features that have values.
 
-    Parameters
-    ----------
-    options : SearchOptions
-        Options over all features.
-
-    seen : ndarray of bool of shape (n_features,)
-        Features that have values.
-
-    Returns
-    -------
-    options : SearchOptions
-        Options over those features.
+    seen (n_features,).
     """
     if seen.all():
         return options
@@ -42,22 +31,7 @@ def restrict_options(options: SearchOptions, seen) -> SearchOptions:
 def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
     """Network over all features, with names.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        Network over the features that have values, and hidden nodes.
-
-    seen : ndarray of bool of shape (n_features,)
-        Features that have values.
-
-    names : list of str
-        Names of all features.
-
-    Returns
-    -------
-    network : GaussianNetwork
-        The others are standard normal and have no edges. A hidden node whose name a
-        feature bears already gets underscores at its end.
+    seen (n_features,).
     """
     taken = set(names)
     all_names = list(names)

@@ -16,23 +16,7 @@ __all__ = ["DaskBlocks", "pack_collection", "read_blocks"]
 def read_blocks(learner, X, sample_weight, *, reset):
     """Plan, and count the blocks of a Dask array or data frame; nothing is gathered.
 
-    Parameters
-    ----------
-    learner : NoisyOrMoMLearner
-
-    X : dask array or dask data frame
-
-    sample_weight : None or array-like of shape (n_samples,)
-        Only with a Dask array whose numbers of rows are known.
-
-    reset : bool
-        Whether this is the first data that the learner sees.
-
-    Returns
-    -------
-    statistics : Statistics
-
-    plan : Plan
+    sample_weight (n_samples,).
     """
     blocks, weights = _split(learner, X, sample_weight, reset=reset)
     plan = learner._make_plan() if reset else learner._plan
@@ -51,18 +35,7 @@ def read_blocks(learner, X, sample_weight, *, reset):
 def pack_collection(learner, X, sample_weight) -> DaskBlocks:
     """Pack the blocks of a Dask array or data frame, where they are.
 
-    Parameters
-    ----------
-    learner : QuartetStructureLearner
-
-    X : dask array or dask data frame
-
-    sample_weight : None or array-like of shape (n_samples,)
-        Only with a Dask array whose numbers of rows are known.
-
-    Returns
-    -------
-    blocks : DaskBlocks
+    sample_weight (n_samples,).
     """
     pieces, weights = _split(learner, X, sample_weight, reset=True)
     pack = dask.delayed(_pack_block, pure=False)
@@ -79,19 +52,10 @@ class DaskBlocks:
     One bit per value stays with the workers while the learner asks; counts come back,
     and a sample of the rows. Dask packs the blocks of a worker that is lost again.
 
-    Parameters
-    ----------
-    parts : list of Delayed
-        The blocks.
-
-    n_features : int
-        Number of features.
-
-    totals : ndarray of shape (n_blocks,)
-        Number of rows of each block, or sum of their weights.
-
-    has_missing : bool
-        Whether a value is missing somewhere.
+    parts: the blocks
+    n_features: number of features
+    totals: number of rows of each block, or sum of their weights, (n_blocks,)
+    has_missing: whether a value is missing somewhere
     """
 
     def __init__(self, parts, n_features, totals, has_missing):

@@ -23,33 +23,7 @@ LEGEND_POINTS = 22.0
 
 
 def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend, tints=None):
-    """Draw a graph whose edges all run from latents to features.
-
-    Parameters
-    ----------
-    graph : networkx.DiGraph
-        The graph.
-
-    ax : matplotlib Axes or None
-        Where to draw; None makes a new figure.
-
-    min_strength, feature_labels, legend : float, str or bool, bool
-        As in `LatentGraphDisplay.plot`.
-
-    tints : Tints or None
-        Colours of edges, instead of the usual ones.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn.
-
-    positions : dict
-        Coordinates by node.
-
-    edges : matplotlib LineCollection
-        The edges.
-    """
+    """Draw a graph whose edges all run from latents to features."""
     latents, features, strength = bipartite_matrix(graph)
     latent_order, feature_order = order_layers(~np.isnan(strength))
     latents = [latents[i] for i in latent_order]
@@ -107,22 +81,11 @@ class _Row:
 
     All sizes are in points.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Where the row is drawn.
-
-    x : ndarray of shape (n_nodes,)
-        Places of the nodes, as shares of the width.
-
-    gap : float
-        Smallest distance of two neighbours, as a share of the width.
-
-    labels : list of str
-        Names of the nodes, or an empty list.
-
-    node, font : float
-        Largest diameter of a node and largest size of its label.
+    ax: where the row is drawn
+    x: places of the nodes, as shares of the width, (n_nodes,)
+    gap: smallest distance of two neighbours, as a share of the width
+    labels: names of the nodes, or an empty list
+    node, font: largest diameter of a node and largest size of its label
     """
 
     may_thin = True

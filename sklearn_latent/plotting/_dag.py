@@ -32,31 +32,6 @@ def draw_dag(graph, ax, *, min_strength, feature_labels, legend, tints=None):
 
     Hidden nodes are filled, edges with a positive weight blue and with a negative one
     orange.
-
-    Parameters
-    ----------
-    graph : networkx.DiGraph
-        The graph.
-
-    ax : matplotlib Axes or None
-        Where to draw; None makes a new figure.
-
-    min_strength, feature_labels, legend : float, str or bool, bool
-        As in `LatentGraphDisplay.plot`.
-
-    tints : Tints or None
-        Colours of edges, instead of the usual ones.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn.
-
-    positions : dict
-        Coordinates by node.
-
-    edges : matplotlib LineCollection
-        The edges.
     """
     nodes = list(graph)
     adjacency, strength, sign = _matrices(graph, nodes)

@@ -35,13 +35,7 @@ LONGEST_LABEL = 24
 
 
 def check_matplotlib(display: str) -> None:
-    """Say what to install; matplotlib is not required for anything else.
-
-    Parameters
-    ----------
-    display : str
-        Name of the class that needs it.
-    """
+    """Say what to install; matplotlib is not required for anything else."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -108,16 +102,7 @@ def edge_opacity(strength):
 
 
 def strength_legend(ax, more=()) -> None:
-    """Show what weak and strong edges look like.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Where to put it.
-
-    more : sequence of (handle, label)
-        Further entries.
-    """
+    """Show what weak and strong edges look like."""
     from matplotlib.lines import Line2D
 
     entries = [
@@ -142,18 +127,7 @@ def strength_legend(ax, more=()) -> None:
 
 
 def sign_legend(signs) -> list:
-    """Entries of a legend for the signs that occur.
-
-    Parameters
-    ----------
-    signs : array-like
-        Signs of the edges' weights.
-
-    Returns
-    -------
-    entries : list of (handle, label)
-        One per sign other than 0.
-    """
+    """Entries of a legend for the signs that occur."""
     from matplotlib.lines import Line2D
 
     kinds = ((1.0, POSITIVE_COLOR, "positive"), (-1.0, NEGATIVE_COLOR, "negative"))

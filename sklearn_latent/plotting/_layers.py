@@ -24,17 +24,10 @@ N_PLACE_SWEEPS = 24
 class LayeredLayout(NamedTuple):
     """Places of the nodes of an acyclic graph.
 
-    Parameters
-    ----------
-    layer : ndarray of int of shape (n_nodes,)
-        0 is the top; every edge runs downwards.
-
-    x : ndarray of shape (n_nodes,)
-        Places, in the unit of the widths.
-
-    routes : dict
-        By edge ``(parent, child)`` the points ``(x, layer)`` that it runs through, one
-        per layer.
+    layer: 0 is the top; every edge runs downwards, (n_nodes,)
+    x: places, in the unit of the widths, (n_nodes,)
+    routes: by edge ``(parent, child)`` the points ``(x, layer)`` that it runs through,
+        one per layer
     """
 
     layer: np.ndarray
@@ -45,18 +38,7 @@ class LayeredLayout(NamedTuple):
 def layered_layout(adjacency: np.ndarray, width: np.ndarray) -> LayeredLayout:
     """Place the nodes of an acyclic graph in layers.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Edges; acyclic.
-
-    width : ndarray of shape (n_nodes,)
-        Room that each node needs.
-
-    Returns
-    -------
-    layout : LayeredLayout
-        Places of nodes and edges.
+    adjacency (n_nodes, n_nodes), width (n_nodes,).
     """
     n = len(adjacency)
     layer = assign_layers(adjacency)
@@ -94,16 +76,7 @@ def layered_layout(adjacency: np.ndarray, width: np.ndarray) -> LayeredLayout:
 def assign_layers(adjacency: np.ndarray) -> np.ndarray:
     """Layers by the longest path from a root, with short edges where that is free.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Edges; acyclic.
-
-    Returns
-    -------
-    layer : ndarray of int of shape (n_nodes,)
-        Every edge runs to a higher number. Nodes without edges stand in a layer of
-        their own at the end.
+    adjacency (n_nodes, n_nodes) -> layer (n_nodes,).
     """
     n = len(adjacency)
     layer = np.zeros(n, dtype=np.intp)

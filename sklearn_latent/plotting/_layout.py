@@ -21,18 +21,7 @@ N_SWEEPS = 24
 def bipartite_matrix(graph):
     """Read the two layers of a graph.
 
-    Parameters
-    ----------
-    graph : networkx.DiGraph
-        Graph with edges from latents to features only, by their attribute ``kind``.
-
-    Returns
-    -------
-    latents, features : lists
-        Nodes of the upper and the lower layer.
-
-    strength : ndarray of shape (n_latents, n_features)
-        Strengths of the edges, 1 where an edge has none; NaN without an edge.
+    Returns strength (n_latents, n_features).
     """
     kinds = graph.nodes(data="kind", default="feature")
     latents = [node for node, kind in kinds if kind == "latent"]
@@ -56,15 +45,7 @@ def order_layers(has_edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Connected parts stand side by side, in the order of their first upper node; nodes
     without edges come last.
 
-    Parameters
-    ----------
-    has_edge : ndarray of bool of shape (n_upper, n_lower)
-        Edges between the layers.
-
-    Returns
-    -------
-    upper, lower : ndarrays of int
-        The nodes of each layer from left to right.
+    has_edge (n_upper, n_lower).
     """
     n_upper = len(has_edge)
     links = sparse.block_array([[None, has_edge], [has_edge.T, None]], format="csr")
@@ -93,21 +74,7 @@ def place_above(has_edge: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, f
     Least squares under a smallest gap, which is an isotonic regression once the gaps
     are taken off.
 
-    Parameters
-    ----------
-    has_edge : ndarray of bool of shape (n_upper, n_lower)
-        Edges, in the order of the layers.
-
-    places : ndarray of shape (n_lower,)
-        Places of the lower nodes, from 0 to 1.
-
-    Returns
-    -------
-    upper : ndarray of shape (n_upper,)
-        Places of the upper nodes, in ascending order.
-
-    gap : float
-        Smallest distance of two neighbours.
+    has_edge (n_upper, n_lower), places (n_lower,) -> upper (n_upper,).
     """
     n_upper = len(has_edge)
     gap = 0.8 / max(n_upper, 1)
@@ -126,18 +93,7 @@ def place_above(has_edge: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, f
 def spread_evenly(n: int) -> tuple[np.ndarray, float]:
     """Place `n` nodes in the middle of `n` equal parts of the width.
 
-    Parameters
-    ----------
-    n : int
-        Number of nodes.
-
-    Returns
-    -------
-    places : ndarray of shape (n,)
-        Places from 0 to 1.
-
-    gap : float
-        Distance of two neighbours.
+    Returns places (n,).
     """
     gap = 1.0 / max(n, 1)
     return gap * (np.arange(n) + 0.5), gap

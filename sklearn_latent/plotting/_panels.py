@@ -8,18 +8,7 @@ __all__ = ["new_axes", "split_axes"]
 
 
 def new_axes(width: float, height: float):
-    """Axes of a new figure whose labels stay inside.
-
-    Parameters
-    ----------
-    width, height : float
-        Size in inches.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        The axes.
-    """
+    """Axes of a new figure whose labels stay inside."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
@@ -28,21 +17,7 @@ def new_axes(width: float, height: float):
 def split_axes(ax, n_rows: int, n_columns: int = 1, *, gap=(0.06, 0.03)) -> np.ndarray:
     """Divide axes into a grid of panels.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to divide; they become invisible themselves.
-
-    n_rows, n_columns : int
-        Shape of the grid.
-
-    gap : tuple of two float
-        Space between rows and between columns, as shares of the axes.
-
-    Returns
-    -------
-    panels : ndarray of matplotlib Axes of shape (n_rows, n_columns)
-        The panels, from the top left.
+    Returns panels (n_rows, n_columns).
     """
     ax.set_axis_off()
     high = (1.0 - gap[0] * (n_rows - 1)) / n_rows

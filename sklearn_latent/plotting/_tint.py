@@ -18,14 +18,9 @@ MOST_ENTRIES = 5
 class Tints:
     """One colour per edge, and a legend of what the colours mean.
 
-    Parameters
-    ----------
-    graph : networkx.DiGraph
-        The graph.
-
-    attribute : str
-        Name of a numeric attribute of edges. Edges without it are grey; infinite values
-        have a colour of their own.
+    graph: the graph
+    attribute: name of a numeric attribute of edges. Edges without it are grey; infinite
+        values have a colour of their own
     """
 
     def __init__(self, graph, attribute: str):

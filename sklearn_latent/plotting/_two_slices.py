@@ -31,32 +31,6 @@ def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend, tints=No
     edges without a direction have no arrow. A number beside an edge between latents
     is its support, if the edge has one. Without edges between slices all slices are the
     same and independent, and one of them is drawn.
-
-    Parameters
-    ----------
-    graph : networkx.DiGraph
-        Graph with the node attribute ``slice`` (0 or 1) and the edge attribute
-        ``kind`` ("measurement", "intra" or "inter").
-
-    ax : matplotlib Axes or None
-        Where to draw; None makes a new figure.
-
-    min_strength, feature_labels, legend : float, str or bool, bool
-        As in `LatentGraphDisplay.plot`.
-
-    tints : Tints or None
-        Colours of edges, instead of the usual ones.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-        Where it was drawn.
-
-    positions : dict
-        Coordinates by node.
-
-    edges : matplotlib LineCollection
-        The edges.
     """
     kinds = {kind for *_, kind in graph.edges(data="kind")}
     n_slices = 2 if "inter" in kinds else 1

@@ -36,16 +36,9 @@ SMOOTHING = 0.1
 class ExpectedCounts:
     """Result of the E-step over some sequences; instances add up.
 
-    Attributes
-    ----------
-    weight : float
-        Number of sequences, or sum of their weights.
-
-    log_likelihood : float
-        Of all of them together.
-
-    start, transition, emission : list of ndarray
-        Expected counts in the shape of the tables.
+    weight: number of sequences, or sum of their weights
+    log_likelihood: of all of them together
+    start, transition, emission: expected counts in the shape of the tables
     """
 
     weight: float
@@ -58,20 +51,7 @@ class ExpectedCounts:
     def of(cls, network: LatentDBN, codes, weights=None) -> ExpectedCounts:
         """E-step of some sequences.
 
-        Parameters
-        ----------
-        network : LatentDBN
-            The model.
-
-        codes : ndarray of int of shape (n, n_slices, n_observed)
-            Sequences; -1 is missing.
-
-        weights : ndarray of shape (n,) or None, default=None
-            Their weights.
-
-        Returns
-        -------
-        counts : ExpectedCounts
+        codes (n, n_slices, n_observed), weights (n,).
         """
         data = ChainData.of(codes, network.graph.measurement, weights)
         result = expectation(network, data)
@@ -116,10 +96,7 @@ class Panels(Protocol):
 class LocalPanels:
     """Blocks in memory; see `Panels`.
 
-    Parameters
-    ----------
-    parts : list of (codes, weights)
-        Sequences and their weights, or None.
+    parts: sequences and their weights, or None
     """
 
     def __init__(self, parts):
@@ -140,27 +117,7 @@ def climb_blocks(
     smoothing: float = SMOOTHING,
     progress=None,
 ) -> tuple[LatentDBN, dict[str, Any]]:
-    """EM from a given network, one round of messages per step.
-
-    Parameters
-    ----------
-    network : LatentDBN
-        Where to start.
-
-    panels : Panels
-        The sequences.
-
-    max_iter, tol, smoothing, progress
-        As in `fit_chain`.
-
-    Returns
-    -------
-    network : LatentDBN
-        The fitted network.
-
-    fitted : dict
-        ``log_likelihood_``, ``n_iter_`` and ``converged_``.
-    """
+    """EM from a given network, one round of messages per step."""
     before, converged, stopped, n_iter = -np.inf, False, False, 0
     while True:
         counts = panels.sum(network)
@@ -185,19 +142,7 @@ def fit_collection(estimator, X, sample_weight, progress) -> None:
     Latents, edges, categories and first tables are learned from a sample of at most
     20,000 sequences, which is gathered; then EM runs over all blocks on their workers.
 
-    Parameters
-    ----------
-    estimator : StructureLearner
-        All its fitted attributes are set.
-
-    X : dask array of shape (n_sequences, n_slices * n_observed), or dask data frame
-        Sequences; NaN is missing.
-
-    sample_weight : array-like of shape (n_sequences,) or None
-        Weights of the sequences; only with a Dask array of known size.
-
-    progress : callable
-        Called with a message after each step; EM stops if it returns True.
+    X (n_sequences, n_slices * n_observed), sample_weight (n_sequences,).
     """
     import dask
 

@@ -12,32 +12,6 @@ __all__ = ["dbn_to_networkx", "dbn_to_pgmpy"]
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
     """Turn a latent dynamic Bayesian network into a two-slice networkx graph.
 
-    Parameters
-    ----------
-    network : LatentDBN
-        The network.
-
-    latent_names : sequence of str or None, default=None
-        One name per latent; None stands for latent0, latent1, ... A latent that bears
-        the name of a feature gets underscores at its end until the name is free.
-
-    feature_names : sequence of str or None, default=None
-        One name per feature; None stands for x0, x1, ...
-
-    support : dict of ndarray or None, default=None
-        Share of local graphs behind each edge, under the keys "measurement", "intra"
-        and "inter", in the shape of the matrices of the graph. None: unknown.
-
-    Returns
-    -------
-    graph : networkx.DiGraph
-        Nodes are (name, slice) with slice 0 and 1 and the attributes ``kind``
-        ("latent" or "feature"), ``slice``, ``name`` and for latents ``cardinality``.
-        Edges have ``kind`` ("measurement", "intra" or "inter"), ``directed``,
-        ``support`` (NaN if unknown) and ``strength``, the normalised mutual
-        information of parent and child. An undirected edge is there once, in the
-        direction of the tables, with ``directed=False``.
-
     Examples
     --------
     >>> from sklearn_latent.datasets import make_latent_dbn
@@ -97,23 +71,6 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
 
 def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
     """Turn a latent dynamic Bayesian network into pgmpy's.
-
-    Parameters
-    ----------
-    network : LatentDBN
-        The network.
-
-    latent_names : sequence of str or None, default=None
-        As in `dbn_to_networkx`.
-
-    feature_names : sequence of str or None, default=None
-        As in `dbn_to_networkx`.
-
-    Returns
-    -------
-    model : pgmpy.models.DynamicBayesianNetwork
-        Nodes are (name, slice); states are numbers. Undirected edges are oriented as
-        in the tables.
 
     Examples
     --------

@@ -229,15 +229,7 @@ class TemporalGraph(Persistent):
 def topological_order(adjacency) -> np.ndarray | None:
     """Order in which parents come before children.
 
-    Parameters
-    ----------
-    adjacency : array-like of bool of shape (n, n)
-        ``[i, j]`` = i -> j.
-
-    Returns
-    -------
-    order : ndarray of int or None
-        None if there is a cycle. Among nodes that may come next the lowest does.
+    adjacency (n, n).
     """
     adjacency = np.asarray(adjacency, dtype=bool)
     n_parents = adjacency.sum(axis=0)

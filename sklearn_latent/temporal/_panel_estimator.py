@@ -50,19 +50,8 @@ class PanelModel(BaseLatentModel):
     def _check_X(self, X, *, reset=False) -> np.ndarray:
         """Validate `X` and cut its rows into slices.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_sequences, n_slices * n_observed) or \
-(n_sequences, n_slices, n_observed)
-            Sequences; NaN and None are missing.
-
-        reset : bool, default=False
-            Whether this is the data of ``fit``.
-
-        Returns
-        -------
-        panel : ndarray of shape (n_sequences, n_slices, n_observed)
-            The same values.
+        X (n_sequences, n_slices * n_observed) or (n_sequences, n_slices, n_observed) ->
+        panel (n_sequences, n_slices, n_observed).
         """
         check_columns("X", X)
         checks = {"dtype": None, "ensure_all_finite": "allow-nan"}
@@ -103,24 +92,7 @@ class PanelModel(BaseLatentModel):
         Rows of weight 0 are left out, so that they leave no trace in categories and
         bins either.
 
-        Parameters
-        ----------
-        X : array-like
-            As in ``fit``.
-
-        sample_weight : array-like or None
-            As in ``fit``.
-
-        Returns
-        -------
-        codes : ndarray of shape (n_sequences, n_slices, n_observed)
-            Category numbers, -1 = missing.
-
-        weights : ndarray of shape (n_sequences,)
-            Positive weights.
-
-        encoder : PanelEncoder
-            What turned values into codes.
+        Returns codes (n_sequences, n_slices, n_observed), weights (n_sequences,).
         """
         panel = self._check_X(X, reset=True)
         weights = check_sample_weight(sample_weight, len(panel))

@@ -17,13 +17,7 @@ STACKLEVEL = 4
 def warn_of_poor_data(codes, n_categories) -> None:
     """Say what cannot be learned from.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    n_categories : ndarray of shape (n_observed,)
-        Number of categories of each feature.
+    codes (n, n_slices, n_observed), n_categories (n_observed,).
     """
     empty = int((codes < 0).all(axis=(1, 2)).sum())
     if empty == len(codes):
@@ -52,17 +46,7 @@ def warn_of_poor_data(codes, n_categories) -> None:
 def warn_if_no_latent(n_latents, n_slices, n_categories, local) -> None:
     """Say so if no latent was found.
 
-    Parameters
-    ----------
-    n_latents, n_slices : int
-        Number of latents that were found, and of slices.
-
-    n_categories : ndarray of shape (n_observed,)
-        Number of categories of each feature. If none has two, `warn_of_poor_data` has
-        said it all.
-
-    local : {"bic", "lpcc"}
-        How local graphs were learned.
+    n_categories (n_observed,).
     """
     if n_latents or not (n_categories > 1).any():
         return

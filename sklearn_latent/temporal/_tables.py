@@ -45,18 +45,7 @@ def slice_order(graph: TemporalGraph) -> list[int]:
 def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
     """Turn counts into probabilities along the last axis.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (..., n_values)
-        Non-negative counts.
-
-    smoothing : float, default=0.0
-        Pseudo-count of a row, spread evenly over its values.
-
-    Returns
-    -------
-    table : ndarray of the same shape
-        Rows without any count are uniform.
+    counts (..., n_values).
     """
     n_values = counts.shape[-1]
     counts = counts + smoothing / n_values
@@ -92,25 +81,7 @@ def joint_transition(graph, transition, latents: Sequence[int]) -> np.ndarray:
 def family_counts(
     joint: np.ndarray, latents: Sequence[int], family: Sequence[tuple[int, bool]]
 ) -> np.ndarray:
-    """Counts of some latents from joint counts.
-
-    Parameters
-    ----------
-    joint : ndarray
-        One axis per latent, or twice that: the slice before, then this one.
-
-    latents : sequence of int
-        Latents of the axes.
-
-    family : sequence of (latent, now) pairs
-        Axes of the result; `now` is False for the slice before. Ignored where the
-        joint has one slice.
-
-    Returns
-    -------
-    counts : ndarray
-        Sums of the joint, one axis per pair.
-    """
+    """Counts of some latents from joint counts."""
     n = len(latents)
     place = {int(j): axis for axis, j in enumerate(latents)}
     shift = n if joint.ndim == 2 * n and n else 0
@@ -122,21 +93,7 @@ def family_counts(
 
 
 def outer_sum(states: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Weighted sum of the outer products of states.
-
-    Parameters
-    ----------
-    states : sequence of ndarray
-        Their first axes are those of the weights; the others become axes of the result.
-
-    weights : ndarray
-        Weight of each product.
-
-    Returns
-    -------
-    total : ndarray
-        One axis per axis of the states, in order.
-    """
+    """Weighted sum of the outer products of states."""
     shapes = [state.shape[weights.ndim :] for state in states]
     sizes = [int(np.prod(shape)) for shape in shapes]
     # Two halves and one matrix product between them: never all axes at once for every

@@ -23,20 +23,11 @@ __all__ = ["Cluster", "agglomerate", "leading", "marginal_gain", "profile_gain"]
 class Cluster:
     """Children that a new hidden variable would have.
 
-    Parameters
-    ----------
-    members : ndarray of int
-        Features, ascending.
-
-    direction : ndarray of shape (len(members),)
-        Coefficients of their profiles in the profile of the hidden variable: the
-        leading eigenvector of equation (13) of [1]_, of length 1.
-
-    eigenvalue : float
-        Leading eigenvalue.
-
-    gain : float
-        Estimated gain of the score.
+    members: features, ascending
+    direction: coefficients of their profiles in the profile of the hidden variable: the
+        leading eigenvector of equation (13) of [1]_, of length 1, (len(members)
+    eigenvalue: leading eigenvalue
+    gain: estimated gain of the score
     """
 
     members: np.ndarray
@@ -59,25 +50,6 @@ def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
     Half of the leading eigenvalue of the scatter of the profiles, in units of their
     noise, bounds the gain of the children's log-likelihoods. The new node, of unit
     variance, pays for its own likelihood and its two parameters.
-
-    Parameters
-    ----------
-    eigenvalue : ndarray
-        Leading eigenvalue of the *correlation* of the profiles.
-
-    size : ndarray of int
-        Number of children.
-
-    weight : float
-        Number of rows.
-
-    parameter_cost, edge_cost : float
-        What a parameter costs, and an edge on top.
-
-    Returns
-    -------
-    gain : ndarray
-        As `eigenvalue`.
     """
     likelihood = 0.5 * weight * (eigenvalue - np.log(2.0 * np.pi) - 1.0)
     return likelihood - (size + 2) * parameter_cost - size * edge_cost
@@ -89,16 +61,6 @@ def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
     The likelihood ratio of one principal component against none [2]_: a pair or a
     single child gains nothing that the noise could not explain, so that clusters can
     be compared without the arbitrary scale of the hidden variable.
-
-    Parameters
-    ----------
-    eigenvalue, size, weight, parameter_cost, edge_cost
-        As in `profile_gain`.
-
-    Returns
-    -------
-    gain : ndarray
-        As `eigenvalue`.
     """
     size = np.asarray(size)
     others = np.maximum(size - 1, 1)
@@ -116,18 +78,7 @@ def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Clust
     from below by that of the plane of the two eigenvectors, for all pairs at once, and
     computed exactly for the pair that is merged.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (n_features, n_features)
-        Correlation of the ideal profiles.
-
-    gain : callable
-        ``gain(eigenvalue, size)``: estimated gain of clusters, vectorised.
-
-    Returns
-    -------
-    levels : list of list of Cluster
-        Clusterings, from one cluster per feature to a single one.
+    correlation (n_features, n_features).
     """
     n = len(correlation)
     vectors = np.eye(n)

@@ -31,19 +31,10 @@ __all__ = ["FactorData", "Factors", "fit_factors"]
 class Factors:
     """Parameters of a two-layer network with standardised hidden variables.
 
-    Parameters
-    ----------
-    mask : ndarray of bool of shape (n_hidden, n_features)
-        Edges.
-
-    loadings : ndarray of shape (n_hidden, n_features)
-        Weights of the edges, zero elsewhere.
-
-    mean, noise : ndarray of shape (n_features,)
-        Means and noise variances of the features.
-
-    log_likelihood : float
-        Of the observed values.
+    mask: edges, (n_hidden, n_features)
+    loadings: weights of the edges, zero elsewhere, (n_hidden, n_features)
+    mean, noise: means and noise variances of the features, (n_features,)
+    log_likelihood: of the observed values
     """
 
     mask: np.ndarray
@@ -97,13 +88,8 @@ class _Expectation:
 class FactorData:
     """What a two-layer network needs of the data.
 
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        Of the features; expected ones if values are missing.
-
-    floor : ndarray of shape (n_features,) or None, default=None
-        Smallest noise variances; None is that of the statistics.
+    statistics: of the features; expected ones if values are missing
+    floor: smallest noise variances; None is that of the statistics, (n_features,)
     """
 
     def __init__(self, statistics: GaussianStatistics, floor=None):
@@ -170,30 +156,7 @@ def _masked_regressions(mask, hidden, cross):
 def fit_factors(
     data: FactorData, start: Factors, *, max_iter=500, tol=1e-7, trace=None
 ) -> Factors:
-    """Maximise the likelihood by EM with monotone extrapolation [3]_.
-
-    Parameters
-    ----------
-    data : FactorData
-        Data.
-
-    start : Factors
-        Edges, and parameters to start from.
-
-    max_iter : int, default=500
-        Limit of the number of E-steps.
-
-    tol : float, default=1e-7
-        Stop when the log-likelihood per row gains less.
-
-    trace : list or None, default=None
-        Log-likelihoods of the steps are added here.
-
-    Returns
-    -------
-    factors : Factors
-        With the log-likelihood of these very parameters.
-    """
+    """Maximise the likelihood by EM with monotone extrapolation [3]_."""
     current = start
     expectation = data.expect(current)
     trace = [] if trace is None else trace

@@ -109,11 +109,6 @@ def connections(em: StructuralEM, state: LinearState):
 
     With ``b' = b + share * a`` in place of b, a child of both depends on a by
     ``w_a - share * w_b`` only. The best share makes most of these vanish.
-
-    Returns
-    -------
-    found : list of (gain, a, b, share)
-        Estimated gain of the score by the edge from a to b, and its weight.
     """
     n = em.data.n_features
     price = em.penalty.parameter + em.penalty.hidden_edge

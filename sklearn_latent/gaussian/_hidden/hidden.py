@@ -30,21 +30,7 @@ __all__ = ["learn_hidden", "profile_correlation"]
 
 
 def learn_hidden(em: StructuralEM, hidden_search="auto") -> LearnedNetwork:
-    """Learn a linear network with hidden variables.
-
-    Parameters
-    ----------
-    em : StructuralEM
-        Data, options, and the search for structures.
-
-    hidden_search : {"auto", "paper"}, default="auto"
-        "paper": one hidden variable at a time [1]_. "auto": from several starts.
-
-    Returns
-    -------
-    learned : LearnedNetwork
-        With at most ``max_hidden`` hidden variables.
-    """
+    """Learn a linear network with hidden variables."""
     if em.options.bipartite and em.options.required.any():
         raise ValueError(
             "required must be empty with bipartite=True, which has no edges between "

@@ -28,21 +28,7 @@ def random_rotation(loadings, rng) -> np.ndarray:
 def varimax(loadings, *, max_iter=200, tol=1e-8) -> np.ndarray:
     """Rotate loadings so that each feature has few large ones [1]_.
 
-    Parameters
-    ----------
-    loadings : ndarray of shape (n_hidden, n_features)
-        Loadings, any rotation.
-
-    max_iter : int, default=200
-        Limit of the number of steps.
-
-    tol : float, default=1e-8
-        Stop when the criterion gains less than this share.
-
-    Returns
-    -------
-    rotated : ndarray of shape (n_hidden, n_features)
-        Loadings of the same likelihood.
+    loadings (n_hidden, n_features) -> rotated (n_hidden, n_features).
     """
     start = loadings.T
     rotation = np.eye(start.shape[1])
@@ -66,27 +52,8 @@ def fewest_edges(loadings, weight, price, *, max_sweeps=30) -> tuple[np.ndarray,
     after. It is flat for large loadings, so planes are rotated one after the other by
     trying all angles.
 
-    Parameters
-    ----------
-    loadings : ndarray of shape (n_hidden, n_features)
-        Loadings, any rotation.
-
-    weight : ndarray of shape (n_features,)
-        Loss of log-likelihood per squared loading.
-
-    price : float
-        Price of an edge.
-
-    max_sweeps : int, default=30
-        Limit of the number of sweeps over all planes.
-
-    Returns
-    -------
-    rotated : ndarray of shape (n_hidden, n_features)
-        Loadings of the same likelihood.
-
-    cost : float
-        Sum of the costs.
+    loadings (n_hidden, n_features), weight (n_features,) -> rotated (n_hidden,
+    n_features).
     """
     # Edges without a price are all worth having; any rotation will do.
     price = max(price, 1e-6)

@@ -38,23 +38,7 @@ FEWEST_CHILDREN = 3
 def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
     """Estimated gain of the log-likelihood by each edge, at a maximum of it.
 
-    Parameters
-    ----------
-    data : FactorData
-        Data.
-
-    factors : Factors
-        Fitted parameters.
-
-    Returns
-    -------
-    gains : ndarray of shape (n_hidden, n_features)
-        What an absent edge would add (score test [1]_), or what a present edge would
-        take with it (Wald test). Noise variance and other edges of the same feature
-        are free.
-
-    steps : ndarray of shape (n_hidden, n_features)
-        Weight at which an absent edge would start.
+    Returns gains (n_hidden, n_features), steps (n_hidden, n_features).
     """
     mask, loadings, noise = factors.mask, factors.loadings, factors.noise
     e = data.expect(factors)
@@ -86,42 +70,17 @@ def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarr
 class TwoLayerSearch:
     """Search for the two-layer network of highest BIC.
 
-    Parameters
-    ----------
-    data : FactorData
-        Data.
-
-    max_hidden : int
-        Upper limit of the number of hidden variables.
-
-    max_parents : int
-        Upper limit of the number of hidden parents of a feature.
-
-    parameter_cost, edge_cost : float
-        What a parameter costs, and an edge on top.
-
-    multiplicity : float, default=1.0
-        Weight of the price of choosing children, see `choice`.
-
-    rng : RandomState, optional
-        Source of random rotations.
-
-    report : callable or None, default=None
-        ``report(message)`` is called for each network; True asks to stop.
-
-    Attributes
-    ----------
-    stopped : bool
-        Whether it was asked to stop.
-
-    history : list of (tuple, float)
-        Accepted changes and what they gained.
-
-    found : dict of int to Factors
-        Best network of each number of hidden variables that was tried.
-
-    n_evaluated, n_considered : int
-        Networks fitted, and edges rated.
+    data: data
+    max_hidden: upper limit of the number of hidden variables
+    max_parents: upper limit of the number of hidden parents of a feature
+    parameter_cost, edge_cost: what a parameter costs, and an edge on top
+    multiplicity: weight of the price of choosing children, see `choice`
+    rng: source of random rotations
+    report: ``report(message)`` is called for each network; True asks to stop
+    stopped: whether it was asked to stop
+    history: accepted changes and what they gained
+    found: best network of each number of hidden variables that was tried
+    n_evaluated, n_considered: networks fitted, and edges rated
     """
 
     data: FactorData

@@ -12,24 +12,8 @@ __all__ = ["derivatives"]
 def derivatives(network: GaussianNetwork, points, missing):
     """Gradient of the log-density by the missing values, and its expected curvature.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        The network.
-
-    points : ndarray of shape (n_rows, n_points, n_nodes)
-        Complete values.
-
-    missing : ndarray of int of shape (n_rows, n_missing)
-        Missing nodes of each row.
-
-    Returns
-    -------
-    gradient : ndarray of shape (n_rows, n_points, n_missing)
-        By the missing values.
-
-    metric : ndarray of shape (n_rows, n_points, n_missing, n_missing)
-        Sum of the information of all families.
+    points (n_rows, n_points, n_nodes), missing (n_rows, n_missing) -> gradient (n_rows,
+    n_points, n_missing), metric (n_rows, n_points, n_missing, n_missing).
     """
     noise = network._noise
     eta = points @ network.weights

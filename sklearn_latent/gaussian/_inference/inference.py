@@ -37,16 +37,9 @@ LOG_2_PI = float(np.log(2.0 * np.pi))
 class Joint:
     """Joint Gaussian of all nodes of a linear network.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_nodes, n_nodes)
-        ``[i, j]`` is the coefficient of node i in node j.
-
-    intercept : ndarray of shape (n_nodes,)
-        Value of each node when its parents are zero.
-
-    noise_variance : ndarray of shape (n_nodes,)
-        Variance of each node given its parents, positive.
+    weights: ``[i, j]`` is the coefficient of node i in node j, (n_nodes, n_nodes)
+    intercept: value of each node when its parents are zero, (n_nodes,)
+    noise_variance: variance of each node given its parents, positive, (n_nodes,)
     """
 
     def __init__(self, weights, intercept, noise_variance):
@@ -163,19 +156,7 @@ def _apply(matrices, pattern, vectors):
 def _complete_rows(joint: Joint, data: IncompleteData, chosen):
     """Expected deviations from the mean of all rows of the chosen patterns.
 
-    Returns
-    -------
-    rows : ndarray of int
-        The rows, in the order of `data`.
-
-    deviation : ndarray of shape (len(rows), n_nodes)
-        Deviations of all nodes from their means.
-
-    log_density : ndarray of shape (len(rows),)
-        Log-density of the observed values.
-
-    solved : list of (patterns, batch, rows, place)
-        Conditional distributions, with the places of their rows in `deviation`.
+    Returns deviation (len(rows), log_density (len(rows).
     """
     rows = np.flatnonzero(np.repeat(chosen, np.diff(data.starts)))
     position = np.full(len(data.values), -1)
@@ -207,24 +188,7 @@ def _complete_rows(joint: Joint, data: IncompleteData, chosen):
 def expected_statistics(
     joint: Joint, data: IncompleteData
 ) -> tuple[GaussianStatistics, float]:
-    """Expected sufficient statistics of all nodes given the data: the exact E-step.
-
-    Parameters
-    ----------
-    joint : Joint
-        Current model; its first nodes are the features.
-
-    data : IncompleteData
-        Rows with their patterns.
-
-    Returns
-    -------
-    statistics : GaussianStatistics
-        Those of the completed rows, plus the conditional covariances.
-
-    log_likelihood : float
-        Weighted sum of the log-likelihoods of the observed values, under `joint`.
-    """
+    """Expected sufficient statistics of all nodes given the data: the exact E-step."""
     n_nodes = joint.n_nodes
     total = np.zeros(n_nodes)
     gram = np.zeros((n_nodes, n_nodes))
@@ -291,21 +255,8 @@ def _add_covariances(gram, batch: _Batch, weight):
 def condition(joint: Joint, X) -> tuple[np.ndarray, np.ndarray]:
     """Expected values of all nodes given each row, and log-likelihoods of the rows.
 
-    Parameters
-    ----------
-    joint : Joint
-        Model; its first nodes are the features.
-
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing. A row may miss everything: its log-likelihood is 0.
-
-    Returns
-    -------
-    completed : ndarray of shape (n_samples, n_nodes)
-        Observed values as they are, expected values elsewhere.
-
-    log_likelihood : ndarray of shape (n_samples,)
-        Log-density of the observed values of each row.
+    X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
+    (n_samples,).
     """
     data = IncompleteData.of(X)
     everything = np.ones(len(data.patterns), dtype=bool)
@@ -328,18 +279,7 @@ def complete(joint: Joint, X) -> np.ndarray:
 def leave_one_out(joint: Joint, X) -> np.ndarray:
     """Expected value of each feature given the *other* observed values of its row.
 
-    Parameters
-    ----------
-    joint : Joint
-        Model; its first nodes are the features.
-
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    Returns
-    -------
-    predicted : ndarray of shape (n_samples, n_features)
-        A missing value is predicted from all observed ones.
+    X (n_samples, n_features) -> predicted (n_samples, n_features).
     """
     data = IncompleteData.of(X)
     everything = np.ones(len(data.patterns), dtype=bool)

@@ -22,18 +22,7 @@ def integrate_features(network, X) -> np.ndarray:
     say, and once more around what comes out, because the children may know better.
     Missing and hidden values of the others are taken at their expectations.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        The network, of any link and noise.
-
-    X : ndarray of shape (n_samples, n_features)
-        Rows; NaN is missing.
-
-    Returns
-    -------
-    predicted : ndarray of shape (n_samples, n_features)
-        Expected values.
+    X (n_samples, n_features) -> predicted (n_samples, n_features).
     """
     values = network.expectation(X)
     means = network.conditional_means(values)
@@ -74,24 +63,8 @@ def _moments(network, node, values, centre, deviation):
 def log_conditional(network, node, values, grid) -> np.ndarray:
     """Log-density of a node given all others, up to a constant.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        The network.
-
-    node : int
-        The node.
-
-    values : ndarray of shape (n_samples, n_nodes)
-        Values of all nodes; that of the node itself is not used.
-
-    grid : ndarray of shape (n_samples, n_points)
-        Values of the node to look at.
-
-    Returns
-    -------
-    log_density : ndarray of shape (n_samples, n_points)
-        Of its family and those of its children.
+    values (n_samples, n_nodes), grid (n_samples, n_points) -> log_density (n_samples,
+    n_points).
     """
     own = np.array([node])
     mean = network.family_means(values @ network.weights[:, own], own)

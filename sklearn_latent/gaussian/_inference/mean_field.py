@@ -45,15 +45,7 @@ CHUNK = 4_000_000
 def sign_points(n_missing: int) -> np.ndarray:
     """Points of mean zero, unit variance, no covariance and no odd moments [2]_.
 
-    Parameters
-    ----------
-    n_missing : int
-        Number of dimensions.
-
-    Returns
-    -------
-    points : ndarray of shape (n_points, n_missing)
-        Rows of signs; beyond 64 dimensions some pairs are correlated.
+    Returns points (n_points, n_missing).
     """
     if n_missing == 0:
         return np.zeros((1, 0))
@@ -76,18 +68,9 @@ class _Group:
 class MeanField:
     """Independent normal distributions for the missing values of some rows.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        Gives links, noise and the number of nodes; its parameters may change later.
-
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    Attributes
-    ----------
-    groups : list of _Group
-        Distributions, by the number of missing values.
+    network: gives links, noise and the number of nodes; its parameters may change later
+    X: data; NaN is missing, (n_samples, n_features)
+    groups: distributions, by the number of missing values
     """
 
     def __init__(self, network: GaussianNetwork, X):
@@ -119,13 +102,7 @@ class MeanField:
     def start(self, completed, deviation):
         """Begin with given values.
 
-        Parameters
-        ----------
-        completed : ndarray of shape (n_samples, n_nodes)
-            Expected values.
-
-        deviation : ndarray of shape (n_nodes,) or (n_samples, n_nodes)
-            Standard deviations of missing values.
+        completed (n_samples, n_nodes), deviation (n_nodes,) or (n_samples, n_nodes).
         """
         deviation = np.broadcast_to(deviation, completed.shape)
         for group in self.groups:
@@ -167,18 +144,7 @@ class MeanField:
     def table(self, sample_weight) -> tuple[np.ndarray, np.ndarray]:
         """The points of all rows as a complete table with weights.
 
-        Parameters
-        ----------
-        sample_weight : ndarray of shape (n_samples,) or None
-            Row weights.
-
-        Returns
-        -------
-        X : ndarray of shape (n_points, n_nodes)
-            Complete rows.
-
-        weight : ndarray of shape (n_points,)
-            Each row's weight, divided among its points.
+        sample_weight (n_samples,) -> X (n_points, n_nodes), weight (n_points,).
         """
         tables, weights = [], []
         for group in self.groups:
@@ -224,21 +190,7 @@ class MeanField:
     ) -> np.ndarray:
         """Raise the bound of each row as far as it goes.
 
-        Parameters
-        ----------
-        network : GaussianNetwork
-            Current model.
-
-        max_steps : int
-            Limit of the number of steps of a row.
-
-        tol : float
-            A row is done when a step gains less, in nats.
-
-        Returns
-        -------
-        bound : ndarray of shape (n_samples,)
-            Bound of each row, never below what it was before.
+        Returns bound (n_samples,).
         """
         result = np.empty(len(self.values))
         for group in self.groups:
@@ -296,16 +248,8 @@ class MeanField:
     def _newton(self, network: GaussianNetwork, group: _Group):
         """Step by Gauss and Newton.
 
-        Returns
-        -------
-        step, ratio : ndarray of shape (n_rows, n_missing)
-            Of the means, and of the logarithms of the deviations.
-
-        promise : ndarray of shape (n_rows,)
-            What the step should gain.
-
-        metric : ndarray of shape (n_rows, n_missing, n_missing)
-            Curvature.
+        Returns step, ratio (n_rows, n_missing), promise (n_rows,), metric (n_rows,
+        n_missing, n_missing).
         """
         points = self._points(group, group.mean, group.deviation)
         gradient, metric = derivatives(network, points, group.missing)
@@ -330,23 +274,8 @@ class MeanField:
 def infer(network: GaussianNetwork, X) -> tuple[np.ndarray, np.ndarray]:
     """Expected values and log-likelihoods of rows with missing or hidden values.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        Model of any link and noise.
-
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    Returns
-    -------
-    completed : ndarray of shape (n_samples, n_nodes)
-        Observed values as they are; means of the mean-field approximation elsewhere.
-
-    log_likelihood : ndarray of shape (n_samples,)
-        Exact for rows that miss nothing. For others the larger of the mean-field bound
-        and an importance-sampling estimate with draws from a normal distribution of the
-        posterior's curvature, the same for every call.
+    X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
+    (n_samples,).
     """
     field = MeanField(network, np.asarray(X, dtype=float))
     field.start_forward(network)

@@ -27,22 +27,11 @@ __all__ = ["LinearState", "fit_network", "maximise", "saturated_statistics"]
 class LinearState:
     """A linear network, and what it expects of the data.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Edges.
-
-    weights, intercept, noise_variance
-        Parameters, as in `GaussianNetwork`.
-
-    n_hidden : int
-        How many of the last nodes are hidden.
-
-    statistics : GaussianStatistics
-        Expected statistics under these parameters.
-
-    log_likelihood : float
-        Of the observed values, under these parameters.
+    adjacency: edges, (n_nodes, n_nodes)
+    weights, intercept, noise_variance: parameters, as in `GaussianNetwork`
+    n_hidden: how many of the last nodes are hidden
+    statistics: expected statistics under these parameters
+    log_likelihood: of the observed values, under these parameters
     """
 
     adjacency: np.ndarray
@@ -96,24 +85,7 @@ def maximise(statistics: GaussianStatistics, adjacency, n_hidden, floor):
     The scale and place of a hidden node are arbitrary. They are free in the regressions
     and divided out afterwards, which changes no likelihood.
 
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        Expected statistics.
-
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Edges.
-
-    n_hidden : int
-        How many of the last nodes are hidden.
-
-    floor : ndarray of shape (n_features,)
-        Smallest noise variances of the features.
-
-    Returns
-    -------
-    weights, intercept, noise_variance : ndarray
-        Parameters of all nodes.
+    adjacency (n_nodes, n_nodes), floor (n_features,).
     """
     weights, intercept, noise = fit_linear(statistics, adjacency)
     bottom = statistics.noise_floor
@@ -150,33 +122,7 @@ def fit_network(
 ) -> LinearState:
     """Maximise the likelihood of the observed values: EM [1]_, extrapolated [2]_.
 
-    Parameters
-    ----------
-    data : IncompleteData
-        Rows with their patterns.
-
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Edges.
-
-    parameters : tuple of ndarray
-        Weights, intercept and noise variance to start from.
-
-    n_hidden : int, default=0
-        How many of the last nodes are hidden.
-
-    max_iter : int, default=200
-        Limit of the number of E-steps.
-
-    tol : float, default=1e-6
-        Stop when the log-likelihood per row gains less.
-
-    trace : list or None, default=None
-        Log-likelihoods of the steps are added here; they never fall.
-
-    Returns
-    -------
-    state : LinearState
-        Parameters, with the expectations under these very parameters.
+    adjacency (n_nodes, n_nodes).
     """
     trace = [] if trace is None else trace
     state = expect(data, adjacency, parameters, n_hidden)
@@ -245,25 +191,6 @@ def saturated_statistics(
     A search needs a first guess of what is missing. Under a network without edges,
     missing values carry no correlation, which hides edges; a free covariance, pulled
     towards independence as rows are few, does not take sides.
-
-    Parameters
-    ----------
-    data : IncompleteData
-        Rows with their patterns.
-
-    pull : float or None, default=None
-        Strength of the pull, in rows; None is as many as features.
-
-    max_iter : int, default=20
-        Limit of the number of EM steps.
-
-    tol : float, default=1e-4
-        Stop when the log-likelihood per row gains less.
-
-    Returns
-    -------
-    statistics : GaussianStatistics
-        Expected statistics of the features; plain ones if nothing is missing.
     """
     mean, variance = data.column_moments()
     spread = np.maximum(variance, data.noise_floor)

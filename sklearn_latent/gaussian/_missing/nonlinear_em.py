@@ -48,16 +48,9 @@ class _State:
 class _NonlinearEM:
     """Alternate between inference, fits of families and search.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    sample_weight : ndarray of shape (n_samples,) or None
-        Row weights.
-
-    base : StructuralEM
-        Options and masks.
+    X: data; NaN is missing, (n_samples, n_features)
+    sample_weight: row weights, (n_samples,)
+    base: options and masks
     """
 
     def __init__(self, X, sample_weight, base: StructuralEM):
@@ -254,21 +247,7 @@ def learn_nonlinear(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
     A linear network says first what the missing values may be, how many hidden
     variables there may be, and where.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    sample_weight : ndarray of shape (n_samples,) or None
-        Row weights.
-
-    options : SearchOptions
-        Options; masks over the features only.
-
-    Returns
-    -------
-    learned : LearnedNetwork
-        Its score is the mean-field bound minus the penalty.
+    X (n_samples, n_features), sample_weight (n_samples,).
     """
     X, sample_weight = _merge_rows(np.asarray(X, dtype=float), sample_weight)
     linear = learn(

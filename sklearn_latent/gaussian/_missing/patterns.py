@@ -26,22 +26,11 @@ class IncompleteData:
     Built once, used by every E-step. A pattern with more rows than observed features is
     kept as its weight, mean and scatter only.
 
-    Parameters
-    ----------
-    patterns : ndarray of shape (n_patterns, n_features)
-        True where a value is observed.
-
-    values : ndarray of shape (n_rows, n_features)
-        Rows, sorted by pattern; NaN is missing.
-
-    sample_weight : ndarray of shape (n_rows,)
-        Row weights.
-
-    starts : ndarray of shape (n_patterns + 1,)
-        Where the rows of each pattern start.
-
-    order : ndarray of shape (n_rows,)
-        Place of each sorted row in the data that came.
+    patterns: true where a value is observed, (n_patterns, n_features)
+    values: rows, sorted by pattern; NaN is missing, (n_rows, n_features)
+    sample_weight: row weights, (n_rows,)
+    starts: where the rows of each pattern start, (n_patterns + 1,)
+    order: place of each sorted row in the data that came, (n_rows,)
     """
 
     patterns: np.ndarray
@@ -138,19 +127,8 @@ def distinct_rows(X, sample_weight=None) -> tuple[np.ndarray, np.ndarray]:
     whether a row has a weight of 2 or is there twice. EM that ends before the last
     digits stand would show the difference.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows; NaN is missing.
-
-    sample_weight : ndarray of shape (n_samples,) or None, default=None
-        Row weights; rows of weight 0 are left out.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features)
-
-    weights : ndarray of shape (n_rows,)
+    X (n_samples, n_features), sample_weight (n_samples,) -> rows (n_rows, n_features),
+    weights (n_rows,).
     """
     # Bytes sort faster than rows of numbers, and 0 and -0 are the same number.
     values = np.ascontiguousarray(X, dtype=np.float64) + 0.0

@@ -39,23 +39,13 @@ N_DIGITS = 10
 class LearnedNetwork:
     """A learned network and how it was found.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-        Structure and parameters.
-
-    score : float
-        Log-likelihood of the observed values minus the penalty; higher is better.
-
-    history : list of (tuple, float)
-        Accepted moves and their gains.
-
-    n_evaluated, n_considered : int
-        Families, or networks, that were fitted, and moves that were weighed.
-
-    trace : list of dict
-        Per round: log-likelihoods of the EM steps, and the expected score before and
-        after the search.
+    network: structure and parameters
+    score: Log-likelihood of the observed values minus the penalty; higher is better
+    history: accepted moves and their gains
+    n_evaluated, n_considered: families, or networks, that were fitted, and moves that
+        were weighed
+    trace: per round: log-likelihoods of the EM steps, and the expected score before and
+        after the search
     """
 
     network: GaussianNetwork
@@ -69,24 +59,12 @@ class LearnedNetwork:
 class StructuralEM:
     """Alternate between EM for the parameters and search on expected statistics.
 
-    Parameters
-    ----------
-    data : IncompleteData
-        Rows with their patterns.
-
-    options : SearchOptions
-        Options; masks over the features only.
-
-    Attributes
-    ----------
-    method : {"greedy", "order"}
-        Search that is used now, at first that of the options.
-
-    penalty : Penalty
-        What networks cost in the search that is used now.
-
-    history, trace, n_evaluated, n_considered
-        As in `LearnedNetwork`, of everything done so far.
+    data: rows with their patterns
+    options: options; masks over the features only
+    method: search that is used now, at first that of the options
+    penalty: what networks cost in the search that is used now
+    history, trace, n_evaluated, n_considered: as in `LearnedNetwork`, of everything
+        done so far
     """
 
     def __init__(self, data: IncompleteData, options: SearchOptions):
@@ -231,24 +209,7 @@ class StructuralEM:
     ) -> LinearState:
         """Alternate EM and search until the structure stays.
 
-        Parameters
-        ----------
-        adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-            Structure to start from.
-
-        parameters : tuple of ndarray
-            Weights, intercept and noise variance to start from.
-
-        n_hidden : int
-            How many of the last nodes are hidden.
-
-        max_rounds : int
-            Limit of the number of searches.
-
-        Returns
-        -------
-        state : LinearState
-            The last network, its parameters fitted.
+        adjacency (n_nodes, n_nodes).
         """
         is_complete = self.data.n_missing == 0 and n_hidden == 0
         for _ in range(max_rounds):
@@ -305,18 +266,7 @@ def standardise(
     correlations decide such ties alike for weighted and repeated rows, and for any
     units.
 
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        Statistics in the units of the data.
-
-    Returns
-    -------
-    standard : GaussianStatistics
-        With mean 0 and variance 1, or 0 for constant columns.
-
-    scale : ndarray of shape (n_nodes,)
-        Standard deviations.
+    Returns scale (n_nodes,).
     """
     scale = np.sqrt(statistics.noise_floor / NOISE_SHARE)
     correlation = statistics.covariance / np.outer(scale, scale)
@@ -341,26 +291,7 @@ def learn(
 ) -> LearnedNetwork:
     """Learn a network from data with missing values, or with hidden variables.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing. Every column must have a value.
-
-    sample_weight : ndarray of shape (n_samples,) or None
-        Row weights; a weight of 2 is a row twice.
-
-    options : SearchOptions
-        Options; masks over the features only.
-
-    hidden_search : {"auto", "paper"}, default="auto"
-        How hidden variables are found. "paper": one at a time, over the cluster of
-        ideal profiles of the largest estimated gain, as in Section 5 of [2]_. "auto":
-        from several starts, with edges rated by the observed likelihood.
-
-    Returns
-    -------
-    learned : LearnedNetwork
-        Network, score and history.
+    X (n_samples, n_features), sample_weight (n_samples,).
 
     References
     ----------

@@ -30,24 +30,14 @@ __all__ = ["FittedFamilies", "fit_families", "fit_network"]
 class FittedFamilies:
     """Parameters of families, in the units of the data.
 
-    Parameters
-    ----------
-    families : sequence of (child, parents)
-        The families.
-
-    weights : ndarray of shape (n_families, n_parents)
-        Scales of the parents, in their order; 0 where a family has fewer.
-
-    theta : ndarray of shape (n_families, 3)
-        Offset, scale and bias of the link. Without parents the offset is the mean and
-        the scale 0.
-
-    noise_variance : ndarray of shape (n_families,)
-        Variance of the noise. Without parents the variance of the child: a constant
-        mean makes all noise models the same.
-
-    log_likelihood : ndarray of shape (n_families,)
-        Of the child given its parents, over all rows.
+    families: the families
+    weights: scales of the parents, in their order; 0 where a family has fewer,
+        (n_families, n_parents)
+    theta: offset, scale and bias of the link. Without parents the offset is the mean
+        and the scale 0, (n_families, 3)
+    noise_variance: variance of the noise. Without parents the variance of the child: a
+        constant mean makes all noise models the same, (n_families,)
+    log_likelihood: of the child given its parents, over all rows, (n_families,)
     """
 
     families: Sequence[Family]
@@ -81,36 +71,7 @@ def fit_families(
 ) -> FittedFamilies:
     """Fit the parameters of families.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_nodes)
-        Data without missing values.
-
-    families : sequence of (child, parents)
-        Nodes are columns of `X`.
-
-    link : str or Link, default="sigmoid"
-        Link function.
-
-    noise : str or Noise, default="additive"
-        Noise model.
-
-    sample_weight : ndarray of shape (n_samples,) or None, default=None
-        Weights of the rows.
-
-    start : FittedFamilies or None, default=None
-        Parameters of the same families to begin with.
-
-    tol : float, default=1e-6
-        A fit has converged when a step gains less than this, in nats.
-
-    max_iter : int, default=100
-        Largest number of steps.
-
-    Returns
-    -------
-    fit : FittedFamilies
-        Parameters and log-likelihoods.
+    X (n_samples, n_nodes), sample_weight (n_samples,).
 
     Examples
     --------
@@ -137,30 +98,8 @@ def fit_families(
 def fit_network(X, adjacency, **options):
     """Fit all families of a graph.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_nodes)
-        Data without missing values.
-
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]`` = i -> j.
-
-    **options
-        As in `fit_families`.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_nodes, n_nodes)
-        ``[i, j]`` is the scale of i in j.
-
-    theta : ndarray of shape (n_nodes, 3)
-        Offset, scale, bias of each node.
-
-    noise_variance : ndarray of shape (n_nodes,)
-        Variance of the noise.
-
-    log_likelihood : ndarray of shape (n_nodes,)
-        Of each node given its parents.
+    X (n_samples, n_nodes), adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes),
+    theta (n_nodes, 3), noise_variance (n_nodes,), log_likelihood (n_nodes,).
     """
     adjacency = np.asarray(adjacency, dtype=bool)
     families = [

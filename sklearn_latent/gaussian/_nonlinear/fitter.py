@@ -23,36 +23,16 @@ class FamilyFitter:
     Work is done in standard units: parents have standard deviation 1, children too, so
     that data of any scale behave alike.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_nodes)
-        Data without missing values.
-
-    link : Link
-        Link function of all families.
-
-    noise : Noise
-        Noise model of all families.
-
-    sample_weight : ndarray of shape (n_samples,) or None, default=None
-        Weights of the rows.
-
-    tol : float, default=1e-4
-        A fit has converged when a step gains less than this, in nats.
-
-    max_iter : int, default=50
-        Largest number of steps.
-
-    Attributes
-    ----------
-    total : float
-        Number of rows, or sum of their weights.
-
-    columns : ndarray of shape (n_nodes + 1, n_samples)
-        Parents. Number n_nodes stands for no parent and is zero.
-
-    targets : ndarray of shape (n_nodes, n_samples)
-        Children.
+    X: data without missing values, (n_samples, n_nodes)
+    link: link function of all families
+    noise: noise model of all families
+    sample_weight: weights of the rows, (n_samples,)
+    tol: a fit has converged when a step gains less than this, in nats
+    max_iter: largest number of steps
+    total: number of rows, or sum of their weights
+    columns: Parents. Number n_nodes stands for no parent and is zero, (n_nodes + 1,
+        n_samples)
+    targets: children, (n_nodes, n_samples)
     """
 
     def __init__(
@@ -112,34 +92,9 @@ class FamilyFitter:
     def fit(self, children, parents, start=None, start_theta=None):
         """Fit families, given as by `pad`, in standard units.
 
-        Parameters
-        ----------
-        children : ndarray of int of shape (n_families,)
-            Children.
-
-        parents : ndarray of int of shape (n_families, n_parents)
-            Parents; `n_nodes` stands for none.
-
-        start : ndarray of shape (n_families, n_parents) or None, default=None
-            Scales of the parents to begin with. None, or a row of zeros, begins with
-            a linear regression.
-
-        start_theta : ndarray of shape (n_families, 3) or None, default=None
-            Parameters of the link to begin with.
-
-        Returns
-        -------
-        weights : ndarray of shape (n_families, n_parents)
-            Scales of the parents.
-
-        theta : ndarray of shape (n_families, 3)
-            Offset, scale, bias.
-
-        variance : ndarray of shape (n_families,)
-            Variance of the noise.
-
-        log_likelihood : ndarray of shape (n_families,)
-            In the units of the data, so that children can be compared.
+        children (n_families,), parents (n_families, n_parents), start (n_families,
+        n_parents), start_theta (n_families, 3) -> weights (n_families, n_parents),
+        theta (n_families, 3), variance (n_families,), log_likelihood (n_families,).
         """
         n_families = len(parents)
         if start is None:
@@ -266,18 +221,7 @@ class FamilyFitter:
         return psi
 
     def to_units(self, children, parents, weights, theta, variance):
-        """Parameters in the units of the data from those in standard units.
-
-        Parameters
-        ----------
-        children, parents, weights, theta, variance
-            As taken and returned by `fit`.
-
-        Returns
-        -------
-        weights, theta, variance : ndarray
-            In the units of the data.
-        """
+        """Parameters in the units of the data from those in standard units."""
         shift = np.append(self.shift, 0.0)[parents]
         scale = np.append(self.scale, 1.0)[parents]
         child_scale = self.child_scale[children]
@@ -301,18 +245,7 @@ class FamilyFitter:
         return weights, theta, variance * factor
 
     def from_units(self, children, parents, weights, theta):
-        """Inverse of `to_units`, for starting points.
-
-        Parameters
-        ----------
-        children, parents, weights, theta
-            As in `to_units`, in the units of the data.
-
-        Returns
-        -------
-        weights, theta : ndarray
-            In standard units.
-        """
+        """Inverse of `to_units`, for starting points."""
         scale = np.append(self.scale, 1.0)[parents]
         moved = (weights * np.append(self.shift, 0.0)[parents]).sum(axis=1)
         child_scale = self.child_scale[children]

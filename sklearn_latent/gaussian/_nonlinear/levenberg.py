@@ -49,10 +49,7 @@ class _Response(NamedTuple):
 class Curve:
     """The response h of a link.
 
-    Parameters
-    ----------
-    link : Link
-        Link function.
+    link: link function
     """
 
     def __init__(self, link):
@@ -111,20 +108,11 @@ class Curve:
 class _Problem:
     """What all problems share.
 
-    Parameters
-    ----------
-    inputs : ndarray of shape (n_problems, n_inputs, n_samples)
-        Parents, in standard units; zeros where a problem has fewer. A row of ones
-        stands for the bias.
-
-    target : ndarray of shape (n_problems, n_samples)
-        Children, in standard units.
-
-    link : Link
-        Link function.
-
-    weight : ndarray of shape (n_samples,) or None
-        Weights of the rows.
+    inputs: parents, in standard units; zeros where a problem has fewer. A row of ones
+        stands for the bias, (n_problems, n_inputs, n_samples)
+    target: children, in standard units, (n_problems, n_samples)
+    link: link function
+    weight: weights of the rows, (n_samples,)
     """
 
     def __init__(self, inputs, target, link, weight=None):
@@ -225,16 +213,9 @@ class Likelihood(_Problem):
     Parameters are the offset, the slopes b, then the bend. The variance is the best
     one for the means at hand.
 
-    Parameters
-    ----------
-    inputs, target, link, weight
-        As in `LeastSquares`.
-
-    noise : Noise
-        Noise model.
-
-    floor : float
-        Smallest variance.
+    inputs, target, link, weight: as in `LeastSquares`
+    noise: noise model
+    floor: smallest variance
     """
 
     def __init__(self, inputs, target, link, weight, noise, floor):
@@ -272,30 +253,8 @@ class Likelihood(_Problem):
 def minimise(problem, start, *, max_iter=50, tol=1e-4):
     """Minimise a batch of problems.
 
-    Parameters
-    ----------
-    problem : LeastSquares or Likelihood
-        Gives objective, gradient and curvature; it is used up.
-
-    start : ndarray of shape (n_problems, n_parameters)
-        Where to begin; the last parameter is the bend.
-
-    max_iter : int, default=50
-        Largest number of evaluations.
-
-    tol : float, default=1e-4
-        A problem has converged when a step gains less than this, in nats.
-
-    Returns
-    -------
-    best : ndarray of shape (n_problems, n_parameters)
-        Parameters; never worse than `start`.
-
-    state : ndarray of shape (n_problems, 2)
-        Offset and variance there.
-
-    n_iter : int
-        Number of evaluations of the last problem that converged.
+    start (n_problems, n_parameters) -> best (n_problems, n_parameters), state
+    (n_problems, 2).
     """
     curve = problem.curve
     place = curve.bounded(np.array(start, dtype=float))

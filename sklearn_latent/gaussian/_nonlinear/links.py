@@ -292,18 +292,7 @@ LINKS: dict[str, Link] = {"linear": Linear(), "sigmoid": Sigmoid()}
 
 
 def get_link(link) -> Link:
-    """The link of a name, or the link itself.
-
-    Parameters
-    ----------
-    link : str or Link
-        "linear", "sigmoid" or an instance of a subclass of `Link`.
-
-    Returns
-    -------
-    link : Link
-        The link.
-    """
+    """The link of a name, or the link itself."""
     if isinstance(link, Link):
         return link
     if isinstance(link, str) and link in LINKS:

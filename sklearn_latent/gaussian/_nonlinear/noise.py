@@ -200,18 +200,7 @@ NOISES: dict[str, Noise] = {
 
 
 def get_noise(noise) -> Noise:
-    """The noise model of a name, or the noise model itself.
-
-    Parameters
-    ----------
-    noise : str or Noise
-        "additive", "multiplicative" or an instance of a subclass of `Noise`.
-
-    Returns
-    -------
-    noise : Noise
-        The noise model.
-    """
+    """The noise model of a name, or the noise model itself."""
     if isinstance(noise, Noise):
         return noise
     if isinstance(noise, str) and noise in NOISES:

@@ -42,31 +42,8 @@ __all__ = [
 def ideal_profile(x, eta, theta, variance, link: Link, noise: Noise):
     """Profile of the ideal parent, Definitions 3.1 and 8.1.
 
-    Parameters
-    ----------
-    x : ndarray of shape (..., n_samples)
-        Values of the child.
-
-    eta : ndarray of shape (..., n_samples)
-        Weighted sum of its parents.
-
-    theta : ndarray of shape (..., 3)
-        Offset, scale and bias of the link.
-
-    variance : ndarray of shape (...)
-        Variance of the noise.
-
-    link : Link
-        Link function.
-
-    noise : Noise
-        Noise model.
-
-    Returns
-    -------
-    profile : ndarray of shape (..., n_samples)
-        With it as one more parent of scale 1, the mean of the child is the one that
-        makes `x` most probable, or the closest that the link can reach.
+    x (..., n_samples), eta (..., n_samples), theta (..., 3), variance (...) -> profile
+    (..., n_samples).
 
     Examples
     --------
@@ -85,18 +62,7 @@ def ideal_profile(x, eta, theta, variance, link: Link, noise: Noise):
 def replace_profile(x, eta, leaving, theta, variance, link: Link, noise: Noise):
     """Profile of the ideal parent in place of a present one, Definition 4.1.
 
-    Parameters
-    ----------
-    x, eta, theta, variance, link, noise
-        As in `ideal_profile`.
-
-    leaving : ndarray of shape (..., n_samples)
-        What the present parent contributes to `eta`: its scale times its values.
-
-    Returns
-    -------
-    profile : ndarray of shape (..., n_samples)
-        As in `ideal_profile`.
+    leaving (..., n_samples) -> profile (..., n_samples).
     """
     return ideal_profile(x, eta - leaving, theta, variance, link, noise)
 
@@ -106,25 +72,8 @@ def inner_product_weights(
 ):
     """Weights of the inner product K of Theorem 8.2.
 
-    Parameters
-    ----------
-    profile : ndarray of shape (..., n_samples)
-        Ideal parent.
-
-    eta : ndarray of shape (..., n_samples)
-        What it was found with (less the parent that goes).
-
-    theta, variance, link, noise
-        As in `ideal_profile`.
-
-    sample_weight : ndarray of shape (n_samples,) or None, default=None
-        Weights of the rows.
-
-    Returns
-    -------
-    weights : ndarray of shape (..., n_samples)
-        With additive noise the squared slope of the link at the ideal parent, over the
-        variance: the geometry of Theorem 7.1.
+    profile (..., n_samples), eta (..., n_samples), sample_weight (n_samples,) ->
+    weights (..., n_samples).
     """
     total = eta + profile
     theta = np.asarray(theta)[..., None, :]
@@ -137,21 +86,8 @@ def inner_product_weights(
 def explained(profile, candidates, weights):
     """K(y, z)^2 / K(z, z): what a candidate, at its best scale, explains of a profile.
 
-    Parameters
-    ----------
-    profile : ndarray of shape (..., n_samples)
-        Ideal parents.
-
-    candidates : ndarray of shape (n_candidates, n_samples)
-        Candidates.
-
-    weights : ndarray of shape (..., n_samples)
-        Weights of the inner product.
-
-    Returns
-    -------
-    explained : ndarray of shape (..., n_candidates)
-        At most K(y, y); 0 for a candidate without length.
+    profile (..., n_samples), candidates (n_candidates, n_samples), weights (...,
+    n_samples) -> explained (..., n_candidates).
     """
     inner = (profile * weights) @ candidates.T
     length = weights @ (candidates**2).T
@@ -162,16 +98,7 @@ def explained(profile, candidates, weights):
 def similarity_c1(profile, candidates, weights):
     """Gain of a candidate with only its own scale fitted, Theorem 3.2.
 
-    Parameters
-    ----------
-    profile, candidates, weights
-        As in `explained`.
-
-    Returns
-    -------
-    similarity : ndarray of shape (..., n_candidates)
-        In nats. For linear families a lower bound of the gain; for others the part of
-        it that depends on the candidate, see `expected_gain_c1`.
+    Returns similarity (..., n_candidates).
     """
     return 0.5 * explained(profile, candidates, weights)
 
@@ -179,19 +106,7 @@ def similarity_c1(profile, candidates, weights):
 def similarity_c2(profile, candidates, weights, total):
     """Gain of a candidate with its own scale and the variance fitted, Theorem 3.4.
 
-    Parameters
-    ----------
-    profile, candidates, weights
-        As in `explained`.
-
-    total : float
-        Number of rows, or sum of their weights.
-
-    Returns
-    -------
-    similarity : ndarray of shape (..., n_candidates)
-        ``-total / 2 * log(sin^2)`` of the angle, in nats. For linear families a lower
-        bound of the gain, and never below `similarity_c1`.
+    Returns similarity (..., n_candidates).
     """
     length = np.einsum("...n,...n->...", profile**2, weights)[..., None]
     usable = length > np.finfo(float).tiny
@@ -218,24 +133,7 @@ def expected_gain_c1(
     Equation (14), Theorem 7.1, and equation (19), Theorem 8.2, of which the former is
     the case of additive noise.
 
-    Parameters
-    ----------
-    x, eta, theta, variance, link, noise
-        As in `ideal_profile`; `eta` is what the profile was found with.
-
-    profile, candidates
-        As in `explained`.
-
-    now : ndarray of shape (..., n_samples) or None, default=None
-        Weighted sum of all present parents, where it is not `eta`.
-
-    sample_weight : ndarray of shape (n_samples,) or None, default=None
-        Weights of the rows.
-
-    Returns
-    -------
-    gain : ndarray of shape (..., n_candidates)
-        In nats.
+    now (..., n_samples), sample_weight (n_samples,) -> gain (..., n_candidates).
     """
     weights = inner_product_weights(
         profile, eta, theta, variance, link, noise, sample_weight
@@ -268,18 +166,7 @@ def expected_gain_c2(
 
     For additive noise only: there is no such expression for others (Section 8.2).
 
-    Parameters
-    ----------
-    x, eta, profile, candidates, theta, link, noise, now, sample_weight
-        As in `expected_gain_c1`.
-
-    total : float
-        Number of rows, or sum of their weights.
-
-    Returns
-    -------
-    gain : ndarray of shape (..., n_candidates)
-        In nats.
+    Returns gain (..., n_candidates).
     """
     one = np.ones(np.shape(profile)[:-1])
     weights = inner_product_weights(

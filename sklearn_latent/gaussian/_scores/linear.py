@@ -33,23 +33,12 @@ class Scan:
 
     Everything is in units of standard deviations.
 
-    Parameters
-    ----------
-    unexplained : float
-        Share of the node's variance that its parents leave.
-
-    covariance : ndarray of shape (n_nodes,)
-        Partial covariance of each candidate with the node given the parents: the inner
-        product with the ideal parent of [1]_, equation 8.
-
-    variance : ndarray of shape (n_nodes,)
-        Partial variance of each candidate given the parents.
-
-    coefficients : ndarray of shape (n_parents, n_nodes)
-        Of the regression of each column on the parents.
-
-    precision : ndarray of shape (n_parents,)
-        Diagonal of the inverse of the parents' correlations.
+    unexplained: share of the node's variance that its parents leave
+    covariance: partial covariance of each candidate with the node given the parents:
+        the inner product with the ideal parent of [1]_, equation 8, (n_nodes,)
+    variance: partial variance of each candidate given the parents, (n_nodes,)
+    coefficients: of the regression of each column on the parents, (n_parents, n_nodes)
+    precision: diagonal of the inverse of the parents' correlations, (n_parents,)
 
     References
     ----------
@@ -77,10 +66,7 @@ class Scan:
         What a parent explained of the node and of the candidates is given back, then
         the candidate is added.
 
-        Returns
-        -------
-        unexplained : ndarray of shape (n_parents, n_nodes)
-            Parent that goes, candidate that comes.
+        Returns unexplained (n_parents, n_nodes).
         """
         own = self.coefficients[:, child, None]
         scaled = self.coefficients / self.precision[:, None]
@@ -113,21 +99,7 @@ def _invert(matrix) -> np.ndarray:
 def scan_family(correlation, child: int, parents: tuple[int, ...]) -> Scan:
     """Regress everything on the parents of a node.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (n_nodes, n_nodes)
-        Correlation matrix; zero for constant columns.
-
-    child : int
-        The node.
-
-    parents : tuple of int
-        Its parents.
-
-    Returns
-    -------
-    scan : Scan
-        What is left to explain, and by whom it could be explained.
+    correlation (n_nodes, n_nodes).
     """
     variance = correlation.diagonal()
     if not parents:
@@ -149,24 +121,7 @@ def regress(correlation, child: int, parents: tuple[int, ...]):
 
     The part of a scan that shrinking parents needs.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (n_nodes, n_nodes)
-        Correlation matrix; zero for constant columns.
-
-    child : int
-        The node.
-
-    parents : tuple of int
-        Its parents.
-
-    Returns
-    -------
-    unexplained : float
-        Share of the variance that the parents leave.
-
-    after_deletion : ndarray of shape (n_parents,)
-        The same without each of them.
+    correlation (n_nodes, n_nodes) -> after_deletion (n_parents,).
     """
     if not parents:
         return correlation[child, child], np.empty(0)
@@ -182,23 +137,15 @@ def regress(correlation, child: int, parents: tuple[int, ...]):
 class LinearEvaluator(MoveEvaluator):
     """Exact scores of all moves of linear Gaussian families.
 
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        Statistics of the rows, or expected ones.
-
-    parameter_cost : float or None, default=None
-        Penalty per parameter; None is that of the BIC, half of the log of the rows.
-
-    edge_cost : float or ndarray of shape (n_nodes + 1,), default=0.0
-        Penalty per edge on top of its parameter; or that of all parents of a node
-        together, by their number.
-
-    n_candidates : int or None, default=None
-        Score only so many candidates per family, those most similar to the ideal
-        parent [1]_. The scan costs the same, so this is for comparison only. C1 and C2
-        rank candidates alike, by their correlation with the ideal parent. None scores
-        all.
+    statistics: statistics of the rows, or expected ones
+    parameter_cost: penalty per parameter; None is that of the BIC, half of the log of
+        the rows
+    edge_cost: penalty per edge on top of its parameter; or that of all parents of a
+        node together, by their number, (n_nodes + 1,)
+    n_candidates: score only so many candidates per family, those most similar to the
+        ideal parent [1]_. The scan costs the same, so this is for comparison only. C1
+        and C2 rank candidates alike, by their correlation with the ideal parent. None
+        scores all
 
     References
     ----------
@@ -332,24 +279,8 @@ class LinearEvaluator(MoveEvaluator):
 def fit_linear(statistics: GaussianStatistics, adjacency):
     """Maximum-likelihood parameters of a linear network of known structure.
 
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        Statistics of the rows, or expected ones.
-
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]`` = i -> j.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_nodes, n_nodes)
-        Regression coefficients, 0 without an edge.
-
-    intercept : ndarray of shape (n_nodes,)
-        Intercepts.
-
-    noise_variance : ndarray of shape (n_nodes,)
-        Residual variances, not below the noise floor of the statistics.
+    adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes), intercept (n_nodes,),
+    noise_variance (n_nodes,).
     """
     covariance, floor = statistics.covariance, statistics.noise_floor
     scale = np.sqrt(floor / NOISE_SHARE)

@@ -38,20 +38,11 @@ class MoveEvaluator(ABC):
     pruned, or is not allowed, has the score minus infinity. Methods take many families
     at a time, so that a model whose parameters need optimisation can fit them together.
 
-    Attributes
-    ----------
-    n_nodes : int
-        Number of nodes.
-
-    is_exhaustive : bool
-        Whether all allowed moves are scored. If so, scores depend on the family alone,
-        and candidates that would close a cycle now are scored for later.
-
-    n_evaluated : int
-        Families fitted exactly so far.
-
-    n_considered : int
-        Families that a search without pruning would have fitted.
+    n_nodes: number of nodes
+    is_exhaustive: whether all allowed moves are scored. If so, scores depend on the
+        family alone, and candidates that would close a cycle now are scored for later
+    n_evaluated: families fitted exactly so far
+    n_considered: families that a search without pruning would have fitted
     """
 
     n_nodes: int
@@ -67,18 +58,7 @@ class MoveEvaluator(ABC):
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
         """Scores of families with one more parent.
 
-        Parameters
-        ----------
-        families : sequence of (child, parents)
-            The families as they are.
-
-        allowed : ndarray of bool of shape (len(families), n_nodes)
-            Candidates that may be scored.
-
-        Returns
-        -------
-        scores : ndarray of shape (len(families), n_nodes)
-            Score of the family with the candidate added.
+        allowed (len(families) -> scores (len(families).
         """
 
     @abstractmethod
@@ -89,18 +69,7 @@ class MoveEvaluator(ABC):
     def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
         """Scores of families with one parent replaced by a candidate.
 
-        Parameters
-        ----------
-        families : sequence of (child, parents)
-            The families as they are.
-
-        allowed : ndarray of bool of shape (len(families), n_nodes)
-            Candidates that may be scored.
-
-        Returns
-        -------
-        scores : list of ndarray of shape (len(parents), n_nodes)
-            One array per family: parent that goes, candidate that comes.
+        allowed (len(families) -> scores (len(parents).
         """
 
     def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
@@ -108,18 +77,7 @@ class MoveEvaluator(ABC):
 
         Together with `delete_scores` of the child this is the score of a reversal.
 
-        Parameters
-        ----------
-        families : sequence of (child, parents)
-            The families as they are.
-
-        children : ndarray of bool of shape (len(families), n_nodes)
-            Children of each family's node in the graph.
-
-        Returns
-        -------
-        scores : ndarray of shape (len(families), n_nodes)
-            As in `add_scores`.
+        children (len(families) -> scores (len(families).
         """
         scores = np.full((len(families), self.n_nodes), -np.inf)
         rows, new = np.nonzero(children)
@@ -141,16 +99,9 @@ class MoveEvaluator(ABC):
 class SearchResult:
     """What a search found.
 
-    Parameters
-    ----------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        The best graph.
-
-    score : float
-        Its score.
-
-    history : list of (tuple, float)
-        Moves and their gains, in the order of the search.
+    adjacency: the best graph, (n_nodes, n_nodes)
+    score: its score
+    history: moves and their gains, in the order of the search
     """
 
     adjacency: np.ndarray

@@ -52,44 +52,24 @@ _Start = tuple[tuple[int, ...], Sequence[float], np.ndarray]
 class NonlinearEvaluator(MoveEvaluator):
     """Scores of families of any link and noise, with or without pruning.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_nodes)
-        Data without missing values.
-
-    link : str or Link, default="sigmoid"
-        Link function.
-
-    noise : str or Noise, default="additive"
-        Noise model.
-
-    sample_weight : ndarray of shape (n_samples,) or None, default=None
-        Weights of the rows.
-
-    parameter_cost : float or None, default=None
-        Penalty per parameter; None is that of the BIC, half of the log of the rows.
-
-    edge_cost : float, default=0.0
-        Penalty per edge on top of its parameter.
-
-    n_candidates : int or None, default=5
-        How many additions and replacements, together, are fitted per family. None
-        fits all, which is Algorithm 1 of [1]_.
-
-    similarity : {"C1", "C2", "C3"}, default="C3"
-        How they are chosen. "C1" and "C2" are those of [1]_, Theorems 7.1 and 8.2: the
-        gain with all parameters of the family frozen but the scale of the candidate,
-        in "C2" also the variance, linearised at the ideal parent. With noise that is
-        not additive there is no C2, and C1 is taken. "C3" is the gain with all
+    X: data without missing values, (n_samples, n_nodes)
+    link: link function
+    noise: noise model
+    sample_weight: weights of the rows, (n_samples,)
+    parameter_cost: penalty per parameter; None is that of the BIC, half of the log of
+        the rows
+    edge_cost: penalty per edge on top of its parameter
+    n_candidates: how many additions and replacements, together, are fitted per family.
+        None fits all, which is Algorithm 1 of [1]_
+    similarity: how they are chosen. "C1" and "C2" are those of [1]_, Theorems 7.1 and
+        8.2: the gain with all parameters of the family frozen but the scale of the
+        candidate, in "C2" also the variance, linearised at the ideal parent. With noise
+        that is not additive there is no C2, and C1 is taken. "C3" is the gain with all
         parameters free, linearised at the present fit; for a linear link with additive
         noise it is exact. With "C3" moves that are expected to lose by far are not
-        fitted, and deletions are pruned too.
-
-    tol : float, default=1e-3
-        A fit has converged when a step gains less than this, in nats.
-
-    max_iter : int, default=30
-        Largest number of steps of a fit.
+        fitted, and deletions are pruned too
+    tol: a fit has converged when a step gains less than this, in nats
+    max_iter: largest number of steps of a fit
 
     References
     ----------

@@ -39,19 +39,6 @@ def small_sample_factor(weight: float, n_parents) -> np.ndarray:
 
     Twice the gain of the log-likelihood by a parent that says nothing has a chi-squared
     distribution if rows are many, and this many times that if they are few [2]_.
-
-    Parameters
-    ----------
-    weight : float
-        Number of rows.
-
-    n_parents : int or ndarray of int
-        Number of parents that are there already.
-
-    Returns
-    -------
-    factor : ndarray
-        Above 1.
     """
     return weight / np.maximum(weight - np.asarray(n_parents) - 2.5, 0.5)
 
@@ -60,19 +47,10 @@ def small_sample_factor(weight: float, n_parents) -> np.ndarray:
 class Penalty:
     """Penalty of a number of rows and features, in nats.
 
-    Parameters
-    ----------
-    kind : float or "ebic"
-        Factor of the BIC penalty, or the extended BIC.
-
-    weight : float
-        Number of rows.
-
-    n_features : int
-        Number of features.
-
-    rare : bool, default=False
-        Whether edges are priced as rare ones while searching.
+    kind: factor of the BIC penalty, or the extended BIC
+    weight: number of rows
+    n_features: number of features
+    rare: whether edges are priced as rare ones while searching
     """
 
     kind: float | str
@@ -99,15 +77,7 @@ class Penalty:
     def parents(self, n_most: int) -> np.ndarray:
         """Price of parents on top of their parameters while searching.
 
-        Parameters
-        ----------
-        n_most : int
-            Largest number of parents.
-
-        Returns
-        -------
-        prices : ndarray of shape (n_most + 1,)
-            By the number of parents of a node.
+        Returns prices (n_most + 1,).
         """
         if self.rare:
             return self._parents(n_most, np.log(max(self.n_pairs, 1.0)))
@@ -139,16 +109,7 @@ class Penalty:
     def structure(self, adjacency) -> float:
         """Price of a whole structure on top of its parameters.
 
-        Parameters
-        ----------
-        adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-            Features first, then hidden variables.
-
-        Returns
-        -------
-        price : float
-            Of having chosen these edges among all pairs of features, and these
-            neighbours of the hidden variables.
+        adjacency (n_nodes, n_nodes).
         """
         n = self.n_features
         neighbours = adjacency[n:, :n].sum(axis=1) + adjacency[:n, n:].sum(axis=0)

@@ -20,13 +20,8 @@ _COLLINEAR = 1e-8  # share of a candidate that must be left by the tangent space
 class IdealScan:
     """Gains that C1 or C2 expect: the other parameters of the family are frozen.
 
-    Parameters
-    ----------
-    fitter : FamilyFitter
-        Data in standard units, link and noise.
-
-    similarity : {"C1", "C2"}
-        Which of the two. C2 is for additive noise; else C1 is taken.
+    fitter: data in standard units, link and noise
+    similarity: which of the two. C2 is for additive noise; else C1 is taken
     """
 
     def __init__(self, fitter, similarity):
@@ -89,10 +84,7 @@ class TangentScan:
     regression on the tangent space of the family. For a linear link with additive noise
     this is the gain itself.
 
-    Parameters
-    ----------
-    fitter : FamilyFitter
-        Data in standard units, link and noise.
+    fitter: data in standard units, link and noise
     """
 
     def __init__(self, fitter):
@@ -103,15 +95,7 @@ class TangentScan:
     def roots(self, children):
         """Gains of additions to families without parents.
 
-        Parameters
-        ----------
-        children : list of int
-            The families' nodes.
-
-        Returns
-        -------
-        gains : ndarray of shape (len(children), n_nodes)
-            Of a linear regression: a flat link with a large scale is one.
+        Returns gains (len(children).
         """
         fitter = self.fitter
         weight = (
@@ -133,33 +117,7 @@ class TangentScan:
     def scan(self, child, order, weights, theta, variance):
         """Gains of additions to a family and of replacements in it.
 
-        Parameters
-        ----------
-        child : int
-            The family's node.
-
-        order : tuple of int
-            Its parents.
-
-        weights : sequence of float
-            Their scales.
-
-        theta : ndarray of shape (3,)
-            Offset, scale and bias of the link.
-
-        variance : float
-            Variance of the noise.
-
-        Returns
-        -------
-        add : ndarray of shape (n_nodes,)
-            Gain in log-likelihood of each node as one more parent.
-
-        replace : ndarray of shape (n_parents, n_nodes)
-            Gain in log-likelihood of each node in place of each parent.
-
-        delete : ndarray of shape (n_parents,)
-            Gain in log-likelihood, negative, without each parent.
+        theta (3,) -> add (n_nodes,), replace (n_parents, n_nodes), delete (n_parents,).
         """
         fitter = self.fitter
         if not order:

@@ -18,16 +18,6 @@ def rounded(statistics: GaussianStatistics) -> GaussianStatistics:
     Many moves of a search gain the same, and which one a computer takes for the best
     depends on the last digits of the sums. Without them, rows in another order or in
     other blocks, whose sums differ there, lead down the same path.
-
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        As they were summed.
-
-    Returns
-    -------
-    statistics : GaussianStatistics
-        Means, variances and correlations rounded.
     """
     deviation = _round_digits(np.sqrt(np.diag(statistics.scatter)))
     scale = np.where(deviation > 0.0, deviation, 1.0)

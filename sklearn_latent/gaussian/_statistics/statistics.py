@@ -23,17 +23,10 @@ class GaussianStatistics:
 
     The scatter is centred, so that columns far from zero lose no digits.
 
-    Parameters
-    ----------
-    weight : float
-        Number of rows, or sum of their weights.
-
-    mean : ndarray of shape (n_nodes,)
-        Weighted mean of the rows, or its expectation.
-
-    scatter : ndarray of shape (n_nodes, n_nodes)
-        Weighted sum of the outer products of the centred rows, or its expectation:
-        conditional covariances of missing values are part of it.
+    weight: number of rows, or sum of their weights
+    mean: weighted mean of the rows, or its expectation, (n_nodes,)
+    scatter: weighted sum of the outer products of the centred rows, or its expectation:
+        conditional covariances of missing values are part of it, (n_nodes, n_nodes)
     """
 
     weight: float
@@ -44,18 +37,7 @@ class GaussianStatistics:
     def of(cls, X, sample_weight=None) -> GaussianStatistics:
         """Statistics of complete rows.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_nodes)
-            Rows without missing values.
-
-        sample_weight : ndarray of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
-
-        Returns
-        -------
-        statistics : GaussianStatistics
-            Of these rows.
+        X (n_samples, n_nodes), sample_weight (n_samples,).
         """
         X = np.asarray(X, dtype=np.float64)
         weight = float(len(X) if sample_weight is None else np.sum(sample_weight))

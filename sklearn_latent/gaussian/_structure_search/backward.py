@@ -29,20 +29,7 @@ MAX_COMMON = 6
 def extend(pattern, first=()) -> np.ndarray:
     """A graph of an equivalence class.
 
-    Parameters
-    ----------
-    pattern : ndarray of bool of shape (n_nodes, n_nodes)
-        As `equivalence_class` returns it.
-
-    first : sequence of int
-        Nodes that come first in the order along which open edges are directed; all but
-        the last are joined with each other by open edges.
-
-    Returns
-    -------
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Open edges are directed along a maximum cardinality search, which makes no new
-        collider, because they form chordal graphs.
+    pattern (n_nodes, n_nodes) -> adjacency (n_nodes, n_nodes).
     """
     graph = pattern & ~pattern.T
     open_edges = pattern & pattern.T
@@ -89,24 +76,7 @@ def backward_search(
 ) -> SearchResult:
     """Delete edges as long as a graph of the class improves by it.
 
-    Parameters
-    ----------
-    evaluator : LinearEvaluator
-        Scores of families.
-
-    adjacency : ndarray of bool of shape (n_nodes, n_nodes)
-        Graph to start from.
-
-    tol : float, default=1e-6
-        Smallest gain that makes a deletion worth it.
-
-    max_iter : int, default=10_000
-        Largest number of deletions.
-
-    Returns
-    -------
-    result : SearchResult
-        Graph, score and deletions.
+    adjacency (n_nodes, n_nodes).
     """
     history: list = []
     while len(history) < max_iter:

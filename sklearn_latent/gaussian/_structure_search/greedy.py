@@ -310,43 +310,7 @@ def greedy_search(
     With an evaluator that prunes it is algorithm 2. Only families that a move touched
     are scored again.
 
-    Parameters
-    ----------
-    evaluator : MoveEvaluator
-        Scores of families.
-
-    initial : ndarray of bool of shape (n_nodes, n_nodes) or None, default=None
-        Graph to start from; None is the one of required edges.
-
-    forbidden, required : ndarray of bool of shape (n_nodes, n_nodes) or None
-        ``[i, j]`` refers to the edge i -> j.
-
-    max_parents : int or None, default=None
-        Largest number of parents of a node.
-
-    max_iter : int, default=10_000
-        Largest number of moves.
-
-    tol : float, default=1e-6
-        Smallest gain, in nats, that makes a move worth it.
-
-    tabu : int, default=0
-        After a local optimum, so many moves may fail to improve on it; they leave
-        edges alone that were changed by as many moves before.
-
-    n_restarts : int, default=0
-        So many times, the best graph is perturbed at random and climbed from again.
-
-    random_state : int, RandomState instance or None, default=None
-        Source of randomness of the perturbations.
-
-    progress : callable or None, default=None
-        Called with a message after each move; True asks to stop.
-
-    Returns
-    -------
-    result : SearchResult
-        Graph, score and moves.
+    initial (n_nodes, n_nodes), forbidden, required (n_nodes, n_nodes).
 
     References
     ----------

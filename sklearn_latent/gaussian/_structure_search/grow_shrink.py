@@ -22,17 +22,10 @@ REMEMBERED_EACH = 1_000
 class Growth:
     """Parents that a node grew from its predecessors.
 
-    Parameters
-    ----------
-    score : float
-        Score of the family.
-
-    parents : tuple of int
-        The parents.
-
-    sensitive : ndarray of int
-        The nodes whose presence among the predecessors matters: those that were chosen
-        on the way, and those that would have been chosen had they been there.
+    score: score of the family
+    parents: the parents
+    sensitive: the nodes whose presence among the predecessors matters: those that were
+        chosen on the way, and those that would have been chosen had they been there
     """
 
     score: float
@@ -78,19 +71,10 @@ class GrowShrinkTree:
 
     Sets that are reached in different ways are one, which makes the tree a graph.
 
-    Parameters
-    ----------
-    evaluator : LinearEvaluator
-        Scores of families.
-
-    child : int
-        The node.
-
-    forbidden, required : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]`` refers to the edge i -> j.
-
-    max_parents : int
-        Largest number of parents.
+    evaluator: scores of families
+    child: the node
+    forbidden, required: ``[i, j]`` refers to the edge i -> j, (n_nodes, n_nodes)
+    max_parents: largest number of parents
 
     References
     ----------
@@ -118,15 +102,7 @@ class GrowShrinkTree:
     def grow(self, predecessors) -> Growth:
         """Grow parents one by one, the best first, then shrink them.
 
-        Parameters
-        ----------
-        predecessors : ndarray of bool of shape (n_nodes,)
-            Nodes that may be parents; the required ones always are.
-
-        Returns
-        -------
-        growth : Growth
-            The parents and what they depend on.
+        predecessors (n_nodes,).
         """
         parents, regression = self.required, None
         sensitive = []

@@ -235,40 +235,7 @@ def order_search(
 ) -> SearchResult:
     """Best-order score search [1]_ with grow-shrink trees.
 
-    Parameters
-    ----------
-    evaluator : LinearEvaluator
-        Scores of families; exhaustive.
-
-    initial : ndarray of bool of shape (n_nodes, n_nodes) or None, default=None
-        Graph whose order is the first; None is that of the numbers of the nodes.
-
-    forbidden, required : ndarray of bool of shape (n_nodes, n_nodes) or None
-        ``[i, j]`` refers to the edge i -> j.
-
-    max_parents : int or None, default=None
-        Largest number of parents of a node.
-
-    max_iter : int, default=10_000
-        Largest number of passes over the nodes.
-
-    tol : float, default=1e-6
-        Smallest gain, in nats, that makes a move worth it.
-
-    n_restarts : int, default=0
-        So many times, a tenth of the nodes of the best order are put to random places
-        and the search goes on from there.
-
-    random_state : int, RandomState instance or None, default=None
-        Order in which nodes are visited, and restarts.
-
-    progress : callable or None, default=None
-        Called with a message after each pass; True asks to stop.
-
-    Returns
-    -------
-    result : SearchResult
-        Graph, score and moves.
+    initial (n_nodes, n_nodes), forbidden, required (n_nodes, n_nodes).
 
     References
     ----------

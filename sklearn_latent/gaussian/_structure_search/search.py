@@ -39,24 +39,7 @@ MAX_CHOICE = 400
 def search_linear(
     statistics: GaussianStatistics, options: SearchOptions
 ) -> tuple[SearchResult, LinearEvaluator]:
-    """Search for the structure of a linear network.
-
-    Parameters
-    ----------
-    statistics : GaussianStatistics
-        Statistics of the rows, or expected ones.
-
-    options : SearchOptions
-        Options; `search` is "greedy" or "order".
-
-    Returns
-    -------
-    result : SearchResult
-        Graph, score and moves.
-
-    evaluator : LinearEvaluator
-        Which counted the families.
-    """
+    """Search for the structure of a linear network."""
     # Sums that differ in their last digits only must lead to the same graph.
     statistics = rounded(statistics)
     found = []
@@ -101,21 +84,7 @@ def _search_linear(statistics, options: SearchOptions, penalty: Penalty):
 def learn_network(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
     """Learn a network with a search that is already chosen.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    sample_weight : ndarray of shape (n_samples,) or None
-        Row weights.
-
-    options : SearchOptions
-        Options; neither `search` nor `penalty` is "auto".
-
-    Returns
-    -------
-    learned : LearnedNetwork
-        Network, score and history.
+    X (n_samples, n_features), sample_weight (n_samples,).
     """
     if not X.shape[1]:
         # No feature has a value, so that there is nothing to learn.
@@ -186,21 +155,7 @@ def _learn_nonlinear(X, sample_weight, options: SearchOptions):
 def choose_search(X, sample_weight, options: SearchOptions) -> SearchOptions:
     """Replace "auto" in `search` and `penalty` by what predicts held-out rows best.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    sample_weight : ndarray of shape (n_samples,) or None
-        Row weights.
-
-    options : SearchOptions
-        Options.
-
-    Returns
-    -------
-    options : SearchOptions
-        Options with both decided.
+    X (n_samples, n_features), sample_weight (n_samples,).
     """
     if not is_linear(options):
         penalty = 1.0 if options.penalty == "auto" else options.penalty
@@ -233,23 +188,7 @@ def choose_search(X, sample_weight, options: SearchOptions) -> SearchOptions:
 def choose_among(
     options: SearchOptions, score: Callable[[SearchOptions], float]
 ) -> SearchOptions:
-    """Search and penalty that score best.
-
-    Parameters
-    ----------
-    options : SearchOptions
-        Options of a linear network; its search is "auto".
-
-    score : callable
-        Of options in which both are decided; higher is better.
-
-    Returns
-    -------
-    options : SearchOptions
-        Options with both decided. Where greedy search does better with the extended
-        BIC, order search is not tried with the weaker penalty: it would take the
-        longest and fit noise.
-    """
+    """Search and penalty that score best."""
     penalties: list[float | str] = ["ebic", 1.0]
     if options.penalty != "auto":
         penalties = [options.penalty]
@@ -282,15 +221,7 @@ def hold_out(X) -> np.ndarray:
     Rows that are equal stay on one side, so that a weight of 2 is still a row twice,
     and neither the order of the rows nor that of the columns matters.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    Returns
-    -------
-    held_out : ndarray of bool of shape (n_samples,)
-        About a quarter of the rows.
+    X (n_samples, n_features) -> held_out (n_samples,).
     """
     bits = _scattered(X).sum(axis=1, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -301,15 +232,7 @@ def hold_out(X) -> np.ndarray:
 def count_distinct(X) -> int:
     """Number of different rows, by their hashes.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Data; NaN is missing.
-
-    Returns
-    -------
-    count : int
-        At most the number of rows.
+    X (n_samples, n_features).
     """
     columns = np.arange(1, 2 * X.shape[1], 2, dtype=np.uint64)
     with np.errstate(over="ignore"):

@@ -129,15 +129,7 @@ class Schedule:
 def check_structure(structure) -> np.ndarray:
     """Validate a structure and make it a dense boolean matrix.
 
-    Parameters
-    ----------
-    structure : array-like or sparse matrix of shape (n_latents, n_features)
-        Which latent is a parent of which feature; true, or non-zero, is an edge.
-
-    Returns
-    -------
-    structure : ndarray of bool of shape (n_latents, n_features)
-        The same, dense.
+    structure (n_latents, n_features) -> structure (n_latents, n_features).
     """
     if not sparse.issparse(structure):
         structure = check_numbers("structure", structure, dtype=None)
@@ -177,20 +169,7 @@ def check_structure(structure) -> np.ndarray:
 def coupling_parents(structure, features, latent=None):
     """Parents that couple at least two features of each set.
 
-    Parameters
-    ----------
-    structure : ndarray of bool of shape (n_latents, n_features)
-
-    features : ndarray of int of shape (n_sets, k)
-        Sets of features; -1 is no feature.
-
-    latent : ndarray of int of shape (n_sets,) or None, default=None
-        The latent that is not counted, per set; None counts them all.
-
-    Returns
-    -------
-    owner, parent : ndarrays of int
-        Pairs (index of the set, parent), sorted by set.
+    structure (n_latents, n_features), features (n_sets, k), latent (n_sets,).
     """
     # One column more, always false, is what index -1 finds.
     padded = np.zeros((structure.shape[1] + 1, structure.shape[0]), dtype=np.uint8)
@@ -294,23 +273,7 @@ def _latent_steps(structure, known, latent, in_degree, use_pairs, n_per_edge):
 def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
     """Learn in rounds from a given state of knowledge (Algorithm 1 of [1]_).
 
-    Parameters
-    ----------
-    structure : ndarray of bool of shape (n_latents, n_features)
-
-    known : ndarray of bool of shape (n_latents, n_features)
-        Edges known at the start; the prior of a latent with a known edge is known.
-
-    use_pairs : bool, default=True
-        Whether singly coupled pairs may be used.
-
-    n_per_edge : int, default=1
-        Largest number of steps for one edge.
-
-    Returns
-    -------
-    schedule : Schedule
-        Depths of edges known at the start are NaN.
+    structure (n_latents, n_features), known (n_latents, n_features).
 
     References
     ----------

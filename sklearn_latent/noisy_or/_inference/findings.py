@@ -25,10 +25,7 @@ __all__ = ["FlatParts", "NegativeEvidence", "PositiveEvidence", "places"]
 class NegativeEvidence:
     """Update of the latents' odds by negative findings.
 
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        Parameters of a network.
+    prior, failure, leak: parameters of a network
     """
 
     def __init__(self, prior, failure, leak):
@@ -43,21 +40,8 @@ class NegativeEvidence:
     def __call__(self, on, observed):
         """Condition on the negative findings of each row.
 
-        Parameters
-        ----------
-        on : bool ndarray of shape (n_rows, n_features)
-            Which features are on.
-
-        observed : bool ndarray of shape (n_rows, n_features) or None
-            Which features are known.
-
-        Returns
-        -------
-        log_on, log_off : ndarray of shape (n_rows, n_latents)
-            Log-probabilities of the latents.
-
-        log_likelihood : ndarray of shape (n_rows,)
-            Log P(negative findings).
+        on (n_rows, n_features), observed (n_rows, n_features) -> log_on, log_off
+        (n_rows, n_latents), log_likelihood (n_rows,).
         """
         # Rows are mostly off: take the few that are not off from the sum of all.
         other = sparse.csr_array(
@@ -79,25 +63,12 @@ class NegativeEvidence:
 class FlatParts(NamedTuple):
     """Parts of any shape as lists of findings, latents and edges.
 
-    Attributes
-    ----------
-    findings, latents : ndarray of int
-        Where they stand in the batch of rows.
-
-    finding_part, latent_part : ndarray of int
-        Part of each, in order.
-
-    log_leak_off : ndarray of shape (n_findings,)
-        Log P(finding off | the part's latents off).
-
-    log_on, log_off : ndarray of shape (n_latents,)
-        Log-probabilities of the latents, at least LOG_ZERO.
-
-    edge_finding, edge_latent : ndarray of int of shape (n_edges,)
-        Ends of each edge.
-
-    failure : ndarray of shape (n_edges,)
-        Failure probabilities.
+    findings, latents: where they stand in the batch of rows
+    finding_part, latent_part: part of each, in order
+    log_leak_off: log P(finding off | the part's latents off), (n_findings,)
+    log_on, log_off: Log-probabilities of the latents, at least LOG_ZERO, (n_latents,)
+    edge_finding, edge_latent: ends of each edge, (n_edges,)
+    failure: failure probabilities, (n_edges,)
     """
 
     findings: np.ndarray
@@ -124,36 +95,16 @@ def places(labels, n_labels):
 class PositiveEvidence:
     """Positive findings of a batch of rows, split into coupled parts.
 
-    Parameters
-    ----------
-    log_on, log_off : ndarray of shape (n_rows, n_latents)
-        From `NegativeEvidence`.
-
-    failure, leak : ndarray
-        Parameters of the network.
-
-    parents : csr array of shape (n_features, n_latents)
-        Edges, by feature.
-
-    on : bool ndarray of shape (n_rows, n_features)
-        Which features are on.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Numbers of rows and of latents.
-
-    settled : ndarray of shape (n_rows * n_latents,)
-        1 for a latent that is on for sure, -1 for off, 0 for the others.
-
-    n_parts : int
-        Number of parts.
-
-    row : ndarray of shape (n_parts,)
-        Row of each part.
-
-    n_part_latents, n_part_findings : ndarray of shape (n_parts,)
-        Sizes.
+    log_on, log_off: from `NegativeEvidence`, (n_rows, n_latents)
+    failure, leak: parameters of the network
+    parents: edges, by feature, (n_features, n_latents)
+    on: which features are on, (n_rows, n_features)
+    shape: numbers of rows and of latents
+    settled: 1 for a latent that is on for sure, -1 for off, 0 for the others, (n_rows *
+        n_latents,)
+    n_parts: number of parts
+    row: row of each part, (n_parts,)
+    n_part_latents, n_part_findings: sizes, (n_parts,)
     """
 
     def __init__(self, log_on, log_off, failure, leak, parents, on):
@@ -208,18 +159,7 @@ class PositiveEvidence:
         ]
 
     def members(self, chosen):
-        """List findings, latents and edges of some parts.
-
-        Parameters
-        ----------
-        chosen : ndarray of int
-            Parts.
-
-        Returns
-        -------
-        findings, latents, edges : tuple of two ndarrays
-            Indices, and for each the position of its part in `chosen`.
-        """
+        """List findings, latents and edges of some parts."""
         found = []
         for order, bounds in self._members:
             counts = bounds[chosen + 1] - bounds[chosen]
@@ -228,18 +168,7 @@ class PositiveEvidence:
         return found
 
     def flatten(self, chosen) -> FlatParts:
-        """Pack some parts into lists, numbered anew.
-
-        Parameters
-        ----------
-        chosen : ndarray of int
-            Parts.
-
-        Returns
-        -------
-        flat : FlatParts
-            All chosen parts.
-        """
+        """Pack some parts into lists, numbered anew."""
         (findings, of_finding), (latents, of_latent), (edges, _) = self.members(chosen)
         new_finding = np.empty(len(self.finding_part), dtype=np.intp)
         new_finding[findings] = np.arange(len(findings))
@@ -259,21 +188,7 @@ class PositiveEvidence:
         )
 
     def gather(self, chosen, n_latents, n_findings) -> Parts:
-        """Pack some parts into padded arrays.
-
-        Parameters
-        ----------
-        chosen : ndarray of int
-            Parts.
-
-        n_latents, n_findings : int
-            Sizes to pad to.
-
-        Returns
-        -------
-        parts : Parts
-            One per chosen part.
-        """
+        """Pack some parts into padded arrays."""
         (findings, of_finding), (latents, of_latent), (edges, of_edge) = self.members(
             chosen
         )

@@ -43,28 +43,8 @@ BATCH_EDGES = 1 << 17
 def infer(prior, failure, leak, on, observed=None, method="auto"):
     """Likelihood of rows and posterior of the latents.
 
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        Parameters of a network.
-
-    on : bool ndarray of shape (n_rows, n_features)
-        Which features are on.
-
-    observed : bool ndarray of shape (n_rows, n_features) or None, default=None
-        Which features are known; None if all are.
-
-    method : {"auto", "exact", "variational"}, default="auto"
-        What to do with rows out of reach: the sum over their likeliest states, with a
-        warning; an error; or the mean-field bound for all rows.
-
-    Returns
-    -------
-    log_likelihood : ndarray of shape (n_rows,)
-        Log P(row), or a lower bound of it.
-
-    posterior : ndarray of shape (n_rows, n_latents)
-        P(latent on | row), the prior for an impossible row.
+    on (n_rows, n_features), observed (n_rows, n_features) -> log_likelihood (n_rows,),
+    posterior (n_rows, n_latents).
     """
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
@@ -147,16 +127,7 @@ def _row_batches(on, parents):
 def _sum_parts(positive: PositiveEvidence, method):
     """Sum over every part by the cheapest route.
 
-    Returns
-    -------
-    log_likelihood : ndarray of shape (n_parts,)
-        Of each part.
-
-    posterior : ndarray of shape (n_rows, n_latents)
-        Of all latents of the batch.
-
-    beyond : bool ndarray of shape (n_parts,)
-        Parts that were not summed exactly.
+    Returns log_likelihood (n_parts,), posterior (n_rows, n_latents), beyond (n_parts,).
     """
     n_latents, n_findings = positive.n_part_latents, positive.n_part_findings
     by_latents = n_findings * np.exp2(n_latents)

@@ -35,18 +35,12 @@ UNDERFLOW = 1e-250
 class Parts(NamedTuple):
     """Parts of equal (padded) shape.
 
-    Attributes
-    ----------
-    log_on, log_off : ndarray of shape (n_parts, n_latents)
-        Log-probabilities of the latents given the negative findings. A latent that
-        only pads is off for sure: -inf and 0.
-
-    off, on : ndarray of shape (n_parts, n_findings)
-        P(finding off) and P(finding on) if the coupling latents are off. A
-        finding that only pads is on for sure: 0 and 1.
-
-    failure : ndarray of shape (n_parts, n_latents, n_findings)
-        Failure probabilities, 1.0 where there is no edge.
+    log_on, log_off: Log-probabilities of the latents given the negative findings. A
+        latent that only pads is off for sure: -inf and 0, (n_parts, n_latents)
+    off, on: P(finding off) and P(finding on) if the coupling latents are off. A finding
+        that only pads is on for sure: 0 and 1, (n_parts, n_findings)
+    failure: failure probabilities, 1.0 where there is no edge, (n_parts, n_latents,
+        n_findings)
     """
 
     log_on: np.ndarray
@@ -70,16 +64,10 @@ class Parts(NamedTuple):
 class Answer(NamedTuple):
     """What is known of parts once their findings are on.
 
-    Attributes
-    ----------
-    log_likelihood : ndarray of shape (n_parts,)
-        Log P(all findings on).
-
-    posterior : ndarray of shape (n_parts, n_latents)
-        P(latent on | all findings on).
-
-    surprise : ndarray of shape (n_parts, n_findings)
-        P(the other findings on) / P(all on): how much a finding adds.
+    log_likelihood: log P(all findings on), (n_parts,)
+    posterior: P(latent on | all findings on), (n_parts, n_latents)
+    surprise: P(the other findings on) / P(all on): how much a finding adds, (n_parts,
+        n_findings)
     """
 
     log_likelihood: np.ndarray

@@ -57,27 +57,8 @@ def settle(edges: Edges, log_leak_off, log_on, log_off):
     is the probability that all else fails. That is largest if every other parent is
     off and smallest if every other one is on.
 
-    Parameters
-    ----------
-    edges : Edges
-        Parents of the positive findings.
-
-    log_leak_off : ndarray of shape (n_findings,)
-        Log-probability that the leak fails.
-
-    log_on, log_off : ndarray of shape (n_rows * n_latents,)
-        Log-probabilities of the latents given the negative findings.
-
-    Returns
-    -------
-    edges : Edges
-        Edges of the latents that are still open.
-
-    log_leak_off : ndarray of shape (n_findings,)
-        With the parents that are on for sure merged into the leak.
-
-    settled : ndarray of shape (n_rows * n_latents,)
-        1 for on, -1 for off, 0 for open.
+    log_leak_off (n_findings,), log_on, log_off (n_rows * n_latents,) -> log_leak_off
+    (n_findings,), settled (n_rows * n_latents,).
     """
     with np.errstate(invalid="ignore"):
         log_odds = np.nan_to_num(log_on - log_off, nan=0.0, posinf=1e6, neginf=-1e6)

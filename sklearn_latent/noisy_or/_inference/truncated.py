@@ -38,24 +38,7 @@ BATCH_ELEMENTS = 1 << 20
 def truncated_sum(flat: FlatParts, n_parts: int):
     """Sum over the likeliest states of some parts.
 
-    Parameters
-    ----------
-    flat : FlatParts
-        The parts.
-
-    n_parts : int
-        Number of parts.
-
-    Returns
-    -------
-    log_likelihood : ndarray of shape (n_parts,)
-        Lower bound of log P(all findings on).
-
-    posterior : ndarray of shape (n_latents,)
-        Approximate P(latent on | all findings on).
-
-    surprise : ndarray of shape (n_findings,)
-        Approximate P(the other findings on) / P(all on), of each finding.
+    Returns log_likelihood (n_parts,), posterior (n_latents,), surprise (n_findings,).
     """
     # Subtracted again when a latent is switched off, hence finite.
     log_failure = np.maximum(safe_log(flat.failure), -600.0)
@@ -99,13 +82,7 @@ def _log_off(flat, log_failure, state):
 def _climb(flat: FlatParts, log_failure, n_parts):
     """Switch the latent with the largest gain of each part, until none gains.
 
-    Returns
-    -------
-    state : bool ndarray of shape (n_latents,)
-        A state that no single switch improves.
-
-    log_odds : ndarray of shape (n_latents,)
-        Of each latent, if the others stay in that state.
+    Returns state (n_latents,), log_odds (n_latents,).
     """
     prior_odds = np.clip(flat.log_on - flat.log_off, -1e6, 1e6)
     state = np.zeros(len(prior_odds), dtype=bool)

@@ -41,15 +41,7 @@ CHUNK_ELEMENTS = 1 << 22
 def configurations(n_latents: int) -> np.ndarray:
     """All states of some latents; latent i is bit i of the row number.
 
-    Parameters
-    ----------
-    n_latents : int
-        Number of latents.
-
-    Returns
-    -------
-    states : bool ndarray of shape (2 ** n_latents, n_latents)
-        One state per row, all off first.
+    Returns states (2 ** n_latents, n_latents).
     """
     numbers = np.arange(1 << n_latents)[:, np.newaxis]
     return (numbers >> np.arange(n_latents) & 1).astype(bool)
@@ -81,16 +73,9 @@ def log_off(failure, leak) -> np.ndarray:
 class StateTable(NamedTuple):
     """Log-probabilities of a component in each of its states; log(0) is LOG_ZERO.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_states,)
-        Of the state itself.
-
-    off, on : ndarray of shape (n_states, n_features)
-        Of each feature, given the state.
-
-    possible : bool
-        Whether no entry stands for log(0).
+    prior: of the state itself, (n_states,)
+    off, on: of each feature, given the state, (n_states, n_features)
+    possible: whether no entry stands for log(0)
     """
 
     prior: np.ndarray
@@ -123,21 +108,7 @@ def row_chunks(n_rows: int, row_elements: int):
 def joint_log_probability(table: StateTable, on, observed=None) -> np.ndarray:
     """Log P(row, state) for every row and every state.
 
-    Parameters
-    ----------
-    table : StateTable
-        Of the component.
-
-    on : ndarray of shape (n_rows, n_features)
-        Which features are on.
-
-    observed : ndarray of shape (n_rows, n_features) or None, default=None
-        Which features are known; None if all are.
-
-    Returns
-    -------
-    joint : ndarray of shape (n_rows, n_states)
-        -inf where a row cannot come from a state.
+    on (n_rows, n_features), observed (n_rows, n_features) -> joint (n_rows, n_states).
     """
     on = np.asarray(on, dtype=np.float64)
     if observed is not None:
@@ -157,15 +128,7 @@ def joint_log_probability(table: StateTable, on, observed=None) -> np.ndarray:
 def normalize(joint) -> np.ndarray:
     """Turn joint log-probabilities into P(state | row), in place.
 
-    Parameters
-    ----------
-    joint : ndarray of shape (n_rows, n_states)
-        Overwritten. The states of an impossible row all become 0.
-
-    Returns
-    -------
-    log_likelihood : ndarray of shape (n_rows,)
-        Log P(row), -inf for an impossible one.
+    joint (n_rows, n_states) -> log_likelihood (n_rows,).
     """
     peak = np.maximum(joint.max(axis=1), LOG_ZERO)
     joint -= peak[:, np.newaxis]
@@ -178,23 +141,13 @@ def normalize(joint) -> np.ndarray:
 class Statistics(NamedTuple):
     """What EM, gradients and bounds need to know of the data; sums over rows.
 
-    Attributes
-    ----------
-    log_likelihood : float
-        Of the weighted rows.
-
-    total : float
-        Sum of the weights.
-
-    latent_on : ndarray of shape (n_latents,)
-        Expected number of rows with the latent on.
-
-    trials, causes : ndarray of shape (n_latents, n_features)
-        Over the rows that know the feature and have the latent on: the expected
-        number of them, and the expected sum of [feature on] / P(feature on | state).
-
-    leak_trials, leak_causes : ndarray of shape (n_features,)
-        The same for the leak, which is always on.
+    log_likelihood: of the weighted rows
+    total: sum of the weights
+    latent_on: expected number of rows with the latent on, (n_latents,)
+    trials, causes: over the rows that know the feature and have the latent on: the
+        expected number of them, and the expected sum of [feature on] / P(feature on |
+        state), (n_latents, n_features)
+    leak_trials, leak_causes: the same for the leak, which is always on, (n_features,)
     """
 
     log_likelihood: float
@@ -212,20 +165,6 @@ def expected_statistics(prior, failure, leak, on, observed, weights) -> Statisti
     An edge that is tried (its latent is on) and whose feature is on has fired with
     probability (1 - failure) / P(feature on | state); so the M-step needs the rows only
     through ``on.T @ responsibilities``.
-
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        Parameters of one component, strictly between 0 and 1 but for the failures of
-        1.0 where there is no edge.
-
-    on, observed, weights : ndarray
-        Distinct rows, as in `Patterns`.
-
-    Returns
-    -------
-    statistics : Statistics
-        Expected counts.
     """
     table = StateTable.of(prior, failure, leak)
     n_states, n_features = table.off.shape
@@ -261,28 +200,7 @@ def expected_statistics(prior, failure, leak, on, observed, weights) -> Statisti
 def em_step(prior, failure, leak, on, observed, weights):
     """One step of exact EM on weighted distinct rows.
 
-    Parameters
-    ----------
-    prior : ndarray of shape (n_latents,)
-        P(latent on).
-
-    failure : ndarray of shape (n_latents, n_features)
-        Failure probabilities, 1.0 where there is no edge.
-
-    leak : ndarray of shape (n_features,)
-        P(feature on | all latents off).
-
-    on, observed, weights : ndarray
-        Distinct rows, as in `Patterns`.
-
-    Returns
-    -------
-    prior, failure, leak : ndarray
-        Parameters of no smaller likelihood, within [EPSILON, 1 - EPSILON]; failures
-        of 1.0 stay.
-
-    log_likelihood : float
-        Of the weighted rows under the parameters that came in.
+    prior (n_latents,), failure (n_latents, n_features), leak (n_features,).
     """
     prior, failure, leak = clip_parameters(prior, failure, leak)
     statistics = expected_statistics(prior, failure, leak, on, observed, weights)
@@ -297,22 +215,7 @@ def clip_parameters(prior, failure, leak):
 
 
 def maximize_expectation(prior, failure, leak, statistics: Statistics):
-    """M-step in closed form: shares of the edges that were tried and fired.
-
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        The parameters behind the statistics. A parameter on which the data is silent,
-        because its feature is never known, keeps its value.
-
-    statistics : Statistics
-        From `expected_statistics`.
-
-    Returns
-    -------
-    prior, failure, leak : ndarray
-        New parameters.
-    """
+    """M-step in closed form: shares of the edges that were tried and fired."""
     fired = (1.0 - failure) * statistics.causes
     shares = 1.0 - _ratio(fired, statistics.trials, 1.0 - failure)
     leaked = _ratio(leak * statistics.leak_causes, statistics.leak_trials, leak)

@@ -42,19 +42,11 @@ WARM_UP = 5
 class LikelihoodFit(NamedTuple):
     """Result of `maximize_likelihood`.
 
-    Attributes
-    ----------
-    prior, failure, leak : ndarray
-        Parameters, within [EPSILON, 1 - EPSILON]; non-edges have failure 1.0.
-
-    log_likelihood : float
-        Of the weighted rows.
-
-    n_iter : int
-        Iterations of the slowest component.
-
-    converged : bool
-        Whether the gradient vanished in every component.
+    prior, failure, leak: parameters, within [EPSILON, 1 - EPSILON]; non-edges have
+        failure 1.0
+    log_likelihood: of the weighted rows
+    n_iter: iterations of the slowest component
+    converged: whether the gradient vanished in every component
     """
 
     prior: np.ndarray
@@ -81,28 +73,7 @@ def maximize_likelihood(
 
     EM with quasi-Newton acceleration [1]_, component by component.
 
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        Start. Values are moved into [EPSILON, 1 - EPSILON].
-
-    structure : bool ndarray of shape (n_latents, n_features)
-        Edges. Failures of non-edges are 1.0 whatever the start says.
-
-    on, observed, weights : ndarray
-        Distinct rows, as in `Patterns`; `observed` None means that all is known.
-
-    max_iter : int, default=500
-        Limit of the number of quasi-Newton iterations.
-
-    tol : float, default=1e-4
-        Stop when the gradient with respect to each parameter, measured in units of
-        the standard error it would have if the latents were seen, is below this.
-
-    Returns
-    -------
-    fit : LikelihoodFit
-        Never less likely than the start.
+    structure (n_latents, n_features).
 
     References
     ----------
@@ -177,21 +148,7 @@ class _Angles:
 
 
 def likelihood_gradient(prior, failure, leak, statistics):
-    """Differentiate the log-likelihood with respect to the parameters.
-
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        The parameters behind the statistics.
-
-    statistics : Statistics
-        From `expected_statistics`.
-
-    Returns
-    -------
-    d_prior, d_failure, d_leak : ndarray
-        Of the same shapes; d_failure means nothing where there is no edge.
-    """
+    """Differentiate the log-likelihood with respect to the parameters."""
     excess = statistics.latent_on - prior * statistics.total
     return (
         excess / (prior * (1.0 - prior)),
@@ -234,21 +191,7 @@ def _maximize_component(prior, failure, leak, patterns, max_iter, tol):
 def score_covariance(prior, failure, leak, structure, on, observed, weights):
     """Information matrix as the outer product of the scores of the rows [1]_.
 
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        Parameters of one component, usually at the maximum of the likelihood.
-
-    structure : bool ndarray of shape (n_latents, n_features)
-        Edges.
-
-    on, observed, weights : ndarray
-        Distinct rows, as in `Patterns`; the weights are counts.
-
-    Returns
-    -------
-    information : ndarray of shape (n_parameters, n_parameters)
-        Over the priors, the failures of the edges row by row, and the leaks.
+    structure (n_latents, n_features) -> information (n_parameters, n_parameters).
 
     References
     ----------
@@ -288,16 +231,9 @@ def score_covariance(prior, failure, leak, structure, on, observed, weights):
 class StandardErrors(NamedTuple):
     """Standard errors of the parameters of a network.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_latents,)
-        Of the priors.
-
-    failure : ndarray of shape (n_latents, n_features)
-        Of the failures, NaN where there is no edge.
-
-    leak : ndarray of shape (n_features,)
-        Of the leaks.
+    prior: of the priors, (n_latents,)
+    failure: of the failures, NaN where there is no edge, (n_latents, n_features)
+    leak: of the leaks, (n_features,)
     """
 
     prior: np.ndarray
@@ -318,21 +254,7 @@ def standard_errors(
     the log-likelihood, all else fixed, has fallen by one half, which is what a standard
     error is elsewhere.
 
-    Parameters
-    ----------
-    prior, failure, leak : ndarray
-        Parameters at the maximum of the likelihood.
-
-    structure : bool ndarray of shape (n_latents, n_features)
-        Edges.
-
-    on, observed, weights : ndarray
-        Distinct rows, as in `Patterns`; the weights are counts.
-
-    Returns
-    -------
-    errors : StandardErrors
-        Of priors, failures and leaks.
+    structure (n_latents, n_features).
     """
     structure = np.asarray(structure, dtype=bool)
     patterns = Patterns(np.asarray(on), observed, np.asarray(weights, dtype=float))

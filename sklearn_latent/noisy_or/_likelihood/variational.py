@@ -48,22 +48,12 @@ def log_fired_slope(x) -> np.ndarray:
 class Couplings(NamedTuple):
     """Latents and positive findings of independent units (rows, or parts of rows).
 
-    Attributes
-    ----------
-    unit : ndarray of shape (n_latents,)
-        Unit of each latent.
-
-    log_on, log_off : ndarray of shape (n_latents,)
-        Log-weights of the states of each latent, negative findings included.
-
-    theta0 : ndarray of shape (n_findings,)
-        -log(1 - leak) of each finding.
-
-    finding, latent : ndarray of shape (n_edges,)
-        Ends of each edge.
-
-    theta : ndarray of shape (n_edges,)
-        -log(failure) of each edge.
+    unit: unit of each latent, (n_latents,)
+    log_on, log_off: Log-weights of the states of each latent, negative findings
+        included, (n_latents,)
+    theta0: -log(1 - leak) of each finding, (n_findings,)
+    finding, latent: ends of each edge, (n_edges,)
+    theta: -log(failure) of each edge, (n_edges,)
     """
 
     unit: np.ndarray
@@ -95,16 +85,10 @@ class Couplings(NamedTuple):
 class MeanField(NamedTuple):
     """A point of the bound.
 
-    Attributes
-    ----------
-    shares : ndarray of shape (n_edges,)
-        The q of each edge.
-
-    posterior : ndarray of shape (n_latents,)
-        Probability of each latent under the factored distribution.
-
-    log_normalizer : ndarray of shape (n_latents,)
-        What each latent adds to the bound, beside g(theta0) of each finding.
+    shares: the q of each edge, (n_edges,)
+    posterior: probability of each latent under the factored distribution, (n_latents,)
+    log_normalizer: what each latent adds to the bound, beside g(theta0) of each
+        finding, (n_latents,)
     """
 
     shares: np.ndarray
@@ -130,21 +114,7 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
     bound. It points uphill and the bound is concave in the shares of a finding, so
     half of a step that goes too far is tried next, and no step at all last.
 
-    Parameters
-    ----------
-    couplings : Couplings
-        The units.
-
-    shares, lift : ndarray of shape (n_edges,)
-        Present shares and their `Couplings.lift`.
-
-    posterior : ndarray of shape (n_latents,)
-        The factored distribution.
-
-    Returns
-    -------
-    shares, lift : ndarray of shape (n_edges,)
-        New shares and their lift.
+    shares, lift (n_edges,), posterior (n_latents,) -> shares, lift (n_edges,).
 
     References
     ----------
@@ -175,26 +145,7 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
 
 
 def mean_field(couplings: Couplings, *, max_iter=100, tol=1e-4) -> MeanField:
-    """Maximise the bound of every unit.
-
-    Parameters
-    ----------
-    couplings : Couplings
-        The units.
-
-    max_iter : int, default=100
-        Limit of the number of sweeps.
-
-    tol : float, default=1e-4
-        A unit whose bound gains less than this in a sweep is left as it is, so
-        that its result does not depend on the others.
-
-    Returns
-    -------
-    point : MeanField
-        The bound of a unit is the sum of its ``log_normalizer`` and of g(theta0) over
-        its findings.
-    """
+    """Maximise the bound of every unit."""
     shares = couplings.even_shares()
     lift = couplings.lift(shares)
     point = best_posterior(couplings, shares, lift)
@@ -217,13 +168,8 @@ def mean_field(couplings: Couplings, *, max_iter=100, tol=1e-4) -> MeanField:
 class VariationalEM:
     """Variational EM on weighted distinct rows; every step raises the bound.
 
-    Parameters
-    ----------
-    structure : bool ndarray of shape (n_latents, n_features)
-        Edges.
-
-    patterns : Patterns
-        The data.
+    structure: edges, (n_latents, n_features)
+    patterns: the data
     """
 
     def __init__(self, structure, patterns: Patterns):
@@ -256,25 +202,7 @@ class VariationalEM:
     def step(self, prior, failure, leak, shares, n_sweeps=1):
         """One EM step.
 
-        Parameters
-        ----------
-        prior, failure, leak : ndarray
-            Parameters, within [EPSILON, 1 - EPSILON] but for non-edges.
-
-        shares : ndarray of shape (n_edges,)
-            Shares of the edges of the positive findings.
-
-        n_sweeps : int, default=1
-            Updates of the shares in the E-step.
-
-        Returns
-        -------
-        prior, failure, leak, shares : ndarray
-            The next ones.
-
-        bound : float
-            Bound of the weighted log-likelihood at the parameters that came in and
-            the new shares.
+        shares (n_edges,).
         """
         couplings = self._couplings(prior, failure, leak)
         lift = couplings.lift(shares)

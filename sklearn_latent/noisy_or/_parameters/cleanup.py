@@ -38,20 +38,11 @@ SETS_PER_PIECE = 2000
 class Piece:
     """A part of the unreached parameters that is learned at once.
 
-    Attributes
-    ----------
-    anchor : (int, int) or None
-        Latent and feature whose prior and failure are searched; None if no single
-        edge unlocks anything, so that least squares has to start at random.
-
-    schedule : Schedule or None
-        What the anchor unlocks.
-
-    free_prior, free_edge : ndarrays of bool
-        The parameters of this piece.
-
-    sets : ndarray of int of shape (n_sets, 3)
-        Pairs (-1 last) and triplets whose moments judge the fit.
+    anchor: latent and feature whose prior and failure are searched; None if no single
+        edge unlocks anything, so that least squares has to start at random
+    schedule: what the anchor unlocks
+    free_prior, free_edge: the parameters of this piece
+    sets: pairs (-1 last) and triplets whose moments judge the fit, (n_sets, 3)
     """
 
     anchor: tuple[int, int] | None
@@ -65,17 +56,11 @@ class Piece:
 class CleanUp:
     """How to learn what a schedule leaves.
 
-    Attributes
-    ----------
-    latents, features : ndarrays of int
-        The part of the network that is involved: the features of unreached latents
-        and all their parents. Everything below speaks of positions in these.
-
-    structure : ndarray of bool
-        Structure of that part.
-
-    pieces : list of Piece
-        In order; each uses what the ones before have learned.
+    latents, features: the part of the network that is involved: the features of
+        unreached latents and all their parents. Everything below speaks of positions in
+        these
+    structure: structure of that part
+    pieces: in order; each uses what the ones before have learned
     """
 
     latents: np.ndarray
@@ -124,18 +109,7 @@ def _judging_sets(structure, known, free_edge):
 
 
 def plan_clean_up(schedule) -> CleanUp:
-    """Decide how to learn what a schedule leaves; depends on the structure alone.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        One that is not complete.
-
-    Returns
-    -------
-    plan : CleanUp
-        The part of the network that matters, and the pieces to learn in order.
-    """
+    """Decide how to learn what a schedule leaves; depends on the structure alone."""
     unreached = np.isinf(schedule.depth)
     features = np.flatnonzero(schedule.structure[unreached.any(axis=1)].any(axis=0))
     latents = np.flatnonzero(schedule.structure[:, features].any(axis=1))
@@ -189,19 +163,7 @@ def _starts(moments, estimates, piece):
 
 
 def clean_up(moments, estimates, plan):
-    """Learn the remaining parameters and put them into the estimates.
-
-    Parameters
-    ----------
-    moments : NegativeMoments
-        With all subsets of `plan.sets`.
-
-    estimates : Estimates
-        What the schedule has learned; changed in place.
-
-    plan : CleanUp
-        From `plan_clean_up`.
-    """
+    """Learn the remaining parameters and put them into the estimates."""
     block = np.ix_(plan.latents, plan.features)
     local = Estimates.unknown(plan.structure, 0)
     local.prior[:] = estimates.prior[plan.latents]

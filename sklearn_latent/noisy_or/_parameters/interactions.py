@@ -31,15 +31,9 @@ TRIPLET_SIGNS = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, 1.0])
 class Interactions:
     """Observed interactions of sets of features, and what a network implies for them.
 
-    Parameters
-    ----------
-    moments : NegativeMoments
-        With all subsets of the sets.
-
-    structure : ndarray of bool of shape (n_latents, n_features)
-
-    sets : ndarray of int of shape (n_sets, 3)
-        Features; -1 in the last place makes a pair.
+    moments: with all subsets of the sets
+    structure: , (n_latents, n_features)
+    sets: features; -1 in the last place makes a pair, (n_sets, 3)
     """
 
     def __init__(self, moments, structure, sets):
@@ -148,16 +142,10 @@ class Interactions:
 class FreeParameters:
     """Some priors and failures of a network as one vector.
 
-    Parameters
-    ----------
-    prior : ndarray of shape (n_latents,)
-
-    failure : ndarray of shape (n_latents, n_features)
-        Values of the parameters that are not free.
-
-    free_prior : ndarray of bool of shape (n_latents,)
-
-    free_edge : ndarray of bool of shape (n_latents, n_features)
+    prior: , (n_latents,)
+    failure: values of the parameters that are not free, (n_latents, n_features)
+    free_prior: , (n_latents,)
+    free_edge: , (n_latents, n_features)
     """
 
     def __init__(self, prior, failure, free_prior, free_edge):
@@ -226,34 +214,8 @@ def fit_interactions(
     parameters imply, because weights from the noisy moments of rare events are worse
     than none.
 
-    Parameters
-    ----------
-    interactions : Interactions
-        Its weights are changed.
-
-    prior : ndarray of shape (n_latents,)
-
-    failure : ndarray of shape (n_latents, n_features)
-        Start of the free parameters, value of the others.
-
-    free_prior : ndarray of bool of shape (n_latents,)
-
-    free_edge : ndarray of bool of shape (n_latents, n_features)
-
-    max_iter : int, default=100
-        Largest number of steps.
-
-    tol : float, default=0.01
-        Stop when a step moves the parameters by less than this many standard errors,
-        in the mean.
-
-    Returns
-    -------
-    prior, failure : ndarrays
-        With the free parameters replaced.
-
-    cost : float
-        Half the weighted sum of squared residuals.
+    prior (n_latents,), failure (n_latents, n_features), free_prior (n_latents,),
+    free_edge (n_latents, n_features).
     """
     parameters = FreeParameters(prior, failure, free_prior, free_edge)
     # At the very edge of the box the residuals are flat; start a little inside.

@@ -83,16 +83,7 @@ def solve_triplets(M) -> TripletSolution:
     ``d_a = sqrt(D) / cov(b, c)`` and ``2 p - 1 = k / sqrt(D)``. Of the two labellings
     of the latent's states, the one in which it switches the features on is noisy-or's.
 
-    Parameters
-    ----------
-    M : ndarray of shape (n, 7)
-        P(all off) of a, b, c, ab, ac, bc, abc.
-
-    Returns
-    -------
-    solution : TripletSolution
-        Where ``D`` is negative there is no real solution: ``valid`` is false and the
-        parameters are those of a latent without effect.
+    M (n, 7).
 
     References
     ----------
@@ -147,21 +138,7 @@ def solve_triplets(M) -> TripletSolution:
 def solve_pairs(log_lift, prior, known_failure) -> PairSolution:
     """Learn one failure of a singly coupled pair from the other (equation 6 of [1]_).
 
-    Parameters
-    ----------
-    log_lift : ndarray of shape (n,)
-        Logarithm of P(both off) / (P(one off) P(other off)).
-
-    prior : ndarray of shape (n,)
-        Prior of the latent that couples the pair.
-
-    known_failure : ndarray of shape (n,)
-        Failure of its edge to the feature that is known.
-
-    Returns
-    -------
-    solution : PairSolution
-        Where the equation has no solution, ``valid`` is false and the failure is 1.
+    log_lift (n,), prior (n,), known_failure (n,).
 
     References
     ----------

@@ -40,23 +40,7 @@ def _without_table(plan, statistics):
 def refine(plan, statistics, prior, failure, leak, learned):
     """Improve on moment estimates.
 
-    Parameters
-    ----------
-    plan : Plan
-
-    statistics : Statistics
-
-    prior, failure, leak : ndarrays
-        Moment estimates.
-
-    learned : ndarray of bool of shape (n_latents, n_features)
-        Edges that are to be learned; others keep their value.
-
-    Returns
-    -------
-    prior, failure, leak : ndarrays
-        Refined estimates. The leaks of components refined by least squares are left
-        as they are.
+    learned (n_latents, n_features).
     """
     prior, failure, leak = prior.copy(), failure.copy(), leak.copy()
     structure = plan.schedule.structure
@@ -101,12 +85,7 @@ def _interactions(plan, statistics, latents):
 
 
 def likelihood_errors(plan, statistics, network):
-    """Standard errors of components refined by likelihood; NaN elsewhere.
-
-    Returns
-    -------
-    prior, failure : ndarrays
-    """
+    """Standard errors of components refined by likelihood; NaN elsewhere."""
     structure = plan.schedule.structure
     prior = np.full(len(structure), np.nan)
     failure = np.full(structure.shape, np.nan)
@@ -128,10 +107,6 @@ def siblings_errors(plan, statistics, network, learned):
 
     The estimate is a smooth function of the moments, whose covariance the fitted
     network has in closed form.
-
-    Returns
-    -------
-    prior, failure : ndarrays, or None
     """
     latents = _without_table(plan, statistics)
     interactions = _interactions(plan, statistics, latents)
@@ -156,12 +131,7 @@ def siblings_errors(plan, statistics, network, learned):
 
 
 def schedule_errors(schedule, moments, network):
-    """Standard errors of the published estimator; NaN where it does not reach.
-
-    Returns
-    -------
-    prior, failure : ndarrays
-    """
+    """Standard errors of the published estimator; NaN where it does not reach."""
     estimates = solve_schedule(moments, schedule, combine=False, track=True)
     structure = schedule.structure
     variance = np.full(len(estimates.supported), np.nan)

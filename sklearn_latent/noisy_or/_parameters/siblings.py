@@ -15,18 +15,7 @@ __all__ = ["open_sets", "pairs_of", "random_triplets", "sibling_pairs"]
 def random_triplets(structure, latents, n_per_latent) -> np.ndarray:
     """Triplets of children of each latent: all, or a fixed random choice of them.
 
-    Parameters
-    ----------
-    structure : ndarray of bool of shape (n_latents, n_features)
-
-    latents : iterable of int
-
-    n_per_latent : int
-        Largest number of triplets for one latent.
-
-    Returns
-    -------
-    triplets : ndarray of int of shape (n_triplets, 3)
+    structure (n_latents, n_features) -> triplets (n_triplets, 3).
     """
     # The choice is part of a plan: it must not vary from run to run.
     rng = np.random.RandomState(0)
@@ -65,14 +54,8 @@ def pairs_of(sets) -> np.ndarray:
 def open_sets(structure, sets, unknown) -> np.ndarray:
     """Those of the sets that no unknown edge couples.
 
-    Parameters
-    ----------
-    structure : ndarray of bool of shape (n_latents, n_features)
-
-    sets : ndarray of int of shape (n_sets, 3)
-
-    unknown : ndarray of bool of shape (n_latents, n_features)
-        Edges that are neither known nor being learned.
+    structure (n_latents, n_features), sets (n_sets, 3), unknown (n_latents,
+    n_features).
     """
     owner, parent = coupling_parents(structure, sets)
     features = sets[owner]

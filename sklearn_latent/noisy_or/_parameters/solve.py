@@ -26,20 +26,12 @@ PAIR_COLUMNS = [0, 1, 3]
 class Estimates:
     """Parameters learned so far, with their derivatives.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_latents,)
-        NaN where unknown.
-
-    failure : ndarray of shape (n_latents, n_features)
-        1 where there is no edge, NaN where unknown.
-
-    influence : csr_array of shape (n_latents + n_edges, n_sets)
-        Derivative of priors, then of the failures of edges in row-major order, with
-        respect to the moments, if tracked.
-
-    supported : ndarray of bool of shape (n_latents + n_edges,)
-        Whether the moments determined the parameter; if not it has a neutral value.
+    prior: NaN where unknown, (n_latents,)
+    failure: 1 where there is no edge, NaN where unknown, (n_latents, n_features)
+    influence: derivative of priors, then of the failures of edges in row-major order,
+        with respect to the moments, if tracked, (n_latents + n_edges, n_sets)
+    supported: whether the moments determined the parameter; if not it has a neutral
+        value, (n_latents + n_edges,)
     """
 
     prior: np.ndarray
@@ -275,30 +267,6 @@ def solve_schedule(
 ) -> Estimates:
     """Learn parameters by following a schedule (Algorithm 1 of [1]_, second pass).
 
-    Parameters
-    ----------
-    moments : NegativeMoments
-        With all subsets of the features of every step.
-
-    schedule : Schedule
-        From `find_schedule`.
-
-    combine : bool, default=True
-        Combine all estimates of a parameter in its round by their estimated variance.
-        False takes one triplet per edge, as published.
-
-    estimates : Estimates or None, default=None
-        What is known already; changed in place.
-
-    track : bool, default=False
-        Whether to keep the derivatives that standard errors need; only without
-        `combine`.
-
-    Returns
-    -------
-    estimates : Estimates
-        NaN is left where the schedule does not reach.
-
     References
     ----------
     .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
@@ -349,19 +317,7 @@ def solve_schedule(
 def solve_leak(moments, prior, failure) -> np.ndarray:
     """Give what is not accounted for to the leaks (equation 5 of [1]_).
 
-    Parameters
-    ----------
-    moments : NegativeMoments
-        With every single feature.
-
-    prior : ndarray of shape (n_latents,)
-
-    failure : ndarray of shape (n_latents, n_features)
-
-    Returns
-    -------
-    leak : ndarray of shape (n_features,)
-        P(on | all latents off), clipped.
+    prior (n_latents,), failure (n_latents, n_features) -> leak (n_features,).
 
     References
     ----------

@@ -23,20 +23,7 @@ ENTRIES_AT_A_TIME = 1000
 def influence_variance(influence, moments, network) -> np.ndarray:
     """Variance of parameters that depend on a few moments each.
 
-    Parameters
-    ----------
-    influence : csr_array of shape (n_parameters, n_sets)
-        Derivative of each parameter with respect to each moment.
-
-    moments : NegativeMoments
-        The sets, and from how many rows each was counted.
-
-    network : NoisyOrNetwork
-        The fitted model.
-
-    Returns
-    -------
-    variance : ndarray of shape (n_parameters,)
+    influence (n_parameters, n_sets) -> variance (n_parameters,).
     """
     variance = np.zeros(influence.shape[0])
     run = influence.indptr[1:] // ENTRIES_AT_A_TIME
@@ -57,20 +44,7 @@ def moment_covariance(sets, moments, network) -> np.ndarray:
     In logarithms, ``M[S u T] / (M[S] M[T])`` is a sum over the latents that have
     children in both sets, and over the features that are in both.
 
-    Parameters
-    ----------
-    sets : ndarray of int of shape (n,)
-        Positions in ``moments.sets``.
-
-    moments : NegativeMoments
-        The sets, and from how many rows each was counted.
-
-    network : NoisyOrNetwork
-        The fitted model.
-
-    Returns
-    -------
-    covariance : ndarray of shape (n, n)
+    sets (n,) -> covariance (n, n).
     """
     members = moments.sets[sets]
     features = np.unique(members[members >= 0])

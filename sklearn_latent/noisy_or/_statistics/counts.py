@@ -42,13 +42,8 @@ MANY_ROWS = 1e12
 class MomentSource(Protocol):
     """What the search needs to know of the data.
 
-    Attributes
-    ----------
-    n_features : int
-        Number of features.
-
-    n_rows : float
-        Number of rows, or sum of their weights.
+    n_features: number of features
+    n_rows: number of rows, or sum of their weights
     """
 
     n_features: int
@@ -74,10 +69,7 @@ class RowSource(MomentSource, Protocol):
 class ExactMoments:
     """Moments that (almost) infinitely many rows of a network would have.
 
-    Parameters
-    ----------
-    network : NoisyOrNetwork
-        The network.
+    network: the network
     """
 
     def __init__(self, network):
@@ -97,13 +89,8 @@ class ExactMoments:
 class CountedMoments:
     """Moments of distinct weighted rows.
 
-    Parameters
-    ----------
-    patterns : Patterns
-        The rows.
-
-    n_jobs : int or None, default=None
-        Number of threads that count.
+    patterns: the rows
+    n_jobs: number of threads that count
     """
 
     def __init__(self, patterns: Patterns, n_jobs=None):
@@ -147,23 +134,8 @@ class CountedMoments:
 def count_sets(words, scales, sets, n_jobs=None) -> np.ndarray:
     """Weight of the rows in which all of a set hold.
 
-    Parameters
-    ----------
-    words : ndarray of uint64 of shape (n_features, n_words)
-        Packed rows; see `pack_columns`.
-
-    scales : ndarray of shape (n_words,)
-        Weight of the rows of each word.
-
-    sets : ndarray of int of shape (n_sets, size)
-        Sets of features of equal size.
-
-    n_jobs : int or None, default=None
-        Number of threads that count.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_sets,)
+    words (n_features, n_words), scales (n_words,), sets (n_sets, size) -> counts
+    (n_sets,).
     """
     if not len(sets):
         return np.zeros(0)
@@ -190,16 +162,9 @@ def _count_block(words, scales, sets):
 class Residual:
     """Moments of what is left of a network once some latents are subtracted.
 
-    Parameters
-    ----------
-    source : MomentSource
-        Moments of the whole network.
-
-    prior : ndarray of shape (n_latents,)
-        Priors of the latents to subtract.
-
-    failure : ndarray of shape (n_latents, n_features)
-        Their failures, 1.0 where there is no edge.
+    source: moments of the whole network
+    prior: priors of the latents to subtract, (n_latents,)
+    failure: their failures, 1.0 where there is no edge, (n_latents, n_features)
     """
 
     def __init__(self, source: MomentSource, prior, failure):

@@ -29,18 +29,7 @@ WORDS_AT_A_TIME = 128
 def canonical_sets(sets, n_features: int) -> np.ndarray:
     """Sort sets of features, within and among themselves, and drop repetitions.
 
-    Parameters
-    ----------
-    sets : ndarray of int of shape (n_sets, k)
-        Sets of features; -1 is no feature.
-
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    sets : ndarray of int of shape (n_distinct, k)
-        Small sets first, -1 in front.
+    sets (n_sets, k) -> sets (n_distinct, k).
     """
     sets = np.sort(np.asarray(sets, dtype=np.int64), axis=1)
     _, first = np.unique(set_keys(sets, n_features), return_index=True)
@@ -50,17 +39,7 @@ def canonical_sets(sets, n_features: int) -> np.ndarray:
 def set_keys(sets, n_features) -> np.ndarray:
     """One integer per sorted set, in lexicographic order.
 
-    Parameters
-    ----------
-    sets : ndarray of int of shape (n_sets, k)
-        Sets of features; -1 is no feature.
-
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    keys : ndarray of int of shape (n_sets,)
+    sets (n_sets, k) -> keys (n_sets,).
     """
     base, order = n_features + 1, sets.shape[1]
     if base**order >= 2**63:
@@ -80,14 +59,7 @@ def off_probability(off, total) -> np.ndarray:
     A set that was never seen all off counts as half a row; one that was never observed
     has P = 1/2.
 
-    Parameters
-    ----------
-    off, total : ndarrays of shape (n_sets,)
-        Weight of the rows in which the set is off, and in which it is observed.
-
-    Returns
-    -------
-    probability : ndarray of shape (n_sets,)
+    off, total (n_sets,) -> probability (n_sets,).
     """
     off = np.where(off > 0, off, 0.5 * np.minimum(total, 1.0))
     return np.divide(off, total, out=np.full(len(off), 0.5), where=total > 0)
@@ -99,18 +71,7 @@ def weight_bits(weights):
     Weights that are multiples of the smallest one (rows repeated) are exact; others
     are exact to 53 bits of the largest.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,)
-        Non-negative, not all zero.
-
-    Yields
-    ------
-    scale : float
-        Weight of the bit.
-
-    rows : ndarray of bool of shape (n_rows,)
-        The rows that have it.
+    weights (n_rows,) -> rows (n_rows,).
     """
     unit = weights[weights > 0].min()
     multiples = weights / unit
@@ -134,20 +95,8 @@ def _weight_planes(weights):
 def count_weighted(words, sets, weights=None) -> np.ndarray:
     """Weight of the rows in which all of a set hold.
 
-    Parameters
-    ----------
-    words : ndarray of uint64 of shape (n_features, n_words)
-        Packed rows; see `pack_columns`.
-
-    sets : ndarray of int of shape (n_sets, order)
-        Sets of features, small ones first, with -1 in front.
-
-    weights : ndarray of shape (n_rows,) or None, default=None
-        Row weights; None is 1 each.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_sets,)
+    words (n_features, n_words), sets (n_sets, order), weights (n_rows,) -> counts
+    (n_sets,).
     """
     counts = np.zeros(len(sets))
     sizes = (sets >= 0).sum(axis=1)
@@ -168,19 +117,10 @@ def count_weighted(words, sets, weights=None) -> np.ndarray:
 class NegativeMoments:
     """Weighted counts of rows in which all features of a set are off.
 
-    Attributes
-    ----------
-    sets : ndarray of int of shape (n_sets, order)
-        Canonical sets of features, see `canonical_sets`.
-
-    off : ndarray of shape (n_sets,)
-        Weight of the rows in which the whole set is off.
-
-    total : ndarray of shape (n_sets,)
-        Weight of the rows in which the whole set is observed.
-
-    n_features : int
-        Number of features.
+    sets: canonical sets of features, see `canonical_sets`, (n_sets, order)
+    off: weight of the rows in which the whole set is off, (n_sets,)
+    total: weight of the rows in which the whole set is observed, (n_sets,)
+    n_features: number of features
     """
 
     sets: np.ndarray
@@ -192,18 +132,7 @@ class NegativeMoments:
     def of(cls, rows: PackedRows, sets) -> NegativeMoments:
         """Count in binary rows.
 
-        Parameters
-        ----------
-        rows : PackedRows
-            The rows, at least one.
-
-        sets : ndarray of int of shape (n_sets, order)
-            Canonical sets.
-
-        Returns
-        -------
-        moments : NegativeMoments
-            The counts.
+        sets (n_sets, order).
         """
         off = count_weighted(rows.off, sets, rows.weights)
         if rows.known is None:

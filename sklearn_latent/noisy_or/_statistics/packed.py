@@ -28,19 +28,7 @@ SETS_AT_A_TIME = 256
 def binarize_rows(X, threshold: float | None):
     """Turn validated rows into binary ones.
 
-    Parameters
-    ----------
-    X : ndarray or csr matrix of shape (n_samples, n_features)
-        Rows; NaN is missing.
-
-    threshold : float or None
-        Values above it are on; None: values must be 0 or 1 already.
-
-    Returns
-    -------
-    rows : ndarray or csr array of shape (n_samples, n_features)
-        Boolean if nothing is missing, else float with values 0, 1 and NaN. Sparse `X`
-        stays sparse if nothing is missing, and only what is on is stored.
+    X (n_samples, n_features) -> rows (n_samples, n_features).
     """
     if sparse.issparse(X):
         if threshold is not None and threshold < 0:
@@ -81,14 +69,7 @@ def binarize_rows(X, threshold: float | None):
 def pack_columns(rows) -> np.ndarray:
     """Pack a boolean matrix column by column into 64-bit words.
 
-    Parameters
-    ----------
-    rows : ndarray of bool of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    words : ndarray of uint64 of shape (n_columns, ceil(n_rows / 64))
-        Bits beyond the last row are zero.
+    rows (n_rows, n_columns) -> words (n_columns, ceil(n_rows / 64)).
     """
     n_rows, n_columns = rows.shape
     n_words = -(-n_rows // 64)
@@ -115,20 +96,8 @@ def pack_columns(rows) -> np.ndarray:
 def count_together(words, sets, scales=None) -> np.ndarray:
     """Number of rows in which all of a set hold.
 
-    Parameters
-    ----------
-    words : ndarray of uint64 of shape (n_columns, n_words)
-        Packed columns; see `pack_columns`.
-
-    sets : ndarray of int of shape (n_sets, size)
-        Columns, at least one per set.
-
-    scales : ndarray of shape (n_words,) or None, default=None
-        Weight of the rows of each word; None is 1 each.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_sets,)
+    words (n_columns, n_words), sets (n_sets, size), scales (n_words,) -> counts
+    (n_sets,).
     """
     counts = np.zeros(len(sets))
     for start in range(0, len(sets), SETS_AT_A_TIME):
@@ -177,19 +146,10 @@ def _row_codes(words, n_rows):
 class PackedRows(NamedTuple):
     """Rows of a block, in their order, one bit per value.
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-
-    off : ndarray of uint64 of shape (n_features, n_words)
-        Which features are off; see `pack_columns`.
-
-    known : ndarray of uint64 of shape (n_features, n_words) or None
-        Which features are known; None if all are.
-
-    weights : ndarray of shape (n_rows,) or None
-        Row weights; None is 1 each.
+    n_rows: number of rows
+    off: which features are off; see `pack_columns`, (n_features, n_words)
+    known: which features are known; None if all are, (n_features, n_words)
+    weights: row weights; None is 1 each, (n_rows,)
     """
 
     n_rows: int
@@ -201,21 +161,7 @@ class PackedRows(NamedTuple):
     def of(cls, X, threshold: float | None = None, weights=None) -> PackedRows:
         """Pack validated rows.
 
-        Parameters
-        ----------
-        X : ndarray or csr matrix of shape (n_samples, n_features)
-            Rows; NaN is missing. Sparse rows must not store a place twice.
-
-        threshold : float or None, default=None
-            See `binarize_rows`.
-
-        weights : ndarray of shape (n_samples,) or None, default=None
-            Row weights; None is 1 each. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        packed : PackedRows
-            The rows, maybe none.
+        X (n_samples, n_features), weights (n_samples,).
         """
         if weights is not None and not weights.all():
             # Rows without weight are rows that are not there, but no place for values

@@ -18,16 +18,10 @@ __all__ = ["Component", "Patterns", "components"]
 class Patterns(NamedTuple):
     """Distinct binary rows and how often each occurs.
 
-    Attributes
-    ----------
-    on : bool ndarray of shape (n_patterns, n_features)
-        Which features are on.
-
-    observed : bool ndarray of shape (n_patterns, n_features) or None
-        Which features are known; None if all are.
-
-    weights : ndarray of shape (n_patterns,)
-        Summed weight of the rows that show the pattern, always positive.
+    on: which features are on, (n_patterns, n_features)
+    observed: which features are known; None if all are, (n_patterns, n_features)
+    weights: summed weight of the rows that show the pattern, always positive,
+        (n_patterns,)
     """
 
     on: np.ndarray
@@ -38,18 +32,7 @@ class Patterns(NamedTuple):
     def of(cls, rows, weights=None) -> Patterns:
         """Collapse binary rows.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n_samples, n_features)
-            Boolean or 0/1 rows; NaN is missing.
-
-        weights : ndarray of shape (n_samples,) or None, default=None
-            Row weights; None is 1 each. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        patterns : Patterns
-            In an order that depends on the set of patterns only.
+        rows (n_samples, n_features), weights (n_samples,).
         """
         if rows.dtype == bool:
             return cls._collapse(rows, None, weights)
@@ -62,22 +45,7 @@ class Patterns(NamedTuple):
     def of_codes(cls, on, observed, n_features, weights=None) -> Patterns:
         """Collapse rows whose features are bits.
 
-        Parameters
-        ----------
-        on, observed : uint8 ndarrays of shape (n_samples, ceil(n_features / 8))
-            The features that are on, and those that are known, as `numpy.packbits`
-            packs rows. `observed` may be None: all are known.
-
-        n_features : int
-            Number of features.
-
-        weights : ndarray of shape (n_samples,) or None, default=None
-            As in `of`.
-
-        Returns
-        -------
-        patterns : Patterns
-            As in `of`.
+        on, observed (n_samples, ceil(n_features / 8)), weights (n_samples,).
         """
         codes = on if observed is None else np.hstack([on, observed])
         codes, totals = _sum_by_code(codes, weights)
@@ -158,16 +126,7 @@ class Component(NamedTuple):
 def components(structure) -> list[Component]:
     """Split a structure into parts that share no edge.
 
-    Parameters
-    ----------
-    structure : array-like or sparse matrix of shape (n_latents, n_features)
-        Edges.
-
-    Returns
-    -------
-    parts : list of Component
-        In the order of their first latent; the last one, with no latents, holds the
-        features without parents, if there are any.
+    structure (n_latents, n_features).
     """
     edges = sparse.coo_array(structure)
     n_latents, n_features = edges.shape

@@ -90,16 +90,9 @@ def take(block: PackedRows, positions) -> PackedRows:
 class Blocks(Protocol):
     """Blocks of packed rows, wherever they are.
 
-    Attributes
-    ----------
-    n_features : int
-        Number of features.
-
-    totals : ndarray of shape (n_blocks,)
-        Number of rows of each block, or sum of their weights.
-
-    has_missing : bool
-        Whether a value is missing somewhere.
+    n_features: number of features
+    totals: number of rows of each block, or sum of their weights, (n_blocks,)
+    has_missing: whether a value is missing somewhere
     """
 
     n_features: int
@@ -122,13 +115,8 @@ class Blocks(Protocol):
 class LocalBlocks:
     """Blocks in memory; see `Blocks`.
 
-    Parameters
-    ----------
-    parts : tuple of PackedRows
-        The blocks.
-
-    n_jobs : int or None, default=None
-        Number of threads that count.
+    parts: the blocks
+    n_jobs: number of threads that count
     """
 
     def __init__(self, parts, n_jobs=None):
@@ -190,10 +178,7 @@ class LocalBlocks:
 class BlockMoments:
     """Moments that blocks count when asked; a `RowSource`.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows.
+    blocks: the rows
     """
 
     def __init__(self, blocks: Blocks):
@@ -226,20 +211,6 @@ def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[RowSource, Patterns]:
     moments are counted where the blocks are, and a sample stands for the rows. It
     consists of one row out of each of many strata of equal size, and depends on the
     order of the rows but not on how they are split into blocks.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows.
-
-    n_jobs : int or None, default=None
-        Number of threads that count.
-
-    Returns
-    -------
-    source : RowSource
-
-    patterns : Patterns
     """
     most = most_rows(blocks.n_features)
     table = blocks.distinct(most)

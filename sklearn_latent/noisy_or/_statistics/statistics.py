@@ -32,22 +32,12 @@ MAX_SETS = 100_000
 class Plan:
     """All that follows from the structure, before any data.
 
-    Attributes
-    ----------
-    schedule : Schedule
-        How to learn what can be reached.
-
-    rest : CleanUp or None
-        How to learn the rest, if anything is to be learned of it.
-
-    fit_sets : ndarray of int of shape (n_fit_sets, 3)
-        Pairs and triplets to which the refinement fits the parameters.
-
-    sets : ndarray of int of shape (n_sets, 3)
-        All sets of features whose moments are needed.
-
-    parts : list of Component
-        Components of the network whose distinct rows are kept.
+    schedule: how to learn what can be reached
+    rest: how to learn the rest, if anything is to be learned of it
+    fit_sets: pairs and triplets to which the refinement fits the parameters,
+        (n_fit_sets, 3)
+    sets: all sets of features whose moments are needed, (n_sets, 3)
+    parts: components of the network whose distinct rows are kept
     """
 
     schedule: Schedule
@@ -113,15 +103,9 @@ class Statistics:
 
     Statistics of two batches of rows add up with ``+``.
 
-    Attributes
-    ----------
-    moments : NegativeMoments
-
-    tables : tuple of (Patterns or None)
-        One per part of the plan; None: too many distinct rows to keep.
-
-    limits : tuple of int
-        The largest number of distinct rows, per part.
+    moments:
+    tables: one per part of the plan; None: too many distinct rows to keep
+    limits: the largest number of distinct rows, per part
     """
 
     moments: NegativeMoments

@@ -29,15 +29,7 @@ _CELLS_FROM_MOMENTS = np.linalg.inv(_INSIDE)
 def all_subsets(sets) -> np.ndarray:
     """Non-empty subsets of sets of two or three features, -1 where one is missing.
 
-    Parameters
-    ----------
-    sets : ndarray of int of shape (n_sets, 3)
-        Features a, b, c; c may be -1.
-
-    Returns
-    -------
-    subsets : ndarray of int of shape (n_sets, 7, 3)
-        In the order a, b, c, ab, ac, bc, abc.
+    sets (n_sets, 3) -> subsets (n_sets, 7, 3).
     """
     return np.where(MEMBERS, np.asarray(sets)[:, None, :], -1)
 
@@ -45,15 +37,7 @@ def all_subsets(sets) -> np.ndarray:
 def subset_products(values) -> np.ndarray:
     """Products over the members of each subset.
 
-    Parameters
-    ----------
-    values : ndarray of shape (3, n)
-        One row per feature.
-
-    Returns
-    -------
-    products : ndarray of shape (7, n)
-        One row per subset: long rows are several times as fast as short ones.
+    values (3, n) -> products (7, n).
     """
     a, b, c = values
     ab = a * b
@@ -67,17 +51,7 @@ def subset_variance(M, gradient) -> np.ndarray:
     subsets S that are off in x``; its variance is a sum over the eight cells of the
     joint distribution, which follow from the moments.
 
-    Parameters
-    ----------
-    M : ndarray of shape (n, 7)
-        P(all off) of each subset.
-
-    gradient : ndarray of shape (n, 7) or (n, e, 7)
-        Derivatives with respect to the moments.
-
-    Returns
-    -------
-    variance : ndarray of shape (n,) or (n, e)
+    M (n, 7), gradient (n, 7) or (n, e, 7) -> variance (n,) or (n, e).
     """
     moments = np.hstack([np.ones((len(M), 1)), M])
     cells = moments @ _CELLS_FROM_MOMENTS.T

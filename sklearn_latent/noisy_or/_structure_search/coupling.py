@@ -69,19 +69,7 @@ def discovery_level(n_rows: float) -> float:
 def discovery_threshold(z, level) -> float:
     """Smallest two-sided z-score that keeps the false-discovery rate [1]_.
 
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-        Statistics that are standard normal, or their sizes, where there is nothing to
-        discover.
-
-    level : float
-        Expected share of false ones among those at or above the threshold.
-
-    Returns
-    -------
-    threshold : float
-        inf if nothing is discovered.
+    z (n,).
 
     References
     ----------
@@ -100,14 +88,7 @@ def interaction(M) -> np.ndarray:
     Lemma 2 of [1]_. As the prior grows beyond ``1 / (1 + sqrt(f_a f_b))``, where the
     mutual information is largest, it changes sign.
 
-    Parameters
-    ----------
-    M : ndarray of shape (n, 7)
-        P(all off) of a, b, x, ab, ax, bx, abx.
-
-    Returns
-    -------
-    interaction : ndarray of shape (n,)
+    M (n, 7) -> interaction (n,).
 
     References
     ----------
@@ -127,18 +108,7 @@ def interaction_error(M, n_rows) -> np.ndarray:
 def triplet_moments(residual: Residual, sets, pairs):
     """Moments of the seven subsets of triplets, of the data and after subtraction.
 
-    Parameters
-    ----------
-    residual : Residual
-
-    sets : ndarray of int of shape (n, 3)
-
-    pairs : ndarray of shape (n_features, n_features)
-        P(both off) in the data, P(off) on the diagonal.
-
-    Returns
-    -------
-    raw, adjusted : ndarrays of shape (n, 7)
+    sets (n, 3), pairs (n_features, n_features) -> raw, adjusted (n, 7).
     """
     raw = np.empty((len(sets), 7))
     influence = np.empty((len(sets), 7))
@@ -172,23 +142,8 @@ def pair_moments(source: MomentSource) -> np.ndarray:
 def pair_strength(residual: Residual, pairs):
     """How much two features go together, in units of its standard error.
 
-    Parameters
-    ----------
-    residual : Residual
-
-    pairs : ndarray of shape (n_features, n_features)
-        From `pair_moments`.
-
-    Returns
-    -------
-    sets : ndarray of int of shape (n_pairs, 2)
-        All pairs.
-
-    log_lift : ndarray of shape (n_pairs,)
-        Logarithm of the pointwise mutual information, after subtraction.
-
-    z : ndarray of shape (n_pairs,)
-        The same divided by its standard error; 0 where rows are too few.
+    pairs (n_features, n_features) -> sets (n_pairs, 2), log_lift (n_pairs,), z
+    (n_pairs,).
     """
     one, two = np.triu_indices(len(pairs), 1)
     sets = np.column_stack([one, two])
@@ -267,22 +222,7 @@ def _run_starts(heads):
 def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
     """Pre-test of Figure 2 of [1]_: triplets of features that share a parent.
 
-    Parameters
-    ----------
-    residual : Residual
-        Moments after subtraction.
-
-    pairs : ndarray of shape (n_features, n_features)
-        From `pair_moments`.
-
-    threshold : float or "auto"
-        A number is the least excess of the mutual information of each two over their
-        conditional one given the third. "auto" keeps the false-discovery rate.
-
-    Returns
-    -------
-    triplets : Triplets
-        Those that pass.
+    pairs (n_features, n_features).
 
     References
     ----------

@@ -30,22 +30,7 @@ WEAKEST_FAILURE = 0.97
 def search_crowded(source: RowSource, children, pretest, report=None) -> Model:
     """Find latents by moments alone.
 
-    Parameters
-    ----------
-    source : RowSource
-
-    children : ndarray of bool of shape (n_latents, n_features)
-        First proposals.
-
-    pretest : float or "auto"
-        Threshold of coupled triplets.
-
-    report : callable or None
-        Called with the model so far after each round; stops if it returns True.
-
-    Returns
-    -------
-    model : Model
+    children (n_latents, n_features).
     """
     pairs = pair_moments(source)
     for number in range(MAX_ROUNDS):
@@ -67,15 +52,7 @@ def search_crowded(source: RowSource, children, pretest, report=None) -> Model:
 def crowded_errors(structure, source: RowSource):
     """Standard errors of priors and failures by moments.
 
-    Parameters
-    ----------
-    structure : ndarray of bool of shape (n_latents, n_features)
-
-    source : RowSource
-
-    Returns
-    -------
-    prior, failure : ndarrays
+    structure (n_latents, n_features).
     """
     learner = _learner(structure, source)
     return learner.prior_stderr_, learner.failure_stderr_

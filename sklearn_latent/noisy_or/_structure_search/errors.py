@@ -25,26 +25,6 @@ def search_errors(
     """Standard errors by likelihood, from a sample of the rows if there are many.
 
     If too many latents are coupled, by moments.
-
-    Parameters
-    ----------
-    model : Model
-        Supplies the leaks.
-
-    found : Discovery
-        The latents, in their final order.
-
-    source : RowSource
-        Moments of all rows.
-
-    patterns : Patterns
-        Distinct rows, of all or of a sample.
-
-    rng : RandomState
-
-    Returns
-    -------
-    prior, failure : ndarrays
     """
     structure = found.failure < 1.0
     n_coupled = largest_component(structure)
@@ -63,17 +43,6 @@ def discovery_errors(source: MomentSource, found: Discovery):
 
     Medians over the triplets of the quartet, as for the parameters. What was
     subtracted counts as known.
-
-    Parameters
-    ----------
-    source : MomentSource
-
-    found : Discovery
-
-    Returns
-    -------
-    prior, failure : ndarrays
-        NaN for edges outside of the quartet.
     """
     prior = np.full(len(found.prior), np.nan)
     failure = np.full(found.failure.shape, np.nan)

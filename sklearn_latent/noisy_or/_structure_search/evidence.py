@@ -47,24 +47,11 @@ def affordable_rows(n_coupled: int, table: int = SEARCH_TABLE) -> int:
 class Likelihood:
     """The rows, as the search sees them.
 
-    Parameters
-    ----------
-    patterns : Patterns
-        Distinct rows.
-
-    random_state : RandomState
-        For the sample, if one is needed.
-
-    most : int or None, default=None
-        If there are more distinct rows, a random sample of this many rows is taken.
-
-    Attributes
-    ----------
-    patterns : Patterns
-        Distinct rows of the sample.
-
-    n_rows : float
-        Number of rows of the sample.
+    patterns: distinct rows
+    random_state: for the sample, if one is needed
+    most: if there are more distinct rows, a random sample of this many rows is taken
+    patterns: distinct rows of the sample
+    n_rows: number of rows of the sample
     """
 
     def __init__(self, patterns, random_state, most=None):
@@ -113,16 +100,7 @@ class Likelihood:
     def unlikely_rates(self, model: Model, share: float) -> np.ndarray:
         """How often each feature is on in the least likely rows.
 
-        Parameters
-        ----------
-        model : Model
-
-        share : float
-            Share of the rows that count.
-
-        Returns
-        -------
-        rates : ndarray of shape (n_features,)
+        Returns rates (n_features,).
         """
         on, _, weights = self.patterns
         known = self.patterns.known

@@ -31,11 +31,8 @@ __all__ = ["Discovery", "Thresholds", "discover", "extend", "mixture"]
 class Thresholds(NamedTuple):
     """Test and thresholds of a search; numbers are the paper's, "auto" is calibrated.
 
-    Attributes
-    ----------
-    test : {"rank", "coherence"}
-
-    quartet, coherence, extend : float or "auto"
+    test:
+    quartet, coherence, extend:
     """
 
     test: str = "rank"
@@ -47,18 +44,10 @@ class Thresholds(NamedTuple):
 class Discovery(NamedTuple):
     """Latents that were found.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_latents,)
-
-    failure : ndarray of shape (n_latents, n_features)
-        1.0 where there is no edge.
-
-    depth : ndarray of shape (n_latents,)
-        Round in which a quartet revealed the latent; inf: none did.
-
-    quartets : ndarray of int of shape (n_latents, 4)
-        That quartet; -1: none.
+    prior: , (n_latents,)
+    failure: 1.0 where there is no edge, (n_latents, n_features)
+    depth: round in which a quartet revealed the latent; inf: none did, (n_latents,)
+    quartets: that quartet; -1: none, (n_latents, 4)
     """
 
     prior: np.ndarray
@@ -97,19 +86,7 @@ def mixture(moments):
 
     MIXTURE of Figure 2 of [1]_.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (16,)
-        P(all off) of the subsets of the quartet.
-
-    Returns
-    -------
-    prior : float
-
-    failure : ndarray of shape (4,)
-
-    valid : bool
-        Whether a triplet has a solution that is a set of probabilities with effect.
+    moments (16,) -> failure (4,).
 
     References
     ----------
@@ -137,22 +114,6 @@ def conditional_prior(ratio, failure_a, failure_b, prior):
     ``1 / (1 + sqrt(f_a f_b))``, where the two meet; since x off can only lower the
     probability of the latent, a larger root above the prior is never right.
 
-    Parameters
-    ----------
-    ratio : ndarray
-        CPMI(a, b | x).
-
-    failure_a, failure_b : ndarray
-        Failures of the edges to a and b.
-
-    prior : float
-        P(latent on).
-
-    Returns
-    -------
-    smaller, larger : ndarray
-        The roots within [0, prior]; NaN for a larger root that is above the prior.
-
     References
     ----------
     .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
@@ -173,31 +134,7 @@ def extend(residual: Residual, pairs, quartet, prior, failure, threshold) -> np.
     The paper takes two members of the quartet, this takes the median over all six
     pairs.
 
-    Parameters
-    ----------
-    residual : Residual
-        Moments after subtraction.
-
-    pairs : ndarray of shape (n_features, n_features)
-        From `pair_moments`.
-
-    quartet : ndarray of int of shape (4,)
-        Children that the latent alone couples.
-
-    prior : float
-        P(latent on).
-
-    failure : ndarray of shape (4,)
-        Failures of their edges.
-
-    threshold : float or "auto"
-        A number is the least PMI - CPMI of a child. "auto" keeps the false-discovery
-        rate.
-
-    Returns
-    -------
-    failure : ndarray of shape (n_features,)
-        1.0 for features that are no children.
+    pairs (n_features, n_features), quartet (4,), failure (4,) -> failure (n_features,).
 
     References
     ----------
@@ -260,25 +197,6 @@ def discover(
     source: MomentSource, thresholds: Thresholds, max_depth=None, report=None
 ) -> Discovery:
     """STRUCTURE-LEARN, Figure 2 of [1]_: rounds of quartet tests and subtraction.
-
-    Parameters
-    ----------
-    source : MomentSource
-        Moments of the data, or exact ones.
-
-    thresholds : Thresholds
-        Test and thresholds.
-
-    max_depth : int or None
-        Last round; 0 is the one before any subtraction. None: until nothing passes.
-
-    report : callable or None
-        Called with the discovery so far after each round; stops if it returns True.
-
-    Returns
-    -------
-    found : Discovery
-        The latents, round by round.
 
     References
     ----------

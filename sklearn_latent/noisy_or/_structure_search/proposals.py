@@ -42,18 +42,7 @@ LIKENESS = 0.75
 def propose_children(triplets: Triplets, n_features: int) -> np.ndarray:
     """Sets of children that coupled triplets suggest.
 
-    Parameters
-    ----------
-    triplets : Triplets
-        Coupled triplets.
-
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    children : ndarray of bool of shape (n_proposals, n_features)
-        Sets of at least three features, those with most votes first.
+    Returns children (n_proposals, n_features).
     """
     features, cube, weight = _cube(triplets)
     if not len(features):

@@ -81,18 +81,7 @@ class Quartets(NamedTuple):
 def quartet_moments(residual: Residual, sets, pairs):
     """Moments of the sixteen subsets of quartets, of the data and after subtraction.
 
-    Parameters
-    ----------
-    residual : Residual
-
-    sets : ndarray of int of shape (n, 4)
-
-    pairs : ndarray of shape (n_features, n_features)
-
-    Returns
-    -------
-    raw, adjusted : ndarrays of shape (n, 16)
-        Column s for the features of row s of `SUBSETS`.
+    sets (n, 4), pairs (n_features, n_features) -> raw, adjusted (n, 16).
     """
     raw = np.ones((len(sets), 16))
     influence = np.ones((len(sets), 16))
@@ -112,15 +101,7 @@ def quartet_moments(residual: Residual, sets, pairs):
 def third_singular_value(moments) -> np.ndarray:
     """Rank test of [1]_, Section 2.1: largest over the three unfoldings.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n, 16)
-        P(all off) of the subsets of quartets.
-
-    Returns
-    -------
-    value : ndarray of shape (n,)
-        Zero if and only if one latent couples the quartet.
+    moments (n, 16) -> value (n,).
 
     References
     ----------
@@ -139,19 +120,7 @@ def rank_test(raw, moments, n_rows) -> np.ndarray:
     method gives, so that their squared length in that metric is chi-squared with four
     degrees of freedom if one latent couples the quartet ([1]_).
 
-    Parameters
-    ----------
-    raw, moments : ndarrays of shape (n, 16)
-        P(all off) of the subsets of quartets, in the data and after subtraction.
-
-    n_rows : float or ndarray of shape (n,)
-        Number of rows.
-
-    Returns
-    -------
-    statistic : ndarray of shape (n,)
-        Largest of the three chi-squared statistics, divided by the value that they
-        exceed by chance with probability FALSE_REJECTION.
+    raw, moments (n, 16), n_rows (n,) -> statistic (n,).
 
     References
     ----------
@@ -188,23 +157,7 @@ def rank_test(raw, moments, n_rows) -> np.ndarray:
 def quartet_parameters(moments):
     """Parameters of each quartet's latent from each of its triplets (equation 2).
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n, 16)
-
-    Returns
-    -------
-    prior : ndarray of shape (n, 4)
-        One estimate per triplet.
-
-    failure : ndarray of shape (n, 4, 4)
-        Triplet, feature; NaN for the feature that is not in the triplet.
-
-    off : ndarray of shape (n, 4, 4)
-        P(feature off | latent off), in the same way.
-
-    valid : ndarray of bool of shape (n, 4)
-        Whether the triplet has a solution.
+    moments (n, 16) -> prior (n, 4), failure (n, 4, 4), off (n, 4, 4), valid (n, 4).
     """
     n = len(moments)
     prior, valid = np.empty((n, 4)), np.empty((n, 4), dtype=bool)
@@ -226,20 +179,7 @@ def quartet_parameters(moments):
 def coherence_test(moments):
     """Coherence test of [1]_, Section 2.1.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n, 16)
-        P(all off) of the subsets of quartets, after subtraction.
-
-    Returns
-    -------
-    variance : ndarray of shape (n,)
-        Largest variance of a parameter over the four triplets; inf where one of them
-        has no solution.
-
-    error : ndarray of shape (n,)
-        Largest difference of the joint distribution from the one that the mean
-        parameters reconstruct (Lemma 1).
+    moments (n, 16) -> variance (n,), error (n,).
 
     References
     ----------
@@ -265,25 +205,7 @@ def coherence_test(moments):
 def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretest):
     """All quartets that pass pre-test and quartet test, most credible first.
 
-    Parameters
-    ----------
-    residual : Residual
-        Moments after subtraction.
-
-    pairs : ndarray of shape (n_features, n_features)
-        From `pair_moments`.
-
-    test : {"rank", "coherence"}
-        Which of the two quartet tests.
-
-    quartet, coherence, pretest : float or "auto"
-        Thresholds: of the third singular value or the reconstruction error, of the
-        variance of parameters, and of the pre-test.
-
-    Returns
-    -------
-    quartets : Quartets
-        Those that pass.
+    pairs (n_features, n_features).
     """
     triplets = coupled_triplets(residual, pairs, pretest)
     sets = join_sets(triplets, residual.n_features, MAX_QUARTETS)

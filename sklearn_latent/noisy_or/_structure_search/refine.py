@@ -32,33 +32,7 @@ def refine_structure(
     rng,
     report=None,
 ) -> Model:
-    """Search by likelihood on some rows, then fit on as many as possible.
-
-    Parameters
-    ----------
-    source : RowSource
-        Moments of the data.
-
-    patterns : Patterns
-        Distinct rows.
-
-    found : Discovery
-        What quartets found.
-
-    pretest : float or "auto"
-        Threshold of coupled triplets.
-
-    rng : RandomState
-        Chooses rows, if there are too many.
-
-    report : callable or None
-        Called with the model so far after each round; stops if it returns True.
-
-    Returns
-    -------
-    model : Model
-        Latents with the largest effect first.
-    """
+    """Search by likelihood on some rows, then fit on as many as possible."""
     proposals = first_proposals(source, found.failure < 1.0, pretest)
     n_coupled = largest_component(proposals)
     # With few rows the surplus is most likely noise, and moments are too poor anyway.
@@ -85,21 +59,7 @@ def _ordered(model: Model) -> Model:
 
 
 def assign_quartets(model: Model, found: Discovery) -> Discovery:
-    """Tell which quartet, if any, revealed each latent of a refined model.
-
-    Parameters
-    ----------
-    model : Model
-        The refined model.
-
-    found : Discovery
-        What quartets found.
-
-    Returns
-    -------
-    discovery : Discovery
-        The latents of the model with depth and quartet, those of small depth first.
-    """
+    """Tell which quartet, if any, revealed each latent of a refined model."""
     depth = np.full(len(model.prior), np.inf)
     quartets = np.full((len(model.prior), 4), -1, dtype=np.int64)
     edges, others = model.structure.astype(float), (found.failure < 1.0).astype(float)

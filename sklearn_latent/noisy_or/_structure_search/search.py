@@ -59,21 +59,7 @@ MAX_MERGERS = 3
 def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
     """Sets of children to start with.
 
-    Parameters
-    ----------
-    source : MomentSource
-        Moments of the data.
-
-    others : ndarray of bool of shape (n_others, n_features)
-        Sets from elsewhere; they are tried after those that pairs vote for.
-
-    pretest : float or "auto"
-        Threshold of coupled triplets.
-
-    Returns
-    -------
-    children : ndarray of bool of shape (n_proposals, n_features)
-        A choice that explains the coupled triplets.
+    others (n_others, n_features) -> children (n_proposals, n_features).
     """
     n_features = source.n_features
     nothing = Residual(source, np.zeros(0), np.ones((0, n_features)))
@@ -87,27 +73,7 @@ def search_latents(
 ) -> Model:
     """Find latents, their children and their parameters.
 
-    Parameters
-    ----------
-    source : MomentSource
-        Moments of the data.
-
-    likelihood : Likelihood
-        The rows.
-
-    children : ndarray of bool of shape (n_proposals, n_features)
-        Sets of children to start with.
-
-    pretest : float or "auto"
-        Threshold of coupled triplets.
-
-    report : callable or None
-        Called with the model so far after each round; stops if it returns True.
-
-    Returns
-    -------
-    model : Model
-        The best one found.
+    children (n_proposals, n_features).
     """
     n_features, n_rows = source.n_features, likelihood.n_rows
     pairs = pair_moments(source)
@@ -177,16 +143,7 @@ def _born_from_rows(model, share, likelihood) -> Model:
 def cover(proposals, triplets: Triplets) -> np.ndarray:
     """Choose, in order, the proposals that explain triplets which others do not.
 
-    Parameters
-    ----------
-    proposals : ndarray of bool of shape (n_proposals, n_features)
-
-    triplets : Triplets
-        Coupled triplets, each of which needs a parent.
-
-    Returns
-    -------
-    chosen : ndarray of bool of shape (n_chosen, n_features)
+    proposals (n_proposals, n_features) -> chosen (n_chosen, n_features).
     """
     open_ = np.ones(len(triplets.sets), dtype=bool)
     chosen = np.zeros(len(proposals), dtype=bool)
@@ -228,16 +185,6 @@ def merge_latents(model: Model, likelihood: Likelihood) -> Model:
 
     Latents are independent, so that two whose posteriors are correlated may be halves
     of one.
-
-    Parameters
-    ----------
-    model : Model
-
-    likelihood : Likelihood
-
-    Returns
-    -------
-    model : Model
     """
     improved, hope = True, 10.0 * np.log(max(likelihood.n_rows, 2.0))
     while improved and len(model.prior) > 1:
@@ -263,18 +210,7 @@ def merge_latents(model: Model, likelihood: Likelihood) -> Model:
 
 
 def prune_latents(model: Model, likelihood: Likelihood) -> Model:
-    """Drop latents, the least useful first, as long as BIC improves.
-
-    Parameters
-    ----------
-    model : Model
-
-    likelihood : Likelihood
-
-    Returns
-    -------
-    model : Model
-    """
+    """Drop latents, the least useful first, as long as BIC improves."""
     n_rows = likelihood.n_rows
     while len(model.prior):
         penalty = np.log(max(n_rows, 2.0)) * (1 + model.structure.sum(axis=1))
@@ -292,18 +228,7 @@ def prune_latents(model: Model, likelihood: Likelihood) -> Model:
 
 
 def change_edges(model: Model, likelihood: Likelihood) -> Model:
-    """Add and drop edges by their evidence, as long as BIC improves.
-
-    Parameters
-    ----------
-    model : Model
-
-    likelihood : Likelihood
-
-    Returns
-    -------
-    model : Model
-    """
+    """Add and drop edges by their evidence, as long as BIC improves."""
     n_rows = likelihood.n_rows
     for _ in range(MAX_ROUNDS):
         if not len(model.prior):

@@ -84,28 +84,7 @@ def _pseudo_rows(failure, statistics):
 
 
 def fit_smoothed(model: Model, patterns: Patterns, *, max_iter=50, tol=1e-5) -> Model:
-    """EM with smoothed failures.
-
-    Parameters
-    ----------
-    model : Model
-        Start; non-edges stay.
-
-    patterns : Patterns
-        Distinct rows.
-
-    max_iter : int, default=50
-        Limit of the number of steps.
-
-    tol : float, default=1e-5
-        Stop when the mean log-likelihood changes by less.
-
-    Returns
-    -------
-    model : Model
-        With the log-likelihood of the parameters one step before, which at
-        convergence is as good as theirs.
-    """
+    """EM with smoothed failures."""
     prior, failure, leak = clip_parameters(*model[:3])
     total, before = patterns.weights.sum(), -np.inf
     for _ in range(max_iter):
@@ -130,15 +109,7 @@ def deletion_losses(model: Model, patterns: Patterns) -> np.ndarray:
     Without a latent, a row has the probability that it has together with the latent
     off, divided by P(latent off): one pass serves all latents.
 
-    Parameters
-    ----------
-    model : Model
-
-    patterns : Patterns
-
-    Returns
-    -------
-    losses : ndarray of shape (n_latents,)
+    Returns losses (n_latents,).
     """
     prior, failure, leak = clip_parameters(*model[:3])
     table = StateTable.of(prior, failure, leak)
@@ -156,16 +127,7 @@ def deletion_losses(model: Model, patterns: Patterns) -> np.ndarray:
 def posterior_correlation(model: Model, patterns: Patterns) -> np.ndarray:
     """Correlation of the posteriors of latents over the rows.
 
-    Parameters
-    ----------
-    model : Model
-
-    patterns : Patterns
-
-    Returns
-    -------
-    correlation : ndarray of shape (n_latents, n_latents)
-        0 for a latent whose posterior is constant.
+    Returns correlation (n_latents, n_latents).
     """
     prior, failure, leak = clip_parameters(*model[:3])
     table = StateTable.of(prior, failure, leak)
@@ -187,19 +149,7 @@ def posterior_correlation(model: Model, patterns: Patterns) -> np.ndarray:
 def edge_evidence(model: Model, patterns: Patterns):
     """Slope and information of the likelihood in every failure, of non-edges too.
 
-    Parameters
-    ----------
-    model : Model
-
-    patterns : Patterns
-
-    Returns
-    -------
-    slope : ndarray of shape (n_latents, n_features)
-        Derivative of the log-likelihood with respect to the failure.
-
-    information : ndarray of shape (n_latents, n_features)
-        Sum of its squares over rows.
+    Returns slope (n_latents, n_features), information (n_latents, n_features).
     """
     prior, failure, leak = clip_parameters(*model[:3])
     table = StateTable.of(prior, failure, leak)

@@ -35,16 +35,7 @@ MAX_EXACT_LATENTS = 12
 def complete_graph(measurement) -> TemporalGraph:
     """The graph in which every latent depends on all others.
 
-    Parameters
-    ----------
-    measurement : ndarray of bool of shape (n_latents, n_observed)
-        Features of each latent.
-
-    Returns
-    -------
-    graph : TemporalGraph
-        Each latent has all latents before, and those of its slice with lower numbers,
-        as parents.
+    measurement (n_latents, n_observed).
     """
     n = len(measurement)
     return TemporalGraph(measurement, np.triu(np.ones((n, n)), 1), np.ones((n, n)))
@@ -53,14 +44,9 @@ def complete_graph(measurement) -> TemporalGraph:
 class JointCounts:
     """Counts of families from joint counts of all latents.
 
-    Parameters
-    ----------
-    joint : ndarray
-        One axis per latent of the slice before (absent if the model has one slice),
-        then one per latent of this slice.
-
-    n_latents : int
-        Number of latents.
+    joint: one axis per latent of the slice before (absent if the model has one slice),
+        then one per latent of this slice
+    n_latents: number of latents
     """
 
     max_parents = 5
@@ -85,16 +71,9 @@ class AssignedCounts:
     alone, so that the table of suggested states is the table of true ones, blurred
     along each axis by a known matrix. EM takes the blur off.
 
-    Parameters
-    ----------
-    states : ndarray of int of shape (n, n_slices, n_latents)
-        Most probable states, -1 = nothing known.
-
-    confusions : list of ndarray of shape (cardinality, cardinality)
-        P(suggested state | state), per latent.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
+    states: most probable states, -1 = nothing known, (n, n_slices, n_latents)
+    confusions: P(suggested state | state), per latent, (cardinality, cardinality)
+    weights: weights of the sequences, (n,)
     """
 
     # Tables of guessed states do not support more, and taking off the blur is slow.
@@ -155,18 +134,7 @@ def _deblur(table, confusions, n_steps=60) -> np.ndarray:
 def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
     """Find the edges of highest BIC, and which directions the data cannot tell.
 
-    Parameters
-    ----------
-    counts : JointCounts or AssignedCounts
-        Counts of families.
-
-    Returns
-    -------
-    intra : ndarray of bool of shape (n_latents, n_latents)
-        Edges within a slice; both directions where either gives the same score.
-
-    inter : ndarray of bool of shape (n_latents, n_latents)
-        Edges into the next slice.
+    Returns intra (n_latents, n_latents), inter (n_latents, n_latents).
     """
     intra, inter, _ = best_edges(counts)
     return equivalence_class(intra, inter), inter
@@ -175,22 +143,7 @@ def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
 def best_edges(counts, doubt=0.0):
     """Find the edges of highest BIC, and which of them rest on little evidence.
 
-    Parameters
-    ----------
-    counts : JointCounts or AssignedCounts
-        Counts of families.
-
-    doubt : float, default=0.0
-        An edge is in doubt if the log-likelihood that it gains is less than this many
-        times its penalty.
-
-    Returns
-    -------
-    intra, inter : ndarray of bool of shape (n_latents, n_latents)
-        Directed edges.
-
-    doubtful : list of (str, int, int)
-        Edges in doubt as ("intra" or "inter", parent, child), the weakest first.
+    Returns intra, inter (n_latents, n_latents).
     """
     n = len(counts.cardinality)
     intra = np.zeros((n, n), dtype=bool)
@@ -218,11 +171,8 @@ def best_edges(counts, doubt=0.0):
 class _Families:
     """Scores of the families of one latent.
 
-    Attributes
-    ----------
-    best : dict
-        For every set of parents within the slice, the best score and the parents
-        before that go with it.
+    best: for every set of parents within the slice, the best score and the parents
+        before that go with it
     """
 
     def __init__(self, counts, child: int):

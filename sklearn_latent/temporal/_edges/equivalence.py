@@ -16,18 +16,8 @@ def equivalence_class(intra, inter) -> np.ndarray:
     part of a collider whose parents are not joined, one of which may be in the slice
     before, or if turning it would make a new collider or a cycle [1]_.
 
-    Parameters
-    ----------
-    intra : ndarray of bool of shape (n_latents, n_latents)
-        Directed edges within a slice, without cycle.
-
-    inter : ndarray of bool of shape (n_latents, n_latents)
-        Edges into the next slice.
-
-    Returns
-    -------
-    pattern : ndarray of bool of shape (n_latents, n_latents)
-        `intra` with undirected edges in both directions.
+    intra (n_latents, n_latents), inter (n_latents, n_latents) -> pattern (n_latents,
+    n_latents).
 
     References
     ----------

@@ -48,24 +48,7 @@ class SEMRun:
 def random_graph(
     n_latents: int, n_observed: int, n_slices: int, rng, max_parents: int | None = None
 ) -> TemporalGraph:
-    """A random pure measurement model with random edges, where [2]_ starts.
-
-    Parameters
-    ----------
-    n_latents, n_observed, n_slices : int
-        Number of latents, features and slices.
-
-    rng : RandomState instance
-        Source of randomness.
-
-    max_parents : int or None, default=None
-        Largest number of parents of a latent; others are left out at random.
-
-    Returns
-    -------
-    graph : TemporalGraph
-        Edges go forward in time, and along a random order within the slice.
-    """
+    """A random pure measurement model with random edges, where [2]_ starts."""
     # Every latent gets a feature first; the others fall where they may.
     parent = np.concatenate(
         [np.arange(n_latents), rng.randint(n_latents, size=n_observed - n_latents)]
@@ -87,13 +70,8 @@ def random_graph(
 class ExpectedCounts:
     """Counts under the current model, from which any structure can be scored.
 
-    Parameters
-    ----------
-    network : LatentDBN
-        The current model.
-
-    data : ChainData
-        Sequences, prepared for its measurement model.
+    network: the current model
+    data: sequences, prepared for its measurement model
     """
 
     def __init__(self, network: LatentDBN, data: ChainData):
@@ -154,22 +132,6 @@ def climb(counts: ExpectedCounts, graph: TemporalGraph) -> tuple[TemporalGraph, 
 
     A move gives a feature to another latent, or adds, deletes or reverses an edge
     between latents; no latent loses its last feature, and slices stay acyclic.
-
-    Parameters
-    ----------
-    counts : ExpectedCounts
-        Counts under the current model, which stay as they are [1]_.
-
-    graph : TemporalGraph
-        Where to start; directed.
-
-    Returns
-    -------
-    graph : TemporalGraph
-        No move improves it.
-
-    moves : list of (str, float)
-        What was done, and its gain.
     """
     moves: list[tuple[str, float]] = []
     while True:
@@ -201,37 +163,8 @@ def structural_em(
 ) -> SEMRun:
     """One start of structural EM: a random model, then EM and moves in turn.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n, n_slices, n_observed)
-        Distinct sequences, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Their weights.
-
-    n_categories : ndarray of int of shape (n_observed,)
-        Number of categories of each feature.
-
-    cardinality : ndarray of int of shape (n_latents,)
-        Number of states of each latent.
-
-    max_rounds : int
-        Limit of the number of rounds of EM and moves.
-
-    max_iter, tol, max_joint_states
-        As in `fit_chain`.
-
-    random_state : int
-        Seed of the start.
-
-    init : {"classes", "random"} or LatentDBN, default="classes"
-        First tables: of a latent class model of the features of each latent, or drawn
-        at random; or a network to go on from.
-
-    Returns
-    -------
-    run : SEMRun
-        The model and its BIC; lower is better.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,),
+    cardinality (n_latents,).
     """
     rng = np.random.RandomState(random_state)
     _, n_slices, n_observed = codes.shape

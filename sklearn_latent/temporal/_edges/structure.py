@@ -27,16 +27,9 @@ TEST_ITER = 60
 class Measurement:
     """Groups of features with the tables of the latent that each measures.
 
-    Attributes
-    ----------
-    groups : list of tuple of int
-        Features of each latent.
-
-    tables : list of list of ndarray
-        P(category | state) of each feature of each group.
-
-    n_observed : int
-        Number of features, also those in no group.
+    groups: features of each latent
+    tables: P(category | state) of each feature of each group
+    n_observed: number of features, also those in no group
     """
 
     groups: list
@@ -98,34 +91,7 @@ def latent_counts(
 ):
     """Counts of latents in the same and in the next slice, without assuming edges.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : ndarray of shape (n_observed,)
-        Number of categories of each feature.
-
-    measurement : Measurement
-        Groups and tables to begin with.
-
-    max_joint_states : int, default=500
-        Joint states up to which the chain of all latents together is fitted. Above,
-        each slice is looked at by itself.
-
-    max_iter, tol
-        As in `fit_chain`.
-
-    Returns
-    -------
-    counts : JointCounts or AssignedCounts
-        For `learn_edges`.
-
-    emission : list of ndarray
-        Tables of the features after fitting.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
     emission = measurement.emission(codes, weights, n_categories)
     cards = measurement.cardinality
@@ -185,16 +151,9 @@ def _assigned(codes, weights, measurement: Measurement) -> AssignedCounts:
 class LearnedGraph:
     """A graph and what was found on the way.
 
-    Attributes
-    ----------
-    graph : TemporalGraph
-        The graph.
-
-    emission : list of ndarray
-        Tables of the features to start EM from.
-
-    bic : float
-        BIC of the chain with this graph, higher is better; NaN if it was not needed.
+    graph: the graph
+    emission: tables of the features to start EM from
+    bic: BIC of the chain with this graph, higher is better; NaN if it was not needed
     """
 
     graph: TemporalGraph
@@ -211,25 +170,7 @@ def learn_graph(
     max_joint_states=500,
     score=False,
 ) -> LearnedGraph:
-    """Find the edges between latents.
-
-    Parameters
-    ----------
-    codes, weights, n_categories, measurement
-        As in `latent_counts`.
-
-    max_joint_states : int, default=500
-        As in `latent_counts`. Above, no edge is tested again.
-
-    score : bool, default=False
-        Whether the BIC of the result is wanted.
-
-    Returns
-    -------
-    learned : LearnedGraph
-        Edges of highest BIC on expected counts, less those in doubt that the chain is
-        better without.
-    """
+    """Find the edges between latents."""
     data = codes, weights, n_categories
     counts, emission = latent_counts(
         *data, measurement, max_joint_states=max_joint_states

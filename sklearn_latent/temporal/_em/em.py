@@ -31,26 +31,15 @@ N_CLASS_STEPS = 30
 class EMResult:
     """How EM went.
 
-    Attributes
-    ----------
-    log_likelihoods : ndarray of shape (n_iter,)
-        Log-likelihood of all sequences before each step, weighted.
-
-    log_posteriors : ndarray of shape (n_iter,)
-        The same plus the logarithm of the prior; this never falls.
-
-    log_likelihood : float
-        Log-likelihood of all sequences under the result, a lower bound where
-        inference is factored.
-
-    counts : ChainCounts
-        Expected counts under the result.
-
-    n_iter : int
-        Number of steps.
-
-    converged : bool
-        Whether EM stopped by itself.
+    log_likelihoods: Log-likelihood of all sequences before each step, weighted,
+        (n_iter,)
+    log_posteriors: the same plus the logarithm of the prior; this never falls,
+        (n_iter,)
+    log_likelihood: Log-likelihood of all sequences under the result, a lower bound
+        where inference is factored
+    counts: expected counts under the result
+    n_iter: number of steps
+    converged: whether EM stopped by itself
     """
 
     log_likelihoods: np.ndarray
@@ -81,64 +70,7 @@ def fit_chain(
 ) -> tuple[LatentDBN, EMResult]:
     """Fit the tables of a network whose graph is known.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n, n_slices, n_observed)
-        Sequences; -1 is missing and is integrated out.
-
-    n_categories : sequence of int
-        Number of categories of each feature.
-
-    graph : TemporalGraph
-        The structure; undirected edges are oriented as ``graph.directed()`` does it.
-
-    cardinality : sequence of int
-        Number of states of each latent.
-
-    sample_weight : ndarray of shape (n,) or None, default=None
-        Weights of the sequences.
-
-    initial : LatentDBN, list of ndarray, or None, default=None
-        Where to start: a network over the same graph, or emission tables alone, from
-        which the other tables are estimated. A network over another graph gives its
-        emission tables. None: from latent class models of the features of each latent.
-
-    n_init : int, default=1
-        Number of starts, of which the best is kept; 1 if `initial` is given.
-
-    max_iter : int, default=200
-        Limit of the number of steps.
-
-    tol : float, default=1e-4
-        EM stops when the log-posterior per sequence gains less than this in a step.
-
-    smoothing : float, default=0.1
-        Pseudo-count of each row of a table, spread evenly over its values. It is a
-        Dirichlet prior, so that EM climbs the log-posterior.
-
-    random_state : int, RandomState instance or None, default=None
-        Source of the random starts.
-
-    max_joint_states : int, default=500
-        Limit of exact inference; above, it is factored, with a warning.
-
-    progress : callable or None, default=None
-        Called with a message after each step; EM stops if it returns True.
-
-    warn : bool, default=True
-        Whether to warn where inference is factored.
-
-    tied : bool, default=False
-        Whether a latent without parents in the slice before has the same table in the
-        first slice as later.
-
-    Returns
-    -------
-    network : LatentDBN
-        The fitted network.
-
-    result : EMResult
-        How EM went, and expected counts.
+    codes (n, n_slices, n_observed), sample_weight (n,).
     """
     rng = check_random_state(random_state)
     codes, weights = merge_sequences(codes, sample_weight)
@@ -165,21 +97,8 @@ def fit_chain(
 def merge_sequences(codes, sample_weight=None):
     """Merge identical sequences.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n, n_slices, n_observed)
-        Sequences.
-
-    sample_weight : ndarray of shape (n,) or None, default=None
-        Their weights.
-
-    Returns
-    -------
-    codes : ndarray of int of shape (n_distinct, n_slices, n_observed)
-        Distinct sequences, in an order that does not depend on that of the rows.
-
-    weights : ndarray of shape (n_distinct,)
-        Sums of their weights.
+    codes (n, n_slices, n_observed), sample_weight (n,) -> codes (n_distinct, n_slices,
+    n_observed), weights (n_distinct,).
     """
     codes = np.asarray(codes)
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight

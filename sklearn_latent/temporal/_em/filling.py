@@ -15,13 +15,9 @@ class OnDemandImputer:
 
     Most users never ask for it, and it can take longer than the rest of ``fit``.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n, n_slices, n_observed)
-        Training sequences, -1 = missing; as many are kept as the imputer looks at.
-
-    weights : ndarray of shape (n,)
-        Their weights.
+    codes: training sequences, -1 = missing; as many are kept as the imputer looks at,
+        (n, n_slices, n_observed)
+    weights: their weights, (n,)
     """
 
     def __init__(self, codes, weights):
@@ -47,21 +43,7 @@ class OnDemandImputer:
 def fill_gaps(X, panel, decoded):
     """Put values where `X` has none, keeping its type, its labels and all else.
 
-    Parameters
-    ----------
-    X : array-like or frame
-        What the user gave.
-
-    panel : ndarray of shape (n, n_slices, n_observed)
-        The same, validated.
-
-    decoded : ndarray of shape (n, n_slices, n_observed)
-        Values for all places.
-
-    Returns
-    -------
-    filled : same type and shape as X
-        A copy without gaps.
+    panel (n, n_slices, n_observed), decoded (n, n_slices, n_observed).
     """
     missing = _is_missing(panel)
     flat = missing.reshape(len(panel), -1)

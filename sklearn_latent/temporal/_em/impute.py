@@ -46,10 +46,7 @@ class Imputer:
     value after, and the states of all latents in the slice. The weights are shrunk to
     zero, where the model speaks alone, and learned by hiding known values.
 
-    Attributes
-    ----------
-    weights : list of ndarray of shape (n_inputs, n_categories)
-        One matrix per feature.
+    weights: one matrix per feature, (n_inputs, n_categories)
     """
 
     weights: list = field(default_factory=list)
@@ -57,21 +54,7 @@ class Imputer:
     def fit(self, network, codes, sample_weight=None) -> Imputer:
         """Learn the weights of "hybrid" from training sequences.
 
-        Parameters
-        ----------
-        network : LatentDBN
-            The fitted model.
-
-        codes : ndarray of int of shape (n, n_slices, n_observed)
-            Training sequences, -1 = missing.
-
-        sample_weight : ndarray of shape (n,) or None, default=None
-            Weights of the sequences.
-
-        Returns
-        -------
-        self : Imputer
-            With weights.
+        codes (n, n_slices, n_observed), sample_weight (n,).
         """
         codes, mass = merge_sequences(codes, sample_weight)
         if len(codes) > MAX_SEQUENCES:
@@ -98,21 +81,7 @@ class Imputer:
     def probabilities(self, network, codes, strategy="posterior") -> list:
         """P(category) of each missing value.
 
-        Parameters
-        ----------
-        network : LatentDBN
-            The fitted model.
-
-        codes : ndarray of int of shape (n, n_slices, n_observed)
-            Sequences, -1 = missing.
-
-        strategy : {"posterior", "hybrid"}, default="posterior"
-            The model alone, or corrected by neighbouring values.
-
-        Returns
-        -------
-        probabilities : list of ndarray of shape (n_missing, n_categories)
-            Per feature, for its missing values in order.
+        codes (n, n_slices, n_observed) -> probabilities (n_missing, n_categories).
         """
         codes = np.asarray(codes)
         missing = codes == MISSING
@@ -130,15 +99,7 @@ class Imputer:
     def fill(self, network, codes, strategy="posterior") -> np.ndarray:
         """Put the most probable category where a value is missing.
 
-        Parameters
-        ----------
-        network, codes, strategy
-            As in `probabilities`.
-
-        Returns
-        -------
-        filled : ndarray of int of shape (n, n_slices, n_observed)
-            The other values are as they were.
+        Returns filled (n, n_slices, n_observed).
         """
         filled = np.array(codes)
         for f, table in enumerate(self.probabilities(network, codes, strategy)):
@@ -150,15 +111,7 @@ class Imputer:
 def _inputs(network, codes, wanted):
     """What is known near the wanted values, feature by feature.
 
-    Yields
-    ------
-    inputs : ndarray of shape (n_wanted, n_inputs)
-        A constant, the value before and after as indicators (apart for those next to
-        it and for those further away), states of all latents of the slice, and the
-        model's own log-probabilities.
-
-    offset : ndarray of shape (n_wanted, n_categories)
-        The model's log-probabilities.
+    Returns inputs (n_wanted, n_inputs), offset (n_wanted, n_categories).
     """
     posterior = expectation(network, network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)

@@ -25,19 +25,11 @@ UNDERFLOW = 1e-200
 class ChainPosterior:
     """What the sequences say about the chain.
 
-    Attributes
-    ----------
-    log_likelihood : ndarray of shape (n,)
-        Per sequence.
-
-    states : list of ndarray of shape (n, n_slices, cardinality)
-        P(state of a latent | sequence), per latent.
-
-    start : ndarray of shape (n_states,)
-        Expected number of joint states in the first slice, weighted.
-
-    pairs : ndarray of shape (n_states, n_states)
-        Expected number of transitions between joint states, weighted.
+    log_likelihood: per sequence, (n,)
+    states: P(state of a latent | sequence), per latent, (n, n_slices, cardinality)
+    start: expected number of joint states in the first slice, weighted, (n_states,)
+    pairs: expected number of transitions between joint states, weighted, (n_states,
+        n_states)
     """
 
     log_likelihood: np.ndarray
@@ -49,24 +41,7 @@ class ChainPosterior:
 def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterior:
     """Forward-backward algorithm [1]_ over the joint states of several latents.
 
-    Parameters
-    ----------
-    start : ndarray of shape (n_states,)
-        P(joint state in the first slice); the last latent runs fastest.
-
-    transition : ndarray of shape (n_states, n_states)
-        P(next state | state).
-
-    evidence : Evidence
-        What each slice says; a missing slice says nothing and is integrated out.
-
-    weights : ndarray of shape (n, n_slices) or None, default=None
-        Weight of each slice in the expected counts.
-
-    Returns
-    -------
-    posterior : ChainPosterior
-        Log-likelihoods, smoothed states, expected counts.
+    start (n_states,), transition (n_states, n_states), weights (n, n_slices).
 
     References
     ----------
@@ -151,18 +126,7 @@ def chain_log_likelihood(start, transition, evidence: Evidence) -> np.ndarray:
 def most_probable_path(start, transition, evidence: Evidence):
     """Viterbi algorithm.
 
-    Parameters
-    ----------
-    start, transition, evidence
-        As in `smooth`.
-
-    Returns
-    -------
-    path : ndarray of int of shape (n, n_slices)
-        States of the most probable path; the lowest state wins a tie.
-
-    log_probability : ndarray of shape (n,)
-        log P(path, sequence).
+    Returns path (n, n_slices), log_probability (n,).
     """
     n, n_slices = evidence.index[0].shape
     n_states = len(start)

@@ -25,13 +25,8 @@ class SlicePatterns:
     A latent with three features of four values has at most 125 patterns, however many
     sequences and slices there are, so likelihoods are computed once per pattern.
 
-    Attributes
-    ----------
-    codes : ndarray of int of shape (n_patterns, n_features)
-        The patterns.
-
-    index : ndarray of int of shape (n, n_slices)
-        Pattern of each slice.
+    codes: the patterns, (n_patterns, n_features)
+    index: pattern of each slice, (n, n_slices)
     """
 
     codes: np.ndarray
@@ -53,10 +48,7 @@ class SlicePatterns:
     def log_likelihood(self, tables) -> np.ndarray:
         """Logarithm of P(pattern | state), shape (n_patterns, n_states).
 
-        Parameters
-        ----------
-        tables : list of ndarray of shape (n_states, n_categories)
-            One per feature.
+        tables (n_states, n_categories).
         """
         if not tables:
             return np.zeros((len(self.codes), 1))
@@ -68,13 +60,7 @@ class SlicePatterns:
     def counts(self, posterior: np.ndarray, n_categories) -> list[np.ndarray]:
         """Expected counts of (state, category) of each feature.
 
-        Parameters
-        ----------
-        posterior : ndarray of shape (n, n_slices, n_states)
-            Weighted P(state | sequence).
-
-        n_categories : sequence of int
-            Number of categories of each feature.
+        posterior (n, n_slices, n_states).
         """
         widths = tuple(int(width) for width in n_categories)
         mass = _sums_by(self.index.ravel(), posterior, len(self.codes))
@@ -99,19 +85,10 @@ class SlicePatterns:
 class Evidence:
     """Likelihoods of the states of several latents, pattern by pattern.
 
-    Attributes
-    ----------
-    log_likelihood : list of ndarray of shape (n_patterns, n_states)
-        Per latent, less the largest of each row.
-
-    likelihood : list of ndarray of shape (n_patterns, n_states)
-        Its exponential.
-
-    scale : list of ndarray of shape (n_patterns,)
-        What was taken off.
-
-    index : list of ndarray of shape (n, n_slices)
-        Pattern of each slice, per latent.
+    log_likelihood: per latent, less the largest of each row, (n_patterns, n_states)
+    likelihood: its exponential, (n_patterns, n_states)
+    scale: what was taken off, (n_patterns,)
+    index: pattern of each slice, per latent, (n, n_slices)
     """
 
     log_likelihood: list

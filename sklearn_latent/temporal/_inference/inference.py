@@ -29,20 +29,11 @@ __all__ = [
 class ChainData:
     """Sequences, prepared for one assignment of features to latents.
 
-    Attributes
-    ----------
-    codes : ndarray of int of shape (n, n_slices, n_observed)
-        The sequences, -1 = missing.
-
-    patterns : list of SlicePatterns
-        Values of the features of each latent.
-
-    alone : ndarray of int
-        Features that measure no latent.
-
-    weights : ndarray of shape (n, n_slices)
-        Weight of the sequence, 0 behind its last known value: a ragged end is no
-        evidence for the parameters.
+    codes: the sequences, -1 = missing, (n, n_slices, n_observed)
+    patterns: values of the features of each latent
+    alone: features that measure no latent
+    weights: weight of the sequence, 0 behind its last known value: a ragged end is no
+        evidence for the parameters, (n, n_slices)
     """
 
     codes: np.ndarray
@@ -84,21 +75,12 @@ class ChainData:
 class ChainCounts:
     """Expected counts, as the tables of the network have them.
 
-    Attributes
-    ----------
-    start, transition, emission : list of ndarray
-        Counts in the shape of the tables of the network.
-
-    components : list of ndarray of int
-        Latents of each independent part.
-
-    joint_start : list of ndarray or None
-        Per part, counts of joint states in the first slice, one axis per latent; None
-        where inference was factored.
-
-    joint_pairs : list of ndarray or None
-        Per part, counts of joint states of consecutive slices: one axis per latent of
-        the slice before, then one per latent of this slice.
+    start, transition, emission: counts in the shape of the tables of the network
+    components: latents of each independent part
+    joint_start: per part, counts of joint states in the first slice, one axis per
+        latent; None where inference was factored
+    joint_pairs: per part, counts of joint states of consecutive slices: one axis per
+        latent of the slice before, then one per latent of this slice
     """
 
     start: list
@@ -126,25 +108,6 @@ def expectation(
 
     Parts of the graph that no edge joins are independent given their features, so each
     runs alone.
-
-    Parameters
-    ----------
-    network : LatentDBN
-        The model.
-
-    data : ChainData
-        Sequences.
-
-    mean_fields : dict or None, default=None
-        Where the factored approximation of each part starts: that of an earlier call.
-
-    together : bool, default=False
-        Whether to treat all latents as one part, for joint counts of all.
-
-    Returns
-    -------
-    result : Expectation
-        The log-likelihood is a lower bound where a part is factored.
     """
     n_latents = network.graph.n_latents
     graph = network.directed_graph
@@ -235,19 +198,7 @@ def most_probable_states(network, data: ChainData):
 
 
 def warn_if_approximate(network, *, together: bool = False, stacklevel=3) -> None:
-    """Say so if a part has more joint states than are enumerated.
-
-    Parameters
-    ----------
-    network : LatentDBN
-        The model.
-
-    together : bool, default=False
-        Whether all latents are treated as one part.
-
-    stacklevel : int, default=3
-        Whose line the warning points to: 2 is the caller of this function.
-    """
+    """Say so if a part has more joint states than are enumerated."""
     parts = network.directed_graph.components()
     if together and parts:
         parts = [np.arange(network.n_latents)]

@@ -37,16 +37,9 @@ WARM_SWEEPS = 3
 class MeanField:
     """Independent chains for the latents of one part of a network.
 
-    Parameters
-    ----------
-    network : LatentDBN
-        The model.
-
-    latents : sequence of int
-        Latents of the part.
-
-    evidence : Evidence
-        What each slice says about each of them.
+    network: the model
+    latents: latents of the part
+    evidence: what each slice says about each of them
     """
 
     def __init__(self, network, latents, evidence: Evidence):
@@ -71,19 +64,7 @@ class MeanField:
         self.pairs: dict[int, np.ndarray] = {}
 
     def fit(self, warm=None):
-        """Update the chains in turn until every sequence has settled.
-
-        Parameters
-        ----------
-        warm : tuple of two dicts or None, default=None
-            Where to start, as an earlier call returned it, for a few sweeps; None
-            starts from the evidence of each slice alone.
-
-        Returns
-        -------
-        chains : tuple of two dicts
-            States per slice and pairs of states of consecutive slices, per latent.
-        """
+        """Update the chains in turn until every sequence has settled."""
         if warm is None:
             for j, log in self.log_evidence.items():
                 node = np.exp(log)
@@ -216,21 +197,7 @@ class MeanField:
 def first_counts(nodes, family, weights) -> np.ndarray:
     """Expected counts of some latents in the first slice.
 
-    Parameters
-    ----------
-    nodes : dict of ndarray
-        States per slice of each latent, as `MeanField.fit` returns them.
-
-    family : list of (int, bool)
-        Latents, each with True.
-
-    weights : ndarray of shape (n, n_slices)
-        Weights of the slices.
-
-    Returns
-    -------
-    counts : ndarray
-        One axis per latent.
+    weights (n, n_slices).
     """
     return _count(family, MeanField._first(nodes), weights[:, 0])
 
@@ -238,21 +205,7 @@ def first_counts(nodes, family, weights) -> np.ndarray:
 def step_counts(nodes, pairs, family, weights) -> np.ndarray:
     """Expected counts of some latents in consecutive slices.
 
-    Parameters
-    ----------
-    nodes, pairs : dict of ndarray
-        States per slice and in consecutive slices, as `MeanField.fit` returns them.
-
-    family : list of (int, bool)
-        Latents, and whether they are those of the later slice.
-
-    weights : ndarray of shape (n, n_slices)
-        Weights of the slices.
-
-    Returns
-    -------
-    counts : ndarray
-        One axis per member of the family. A latent in both slices keeps its chain.
+    weights (n, n_slices).
     """
     return _count(family, MeanField._steps(nodes, pairs), weights[:, 1:].ravel())
 

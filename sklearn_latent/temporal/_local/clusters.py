@@ -35,14 +35,10 @@ MAX_CLUSTERS = 400
 class Clusters:
     """Groups of similar rows.
 
-    Attributes
-    ----------
-    centers : ndarray of int of shape (n_clusters, n_features)
-        The category of each feature that stands for the cluster. Categories have no
-        order, so this is the most frequent row and not a rounded mean.
-
-    sizes : ndarray of shape (n_clusters,)
-        Weight of the rows of each cluster, the largest first.
+    centers: the category of each feature that stands for the cluster. Categories have
+        no order, so this is the most frequent row and not a rounded mean, (n_clusters,
+        n_features)
+    sizes: weight of the rows of each cluster, the largest first, (n_clusters,)
     """
 
     centers: np.ndarray
@@ -64,20 +60,7 @@ class Clusters:
 
 
 def cluster_rows(rows: Rows) -> Clusters:
-    """Group rows around the most frequent ones.
-
-    Parameters
-    ----------
-    rows : Rows
-        Distinct rows with weights. Those with a missing value are left out.
-
-    Returns
-    -------
-    clusters : Clusters
-        A row that differs from every more frequent center in more than two features is
-        a center, rows that occur once excepted where there are many; all others belong
-        to the center nearest to them.
-    """
+    """Group rows around the most frequent ones."""
     complete = (rows.codes >= 0).all(axis=1)
     codes, weights = rows.codes[complete], rows.weights[complete]
     n_features = codes.shape[1]
@@ -111,15 +94,7 @@ def cluster_rows(rows: Rows) -> Clusters:
 def compare_pairs(centers) -> np.ndarray:
     """Pairwise cluster comparison (PCC).
 
-    Parameters
-    ----------
-    centers : ndarray of shape (n_clusters, n_features)
-        Centers of clusters.
-
-    Returns
-    -------
-    changes : ndarray of bool of shape (n_pairs, n_features)
-        For each pair of clusters, which features differ.
+    centers (n_clusters, n_features) -> changes (n_pairs, n_features).
     """
     n_clusters, n_features = centers.shape
     if n_clusters < 2:
@@ -131,16 +106,7 @@ def compare_pairs(centers) -> np.ndarray:
 def maximal_sets(changes) -> list[tuple[int, ...]]:
     """Maximal sets of observed variables (MSO): features that always change together.
 
-    Parameters
-    ----------
-    changes : ndarray of bool of shape (n_pairs, n_features)
-        Comparisons of pairs.
-
-    Returns
-    -------
-    sets : list of tuple of int
-        Disjoint sets, ordered by their first feature. Features that never change are
-        in none.
+    changes (n_pairs, n_features).
     """
     groups: dict[bytes, list[int]] = {}
     for feature, column in enumerate(changes.T):
@@ -150,24 +116,7 @@ def maximal_sets(changes) -> list[tuple[int, ...]]:
 
 
 def major_per_configuration(clusters: Clusters, sets, majors: Clusters) -> Clusters:
-    """Choose the largest cluster for every joint configuration of some latents.
-
-    Parameters
-    ----------
-    clusters : Clusters
-        All clusters.
-
-    sets : list of tuple of int
-        Features of the exogenous latents.
-
-    majors : Clusters
-        Major clusters, whose values of a set are the states of its latent.
-
-    Returns
-    -------
-    majors : Clusters
-        At most one per configuration.
-    """
+    """Choose the largest cluster for every joint configuration of some latents."""
     keys = np.zeros((len(clusters), len(sets)), dtype=int)
     for place, features in enumerate(sets):
         states = np.unique(majors.centers[:, features], axis=0)

@@ -34,36 +34,7 @@ def learn_local_graphs(
 ) -> list[LocalGraph]:
     """A local graph for every pair of consecutive slices.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : ndarray of shape (n_observed,)
-        Number of categories of each feature.
-
-    local : {"bic", "lpcc"}, default="bic"
-        How to learn a local graph.
-
-    measurement : Measurement or None, default=None
-        For "bic": what all slices together say, from where each pair starts.
-
-    n_jobs : int or None, default=None
-        Number of pairs that are learned at the same time, through joblib.
-
-    seed : int, default=0
-        Seed of the random starts, the same for every pair.
-
-    **options : dict
-        Further options of `_bic_graph`.
-
-    Returns
-    -------
-    graphs : list of LocalGraph
-        One per pair; one in all if there is a single slice.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
     learn = _bic_graph if local == "bic" else _lpcc_graph
     return Parallel(n_jobs=n_jobs)(

@@ -31,16 +31,11 @@ __all__ = [
 class LocalGraph:
     """A graph learned from two consecutive slices.
 
-    Attributes
-    ----------
-    measurement : ndarray of bool of shape (n_latents, n_observed)
-        Features of each local latent.
-
-    slices : ndarray of int of shape (n_latents,)
-        0 for a latent of the earlier slice, 1 for one of the later slice.
-
-    adjacency : ndarray of bool of shape (n_latents, n_latents)
-        ``[i, j]`` and not ``[j, i]`` is i -> j, both are an undirected edge.
+    measurement: features of each local latent, (n_latents, n_observed)
+    slices: 0 for a latent of the earlier slice, 1 for one of the later slice,
+        (n_latents,)
+    adjacency: ``[i, j]`` and not ``[j, i]`` is i -> j, both are an undirected edge,
+        (n_latents, n_latents)
     """
 
     measurement: np.ndarray
@@ -56,18 +51,7 @@ class LocalGraph:
     def of_tables(cls, measurement, intra, inter=None) -> LocalGraph:
         """The local graph whose two slices are alike.
 
-        Parameters
-        ----------
-        measurement : ndarray of bool of shape (n, n_observed)
-            Features of each latent.
-
-        intra, inter : ndarray of bool of shape (n, n)
-            As in `TemporalGraph`; without `inter` there is one slice.
-
-        Returns
-        -------
-        graph : LocalGraph
-            With 2 n latents, or n if there is one slice.
+        measurement (n, n_observed), intra, inter (n, n).
         """
         n = len(measurement)
         if inter is None:
@@ -82,11 +66,6 @@ class LocalGraph:
         An edge between slices points forward in time. Where the later slice has a
         collider of latents, an undirected edge of the earlier slice between latents
         that measure the same is directed as in the collider.
-
-        Returns
-        -------
-        graph : LocalGraph
-            With more edges directed.
         """
         adjacency = self.adjacency.copy()
         late = self.slices == 1
@@ -119,13 +98,10 @@ class LocalGraph:
 class Support:
     """Share of the local graphs behind each possible edge of the global graph.
 
-    Attributes
-    ----------
-    measurement : ndarray of shape (n_latents, n_observed)
-        Local graphs in which the feature belongs to the latent, in both slices.
-
-    intra, inter : ndarray of shape (n_latents, n_latents)
-        Local graphs with the edge; an undirected one counts in both directions.
+    measurement: local graphs in which the feature belongs to the latent, in both
+        slices, (n_latents, n_observed)
+    intra, inter: local graphs with the edge; an undirected one counts in both
+        directions, (n_latents, n_latents)
     """
 
     measurement: np.ndarray
@@ -136,16 +112,7 @@ class Support:
 def shared_parents(graphs: Sequence[LocalGraph]) -> np.ndarray:
     """Matrix S: how often two features have the same parent (lines 1-7).
 
-    Parameters
-    ----------
-    graphs : sequence of LocalGraph
-        Local graphs.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_observed, n_observed)
-        Sums over graphs, with zeros on the diagonal. Both slices of a graph have a
-        vote, worth a half.
+    Returns counts (n_observed, n_observed).
     """
     n_observed = graphs[0].measurement.shape[1]
     counts = np.zeros((n_observed, n_observed))
@@ -160,16 +127,7 @@ def shared_parents(graphs: Sequence[LocalGraph]) -> np.ndarray:
 def local_partners(shared) -> list[np.ndarray]:
     """Lists LP: the features that most often share a feature's parent (lines 8-11).
 
-    Parameters
-    ----------
-    shared : ndarray of shape (n_observed, n_observed)
-        Matrix S.
-
-    Returns
-    -------
-    partners : list of ndarray of int
-        As printed, the algorithm takes all features where a row of S is zero
-        throughout; such a feature has no partner here.
+    shared (n_observed, n_observed).
     """
     return [
         np.flatnonzero(row == row.max()) if row.any() else np.zeros(0, dtype=int)
@@ -180,19 +138,7 @@ def local_partners(shared) -> list[np.ndarray]:
 def global_partners(partners, shared) -> list[tuple[int, ...]]:
     """Lists GP: the features of each global latent (lines 12-20).
 
-    Parameters
-    ----------
-    partners : list of ndarray of int
-        Local partners.
-
-    shared : ndarray of shape (n_observed, n_observed)
-        Matrix S, which decides where a feature has equally good partners in two
-        groups. As printed, such a feature would be in both.
-
-    Returns
-    -------
-    groups : list of tuple of int
-        Disjoint groups of at least two features, ordered by their first feature.
+    shared (n_observed, n_observed).
     """
     group = np.arange(len(partners))
     # Strong bonds first, so that a feature between two groups comes last.
@@ -220,20 +166,7 @@ def global_partners(partners, shared) -> list[tuple[int, ...]]:
 def co_occurrences(graphs: Sequence[LocalGraph], measurement):
     """Matrix CO: how many local graphs have each edge between latents (lines 23-28).
 
-    Parameters
-    ----------
-    graphs : sequence of LocalGraph
-        Local graphs.
-
-    measurement : ndarray of bool of shape (n_latents, n_observed)
-        Features of each global latent.
-
-    Returns
-    -------
-    intra, inter : ndarray of shape (n_latents, n_latents)
-        Numbers of local graphs. A local latent stands for the global one with which it
-        shares most features. An undirected edge counts in both directions; a graph
-        counts once, however many of its latents stand for the same global one.
+    measurement (n_latents, n_observed) -> intra, inter (n_latents, n_latents).
     """
     n = len(measurement)
     intra, inter = np.zeros((n, n)), np.zeros((n, n))
@@ -264,23 +197,8 @@ def _matches(graph: LocalGraph, measurement) -> np.ndarray:
 def edges_by_vote(intra_votes, inter_votes, n_graphs, *, min_support=0.0):
     """Add edges from the most frequent to the rarest (lines 29-32).
 
-    Parameters
-    ----------
-    intra_votes, inter_votes : ndarray of shape (n_latents, n_latents)
-        Matrix CO within a slice and between slices.
-
-    n_graphs : int
-        Number of local graphs.
-
-    min_support : float, default=0.0
-        Share of the local graphs that an edge needs, in either direction. As printed,
-        one graph is enough.
-
-    Returns
-    -------
-    intra, inter : ndarray of bool of shape (n_latents, n_latents)
-        Edges. One with as many votes for either direction is undirected; one that
-        would close a directed cycle is left out.
+    intra_votes, inter_votes (n_latents, n_latents) -> intra, inter (n_latents,
+    n_latents).
     """
     n = len(intra_votes)
     needed = max(min_support * n_graphs, 1e-9)
@@ -305,21 +223,7 @@ def edges_by_vote(intra_votes, inter_votes, n_graphs, *, min_support=0.0):
 
 
 def measure_support(graphs: Sequence[LocalGraph], graph: TemporalGraph) -> Support:
-    """Share of the local graphs behind each edge.
-
-    Parameters
-    ----------
-    graphs : sequence of LocalGraph
-        Local graphs.
-
-    graph : TemporalGraph
-        The global graph.
-
-    Returns
-    -------
-    support : Support
-        The score of an edge in Section 3.1.
-    """
+    """Share of the local graphs behind each edge."""
     n_graphs = max(len(graphs), 1)
     intra, inter = co_occurrences(graphs, graph.measurement)
     members = np.zeros(graph.measurement.shape)

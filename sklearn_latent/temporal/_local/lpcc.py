@@ -33,18 +33,7 @@ MIN_CHILDREN_TO_SPLIT = 4
 def learn_by_comparison(rows: Rows) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """Both stages of LPCC on a table.
 
-    Parameters
-    ----------
-    rows : Rows
-        Distinct rows with weights.
-
-    Returns
-    -------
-    sets : list of tuple of int
-        Features of each latent.
-
-    adjacency : ndarray of bool of shape (n_latents, n_latents)
-        ``[i, j]`` and not ``[j, i]`` is i -> j, both are an undirected edge.
+    Returns adjacency (n_latents, n_latents).
     """
     clusters = cluster_rows(rows)
     sets, majors, parents = _first_stage(clusters)
@@ -87,19 +76,7 @@ def _first_stage(clusters: Clusters):
 def find_colliders(changes, sets) -> dict[int, list[int]]:
     """Latents that change only together with others, now with one, now with another.
 
-    Parameters
-    ----------
-    changes : ndarray of bool of shape (n_pairs, n_features)
-        Comparisons of pairs of major clusters.
-
-    sets : list of tuple of int
-        Features of each latent.
-
-    Returns
-    -------
-    parents : dict of int to list of int
-        For each collider the latents that are its only companion in some comparison;
-        there are at least two.
+    changes (n_pairs, n_features).
     """
     if not sets:
         return {}
@@ -128,22 +105,7 @@ def split_latent(features, clusters: Clusters, majors: Clusters):
     that did not follow its parent. Features that always change together in such
     comparisons measure the same latent.
 
-    Parameters
-    ----------
-    features : tuple of int
-        Features of one latent of the first stage.
-
-    clusters, majors : Clusters
-        All clusters, and the major ones.
-
-    Returns
-    -------
-    sets : list of tuple of int
-        The features, split; sets of one feature join the set most like them.
-
-    adjacency : ndarray of bool of shape (n_sets, n_sets)
-        One or two paths between the sets are undirected; three or more leave from the
-        set in their middle.
+    Returns adjacency (n_sets, n_sets).
     """
     alone = [features], np.zeros((1, 1), dtype=bool)
     own = np.array(features)
@@ -197,22 +159,7 @@ def _paths(columns) -> np.ndarray:
 def lpcc_graph(codes, weights, n_categories) -> LocalGraph:
     """Local graph of one or two slices by LPCC.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers of one or two slices, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : ndarray of shape (n_observed,)
-        Number of categories of each feature.
-
-    Returns
-    -------
-    graph : LocalGraph
-        A latent whose features lie in both slices is one latent in each, with an edge
-        forward in time.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
     n, n_slices, n_observed = codes.shape
     rows = Rows.of(

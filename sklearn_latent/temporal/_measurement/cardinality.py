@@ -35,30 +35,8 @@ def choose_states(
     the latent over time is then fitted with one state more and one less until BIC
     falls.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_features)
-        Category numbers of the features of one latent, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : ndarray of shape (n_features,)
-        Number of categories of each feature.
-
-    max_states : int, default=6
-        Largest number of states.
-
-    n_states : int or None, default=None
-        The number of states, if it is known.
-
-    random_state : RandomState instance or None, default=None
-        Source of the random starts of EM.
-
-    Returns
-    -------
-    tables : list of ndarray of shape (n_states, n_categories)
-        P(category | state) of each feature.
+    codes (n, n_slices, n_features), weights (n,), n_categories (n_features,) -> tables
+    (n_states, n_categories).
     """
     rows = pool_slices(codes, weights, n_categories)
     if n_states is not None:
@@ -104,27 +82,7 @@ def _by_chain(codes, weights, rows, models, best, max_states, random_state):
 def chain_bic(codes, weights, rows: Rows, model: LatentClasses):
     """BIC of one latent that changes over time, and its emission tables.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_features)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    rows : Rows
-        Pooled slices.
-
-    model : LatentClasses
-        Where EM starts.
-
-    Returns
-    -------
-    bic : float
-        Higher is better.
-
-    tables : list of ndarray
-        P(category | state) of each feature.
+    codes (n, n_slices, n_features), weights (n,).
     """
     network, result = fit_chain(
         codes,
@@ -144,22 +102,7 @@ def chain_bic(codes, weights, rows: Rows, model: LatentClasses):
 def chain_penalty(network, codes, weights) -> float:
     """Penalty of BIC: half a logarithm of the rows behind each free parameter.
 
-    Parameters
-    ----------
-    network : LatentDBN
-        A fitted network, tied as in `fit_chain`.
-
-    codes : ndarray of shape (n, n_slices, n_observed)
-        What it was fitted to.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    Returns
-    -------
-    penalty : float
-        The start table of a latent with memory is learned from the first slices
-        alone; one without has the same table everywhere, which counts once.
+    codes (n, n_slices, n_observed), weights (n,).
     """
     known = (codes >= 0).any(axis=2)
     n_rows = weights @ known
@@ -180,24 +123,7 @@ def chain_penalty(network, codes, weights) -> float:
 def lone_states(codes, weights, n_categories, *, max_states=6) -> list | None:
     """A latent of its own for a feature that depends on no other but on its past.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, 1)
-        Category numbers of the feature, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : ndarray of shape (1,)
-        Number of categories.
-
-    max_states : int, default=6
-        Largest number of states.
-
-    Returns
-    -------
-    tables : list of one ndarray, or None
-        P(category | state); None if the feature is the same at any time by BIC.
+    codes (n, n_slices, 1), weights (n,), n_categories (1,).
     """
     width = int(n_categories[0])
     if codes.shape[1] == 1 or width < 2:

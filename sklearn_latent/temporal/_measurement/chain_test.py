@@ -29,30 +29,7 @@ def review_by_chain(
     Slices alone do not know how latents move. Two groups that move alike are one
     latent, and a group whose halves move differently is two.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : ndarray of shape (n_observed,)
-        Number of categories of each feature.
-
-    search : MeasurementSearch
-        The search on single slices, with its models.
-
-    groups : list of tuple of int
-        What it found.
-
-    max_joint_states : int, default=500
-        Pairs of latents with more joint states are not tested.
-
-    Returns
-    -------
-    groups : list of tuple of int
-        Joined and split where the chain says so.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
     review = _Review(codes, weights, n_categories, search, max_joint_states)
     current = [frozenset(group) for group in groups]

@@ -10,18 +10,7 @@ __all__ = ["design_effect", "mutual_information", "pair_counts"]
 def pair_counts(one_hot, weights) -> np.ndarray:
     """Counts of all pairs of categories.
 
-    Parameters
-    ----------
-    one_hot : ndarray of shape (n_rows, n_columns)
-        Zeros and ones, feature after feature; a missing value is a block of zeros.
-
-    weights : ndarray of shape (n_rows,)
-        Weight of each row.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_columns, n_columns)
-        Rows in which both categories occur. Counts of two sets of rows add up.
+    one_hot (n_rows, n_columns), weights (n_rows,) -> counts (n_columns, n_columns).
     """
     return (one_hot * weights[:, None]).T @ one_hot
 
@@ -29,24 +18,9 @@ def pair_counts(one_hot, weights) -> np.ndarray:
 def mutual_information(counts, n_categories):
     """Mutual information of all pairs of features.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_columns, n_columns)
-        As `pair_counts` returns them.
-
-    n_categories : ndarray of shape (n_features,)
-        Number of categories of each feature.
-
-    Returns
-    -------
-    information : ndarray of shape (n_features, n_features)
-        In nats, zero on the diagonal.
-
-    normalized : ndarray of shape (n_features, n_features)
-        Divided by the geometric mean of the two entropies.
-
-    totals : ndarray of shape (n_features, n_features)
-        Number of rows that have both features.
+    counts (n_columns, n_columns), n_categories (n_features,) -> information
+    (n_features, n_features), normalized (n_features, n_features), totals (n_features,
+    n_features).
     """
     first = np.concatenate([[0], np.cumsum(n_categories)[:-1]]).astype(int)
 
@@ -83,18 +57,7 @@ def design_effect(codes, weights) -> np.ndarray:
     independent series grows by the sum of the products of their autocorrelations [1]_,
     which is used here with the chance-corrected share of values that stay the same.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    Returns
-    -------
-    effect : ndarray of shape (n_observed, n_observed)
-        At least 1; counts of a pair are to be divided by it in tests.
+    codes (n, n_slices, n_observed), weights (n,) -> effect (n_observed, n_observed).
 
     References
     ----------

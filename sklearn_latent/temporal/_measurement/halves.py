@@ -14,21 +14,7 @@ __all__ = ["candidate_halves"]
 
 
 def candidate_halves(search, group) -> Iterator[frozenset]:
-    """Candidates for one half of a group that may have two latents.
-
-    Parameters
-    ----------
-    search : MeasurementSearch
-        Dependence of the features, and models.
-
-    group : frozenset of int
-        Features.
-
-    Yields
-    ------
-    half : frozenset of int
-        Some of the features.
-    """
+    """Candidates for one half of a group that may have two latents."""
     model = search.one_class(group)
     features = np.array(sorted(group))
     near = np.ix_(features, features)

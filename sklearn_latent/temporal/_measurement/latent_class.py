@@ -42,16 +42,9 @@ TOLERANCE = 1e-2
 class Rows:
     """Distinct rows of categories, their weights, and the numbers of categories.
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows, n_features)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n_rows,)
-        How often each row occurs.
-
-    n_categories : ndarray of shape (n_features,)
-        Number of categories of each feature.
+    codes: category numbers, -1 = missing, (n_rows, n_features)
+    weights: how often each row occurs, (n_rows,)
+    n_categories: number of categories of each feature, (n_features,)
     """
 
     codes: np.ndarray
@@ -62,21 +55,7 @@ class Rows:
     def of(cls, codes, weights, n_categories) -> Rows:
         """Collect distinct rows.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows, n_features)
-            Category numbers, -1 = missing; rows may repeat.
-
-        weights : ndarray of shape (n_rows,)
-            Weight of each row.
-
-        n_categories : array-like of shape (n_features,)
-            Number of categories of each feature.
-
-        Returns
-        -------
-        rows : Rows
-            Each row once. Rows without any value are left out.
+        codes (n_rows, n_features), weights (n_rows,), n_categories (n_features,).
         """
         n_categories = np.asarray(n_categories, dtype=np.int64)
         codes = np.asarray(codes)
@@ -133,20 +112,11 @@ class Rows:
 class LatentClasses:
     """A latent class model: features independent given one hidden class.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (n_classes,)
-        Probability of each class.
-
-    emission : ndarray of shape (n_classes, sum(n_categories))
-        P(category | class), feature after feature.
-
-    log_likelihood : float
-        Of the rows it was fitted to.
-
-    bic : float
-        Log-likelihood minus half the number of parameters times the logarithm of the
-        number of rows; higher is better.
+    prior: probability of each class, (n_classes,)
+    emission: P(category | class), feature after feature, (n_classes, sum(n_categories))
+    log_likelihood: of the rows it was fitted to
+    bic: Log-likelihood minus half the number of parameters times the logarithm of the
+        number of rows; higher is better
     """
 
     prior: np.ndarray
@@ -171,31 +141,7 @@ class LatentClasses:
 def fit_classes(
     rows: Rows, n_classes: int, *, start=None, random_state=None, max_iter=300
 ) -> LatentClasses:
-    """Fit a latent class model.
-
-    Parameters
-    ----------
-    rows : Rows
-        Data.
-
-    n_classes : int
-        Number of classes.
-
-    start : LatentClasses or None, default=None
-        Where to begin. None: at the categories of each feature, which a good feature
-        nearly shares with the class, and at random.
-
-    random_state : RandomState instance or None, default=None
-        Source of the random starts; None: no such start.
-
-    max_iter : int, default=300
-        Limit of the number of steps.
-
-    Returns
-    -------
-    model : LatentClasses
-        The best fit.
-    """
+    """Fit a latent class model."""
     one_hot = rows.one_hot()
     marginals = rows.marginals(one_hot)
     if n_classes == 1:
@@ -223,27 +169,7 @@ def fit_classes(
 def fit_classes_bic(
     rows: Rows, max_classes: int, *, random_state=None, max_iter=300
 ) -> list[LatentClasses]:
-    """Fit latent class models with ever more classes until BIC falls.
-
-    Parameters
-    ----------
-    rows : Rows
-        Data.
-
-    max_classes : int
-        Largest number of classes.
-
-    random_state : RandomState instance or None, default=None
-        Source of the random starts.
-
-    max_iter : int, default=300
-        Limit of the number of steps of each fit.
-
-    Returns
-    -------
-    models : list of LatentClasses
-        With 1, 2, ... classes; the search ends after two falls in a row.
-    """
+    """Fit latent class models with ever more classes until BIC falls."""
     models: list[LatentClasses] = []
     for n_classes in range(1, max_classes + 1):
         models.append(

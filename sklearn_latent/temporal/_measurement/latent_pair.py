@@ -15,16 +15,10 @@ __all__ = ["LatentPair", "fit_pair", "move_gains"]
 class LatentPair:
     """Two dependent hidden classes, each with features of its own.
 
-    Attributes
-    ----------
-    joint : ndarray of shape (n_first, n_second)
-        Joint distribution of the two classes.
-
-    first, second : ndarray of shape (n_classes, sum(n_categories))
-        P(category | class) of the features of each.
-
-    log_likelihood, bic : float
-        As in `LatentClasses`.
+    joint: joint distribution of the two classes, (n_first, n_second)
+    first, second: P(category | class) of the features of each, (n_classes,
+        sum(n_categories))
+    log_likelihood, bic: as in `LatentClasses`
     """
 
     joint: np.ndarray
@@ -37,24 +31,7 @@ class LatentPair:
 def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
     """Fit two hidden classes that depend on each other.
 
-    Parameters
-    ----------
-    rows : Rows
-        Data of the features of both.
-
-    in_first : ndarray of bool of shape (n_features,)
-        Which features belong to the first class; the others belong to the second.
-
-    first, second : ndarray of shape (n_classes, sum(n_categories))
-        P(category | class) of the features of each, to begin with.
-
-    max_iter : int, default=200
-        Limit of the number of steps.
-
-    Returns
-    -------
-    model : LatentPair
-        The fit.
+    in_first (n_features,), first, second (n_classes, sum(n_categories)).
     """
     columns = np.repeat(in_first, rows.n_categories)
     one_hot = rows.one_hot()
@@ -107,21 +84,7 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
     Each feature is predicted from all others, through its own class and through the
     other one.
 
-    Parameters
-    ----------
-    rows : Rows
-        Data of the features of both classes.
-
-    in_first : ndarray of bool of shape (n_features,)
-        Which features belong to the first class.
-
-    model : LatentPair
-        The fit.
-
-    Returns
-    -------
-    gains : list of float
-        One per feature.
+    in_first (n_features,).
     """
     one_hot = rows.one_hot()
     columns = np.repeat(in_first, rows.n_categories)

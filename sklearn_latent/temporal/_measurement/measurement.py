@@ -38,21 +38,7 @@ SHORT = 60
 def pool_slices(codes, weights, n_categories) -> Rows:
     """All slices of all sequences as rows: the model is the same at every time.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : array-like of shape (n_observed,)
-        Number of categories of each feature.
-
-    Returns
-    -------
-    rows : Rows
-        Distinct slices with their weights.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
     n_slices, n_observed = codes.shape[1:]
     return Rows.of(
@@ -65,36 +51,7 @@ def learn_measurement(
 ) -> tuple[list[tuple[int, ...]], MeasurementSearch]:
     """Find the groups of features that share a latent.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n, n_slices, n_observed)
-        Category numbers, -1 = missing.
-
-    weights : ndarray of shape (n,)
-        Weights of the sequences.
-
-    n_categories : array-like of shape (n_observed,)
-        Number of categories of each feature.
-
-    max_classes : int, default=6
-        Largest number of states of a latent.
-
-    start : sequence of sequences of int or None, default=None
-        Groups to begin with, between which features move: a part of the data may tell
-        where a feature belongs, but not that fewer latents are enough, which is what
-        little data always say. None begins with all features together, and splits.
-
-    random_state : RandomState instance or None, default=None
-        Source of the random starts of EM.
-
-    Returns
-    -------
-    groups : list of tuple of int
-        Features of each latent, ordered by their first feature. A feature that depends
-        on no other is in none.
-
-    search : MeasurementSearch
-        The search, with all models that it has fitted.
+    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
     rows = pool_slices(codes, weights, n_categories)
     search = MeasurementSearch(
@@ -106,19 +63,10 @@ def learn_measurement(
 class MeasurementSearch:
     """Search for the groups; remembers every model it has fitted.
 
-    Parameters
-    ----------
-    rows : Rows
-        Pooled slices.
-
-    effect : ndarray of shape (n_features, n_features)
-        Design effect of each pair.
-
-    max_classes : int
-        Largest number of states of a latent.
-
-    random_state : RandomState instance or None
-        Source of the random starts of EM.
+    rows: pooled slices
+    effect: design effect of each pair, (n_features, n_features)
+    max_classes: largest number of states of a latent
+    random_state: source of the random starts of EM
     """
 
     def __init__(self, rows: Rows, effect, max_classes, random_state):

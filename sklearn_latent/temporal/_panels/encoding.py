@@ -19,19 +19,8 @@ MISSING = -1
 def as_panel(X, n_slices: int = 1) -> np.ndarray:
     """View a table of sequences as sequences by slices by features.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, n_slices * n_observed) or (n, n_slices, n_observed)
-        Data, slice by slice; also a data frame.
-
-    n_slices : int, default=1
-        Number of slices of a two-dimensional `X`; a three-dimensional one brings its
-        own.
-
-    Returns
-    -------
-    panel : ndarray of shape (n, n_slices, n_observed)
-        A view where possible.
+    X (n, n_slices * n_observed) or (n, n_slices, n_observed) -> panel (n, n_slices,
+    n_observed).
     """
     X = np.asarray(X)
     if X.ndim == 3:
@@ -57,21 +46,11 @@ class PanelEncoder:
     categories, and so are numbers if there are few and all are integers. Other
     numbers are cut into bins of about equal weight.
 
-    Parameters
-    ----------
-    n_bins : int, default=4
-        Number of bins of a numeric feature.
-
-    max_categories : int, default=10
-        Most values of a feature of integers that stay categories.
-
-    Attributes
-    ----------
-    categories_ : list of ndarray
-        Labels of each feature by code; for bins, the median of the values in it.
-
-    edges_ : list of ndarray or None
-        Inner edges of the bins of each feature, None for categories.
+    n_bins: number of bins of a numeric feature
+    max_categories: most values of a feature of integers that stay categories
+    categories_: labels of each feature by code; for bins, the median of the values in
+        it
+    edges_: inner edges of the bins of each feature, None for categories
 
     Examples
     --------
@@ -99,18 +78,7 @@ class PanelEncoder:
     def fit(self, panel, sample_weight=None) -> PanelEncoder:
         """Learn the categories and bins of each feature.
 
-        Parameters
-        ----------
-        panel : ndarray of shape (n, n_slices, n_observed)
-            Data; NaN, None and the like are missing.
-
-        sample_weight : ndarray of shape (n,) or None, default=None
-            Weights of the sequences.
-
-        Returns
-        -------
-        self : PanelEncoder
-            The encoder.
+        panel (n, n_slices, n_observed), sample_weight (n,).
         """
         n, n_slices, n_observed = panel.shape
         weights = np.ones(n) if sample_weight is None else sample_weight
@@ -146,16 +114,7 @@ class PanelEncoder:
     def encode(self, panel) -> np.ndarray:
         """Codes of a panel.
 
-        Parameters
-        ----------
-        panel : ndarray of shape (n, n_slices, n_observed)
-            Data. A category that `fit` has not seen counts as missing, with a
-            warning.
-
-        Returns
-        -------
-        codes : ndarray of int of shape (n, n_slices, n_observed)
-            -1 where a value is missing.
+        panel (n, n_slices, n_observed) -> codes (n, n_slices, n_observed).
         """
         if panel.shape[2] != len(self.categories_):
             raise ValueError(
@@ -188,16 +147,7 @@ class PanelEncoder:
     def decode(self, codes) -> np.ndarray:
         """Labels of codes.
 
-        Parameters
-        ----------
-        codes : ndarray of int of shape (..., n_observed)
-            As `encode` returns them.
-
-        Returns
-        -------
-        values : ndarray of the same shape
-            Floats with NaN for missing values if all labels are numbers, else objects
-            with None.
+        codes (..., n_observed).
         """
         codes = np.asarray(codes)
         numeric = all(labels.dtype.kind != "O" for labels in self.categories_)
