@@ -46,9 +46,9 @@ def factor_analysis(X, largest):
     return grid.fit(X).best_estimator_
 
 
-def models(n_hidden):
+def models(n_latents):
     """What is compared; more hidden variables are allowed than there are."""
-    two_layers = {"max_hidden": 2 * n_hidden + 2, "bipartite": True}
+    two_layers = {"max_latents": 2 * n_latents + 2, "bipartite": True}
     learn = IdealParentGaussianBN
     return {
         "two layers": lambda X: learn(**two_layers).fit(X),
@@ -57,17 +57,17 @@ def models(n_hidden):
         ).fit(X),
         "no hidden, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(X),
         "no hidden, by order": lambda X: learn(search="order").fit(X),
-        "FactorAnalysis": lambda X: factor_analysis(X, n_hidden + 3),
+        "FactorAnalysis": lambda X: factor_analysis(X, n_latents + 3),
     }
 
 
 def recovery(truth, X, Z, model):
     """Hidden variables found, smallest correlation of matched ones, F1 of edges."""
     n = X.shape[1]
-    if not model.n_hidden_:
+    if not model.n_latents_:
         return 0, 0.0, 0.0
     found = model.transform(X)[:, n:]
-    n_true = truth.n_hidden
+    n_true = truth.n_latents
     correlation = np.abs(np.corrcoef(Z.T, found.T)[:n_true, n_true:])
     rows, columns = linear_sum_assignment(-correlation)
     true, learned = truth.adjacency[n:, :n], model.adjacency_[n:, :n]
@@ -75,15 +75,15 @@ def recovery(truth, X, Z, model):
     f1 = 2.0 * hits / (true.sum() + learned.sum())
     # A hidden variable that has no match is not found at all.
     worst = correlation[rows, columns].min() if len(rows) == n_true else 0.0
-    return model.n_hidden_, worst, f1
+    return model.n_latents_, worst, f1
 
 
 def draw(shape, n_samples, seed):
     """A planted network, rows to learn from, and new ones."""
-    n_features, n_hidden, n_parents = shape
+    n_features, n_latents, n_parents = shape
     data = make_gaussian_bn(
         n_features,
-        n_hidden,
+        n_latents,
         n_samples,
         n_parents=n_parents,
         bipartite=True,
@@ -102,7 +102,7 @@ def two_layers(report, name, shape, n_samples, seeds):
             with expected(ConvergenceWarning):
                 times, model = clocked(fit, data.X)
             found = (np.nan,) * 3
-            if hasattr(model, "n_hidden_"):
+            if hasattr(model, "n_latents_"):
                 found = recovery(data.network, data.X, data.Z, model)
             else:
                 found = (model.n_components, np.nan, np.nan)
@@ -148,16 +148,16 @@ def mixed_network(seed):
         weights[parent, child] = rng.choice([-1, 1]) * rng.uniform(0.7, 1.3)
     weights[30, 31] = 0.8
     return GaussianNetwork(
-        weights != 0, weights, base.intercept, base.noise_variance, n_hidden=3
+        weights != 0, weights, base.intercept, base.noise_variance, n_latents=3
     )
 
 
 def free_placement(report, n_samples, seeds):
     learn = IdealParentGaussianBN
     fits = {
-        "free placement": lambda X: learn(max_hidden=6).fit(X),
+        "free placement": lambda X: learn(max_latents=6).fit(X),
         "free placement, greedy": lambda X: learn(
-            max_hidden=6, search="greedy", n_candidates=None
+            max_latents=6, search="greedy", n_candidates=None
         ).fit(X),
         "no hidden, by order": lambda X: learn(search="order").fit(X),
     }
@@ -204,19 +204,19 @@ def yeast(report, path, n_genes, n_folds):
     learn = IdealParentGaussianBN
     fits = {
         "two layers, up to 15 hidden": lambda X: learn(
-            max_hidden=15, bipartite=True
+            max_latents=15, bipartite=True
         ).fit(X),
         "the same, up to 2 parents": lambda X: learn(
-            max_hidden=15, bipartite=True, max_parents=2
+            max_latents=15, bipartite=True, max_parents=2
         ).fit(X),
         "the paper's search, up to 2 parents": lambda X: learn(
-            max_hidden=15,
+            max_latents=15,
             bipartite=True,
             max_parents=2,
             hidden_search="paper",
             search="greedy",
         ).fit(X),
-        "free placement, up to 5 hidden": lambda X: learn(max_hidden=5).fit(X),
+        "free placement, up to 5 hidden": lambda X: learn(max_latents=5).fit(X),
         "no hidden, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(X),
         "no hidden, default": lambda X: learn().fit(X),
         "FactorAnalysis": lambda X: factor_analysis(X, 15),
@@ -228,7 +228,7 @@ def yeast(report, path, n_genes, n_folds):
         for train, test in folds.split(X):
             with expected(ConvergenceWarning, ApproximateInferenceWarning):
                 times, model = clocked(fit, X[train])
-            size = getattr(model, "n_hidden_", None)
+            size = getattr(model, "n_latents_", None)
             size = model.n_components if size is None else size
             values.append(
                 [

@@ -45,10 +45,10 @@ def graphical_lasso(X):
     return lambda test: model.score((test - mean) / deviation) - np.log(deviation).sum()
 
 
-def learners(max_hidden):
+def learners(max_latents):
     """What is compared; plain BIC is what the paper maximises."""
     learn = IdealParentGaussianBN
-    hidden = {"max_hidden": max_hidden}
+    hidden = {"max_latents": max_latents}
     return {
         "no hidden": lambda X: learn().fit(X),
         "two layers": lambda X: learn(**hidden, bipartite=True).fit(X),
@@ -71,7 +71,7 @@ def noise(report, draw, name, shapes, seeds):
                 model = fit(X)
                 loss = model.score(test) - independent(X)(test)
                 values.append(
-                    [model.adjacency_.sum(), model.n_hidden_, loss / n_features]
+                    [model.adjacency_.sum(), model.n_latents_, loss / n_features]
                 )
             table = np.array(values)
             cells.append(
@@ -87,7 +87,7 @@ def noise(report, draw, name, shapes, seeds):
     report.table(["rows x features", *learners(2)], rows)
 
 
-def structure(report, name, settings, max_hidden, seeds):
+def structure(report, name, settings, max_latents, seeds):
     """Tables of few rows of a network."""
     others = {
         "independent": independent,
@@ -100,9 +100,9 @@ def structure(report, name, settings, max_hidden, seeds):
         n = settings["n_features"]
         test = data.network.sample(2000, random_state=1000 + seed)[0]
         truth = data.network.log_likelihood(test).mean()
-        for label, fit in learners(max_hidden).items():
+        for label, fit in learners(max_latents).items():
             times, model = clocked(fit, data.X)
-            found = model.adjacency_.sum(), model.n_hidden_
+            found = model.adjacency_.sum(), model.n_latents_
             gap = (model.score(test) - truth) / n
             results.setdefault(label, []).append([*found, gap, times[1]])
         for label, fit in others.items():
@@ -134,12 +134,12 @@ def main():
         seeds,
     )
     seeds = seeds[:3]
-    large = {"n_features": 100, "n_hidden": 0, "n_samples": 50}
+    large = {"n_features": 100, "n_latents": 0, "n_samples": 50}
     if not quick:
         name = "Network of 100 features and 200 edges, 50 rows"
         structure(report, name, large, 2, seeds)
     for n_samples in (30, 60):
-        layers = {"n_features": 36, "n_hidden": 3, "n_samples": n_samples}
+        layers = {"n_features": 36, "n_latents": 3, "n_samples": n_samples}
         layers |= {"n_parents": 1.5, "bipartite": True}
         name = f"3 hidden variables over 36 features, {n_samples} rows"
         structure(report, name, layers, 8, seeds)

@@ -95,9 +95,9 @@ CASES = {
         few_gaussian_rows,
         lambda: IdealParentGaussianBN(link="sigmoid"),
     ),
-    "IdealParentGaussianBN, max_hidden=2": (
+    "IdealParentGaussianBN, max_latents=2": (
         few_gaussian_rows,
-        lambda: IdealParentGaussianBN(max_hidden=2),
+        lambda: IdealParentGaussianBN(max_latents=2),
     ),
     "LPCC": (static_rows, LPCC),
     "LGLPCCTemporal": (panel_rows, lambda: LGLPCCTemporal(n_slices=10)),

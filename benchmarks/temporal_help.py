@@ -65,7 +65,7 @@ def main():
     with expected(LatentWarning, ConvergenceWarning):
         (_, seconds), model = clocked(learner.fit, X)
     scales = key["factor"]
-    found = labels_of(model.measurement_)
+    found = labels_of(model.structure_)
     rows = [
         [
             "LGLPCCTemporal",
@@ -88,7 +88,7 @@ def main():
         ["latent", "states", "items"],
         [
             [latent, model.cardinality_[latent], ", ".join(names[features])]
-            for latent, features in enumerate(model.measurement_)
+            for latent, features in enumerate(model.structure_)
         ],
     )
     report.close()

@@ -39,9 +39,9 @@ train, test = X[:250], X[250:]
 # --------------------
 # ``bipartite=True``: hidden variables above, genes below. Up to ten are tried; each
 # must pay for its parameters.
-model = IdealParentGaussianBN(max_hidden=10, bipartite=True, random_state=0)
+model = IdealParentGaussianBN(max_latents=10, bipartite=True, random_state=0)
 model.fit(pd.DataFrame(train, columns=genes))
-print(f"{model.n_hidden_} hidden regulators, {model.adjacency_.sum()} edges")
+print(f"{model.n_latents_} hidden regulators, {model.adjacency_.sum()} edges")
 model.plot()
 
 # %%
@@ -49,12 +49,14 @@ model.plot()
 # filled, and behind them the regulators.
 completed = model.transform(pd.DataFrame(X, columns=genes))
 hidden = completed[:, n_genes:]
-correlation = np.corrcoef(hidden.T, regulators.T)[: model.n_hidden_, model.n_hidden_ :]
+correlation = np.corrcoef(hidden.T, regulators.T)[
+    : model.n_latents_, model.n_latents_ :
+]
 
 figure, ax = plt.subplots(figsize=(4.6, 3.4), layout="constrained")
 image = ax.imshow(correlation, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
 ax.set_xticks(range(n_regulators), [f"true {i}" for i in range(n_regulators)])
-ax.set_yticks(range(model.n_hidden_), model.node_names_[n_genes:])
+ax.set_yticks(range(model.n_latents_), model.node_names_[n_genes:])
 for i, row in enumerate(correlation):
     for j, value in enumerate(row):
         color = "white" if abs(value) > 0.6 else "black"
@@ -84,12 +86,12 @@ scores = {}
 for k in range(1, 11):
     factors = FactorAnalysis(k, random_state=0).fit(filled[:250])
     scores[k] = factors.score(filled[250:])
-ours = IdealParentGaussianBN(max_hidden=10, bipartite=True, random_state=0)
+ours = IdealParentGaussianBN(max_latents=10, bipartite=True, random_state=0)
 ours.fit(filled[:250])
 
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")
 ax.plot(list(scores), list(scores.values()), "o-", label="factor analysis")
-label = f"this model, {ours.n_hidden_} found"
+label = f"this model, {ours.n_latents_} found"
 ax.axhline(ours.score(filled[250:]), color="#D55E00", label=label)
 ax.set(xlabel="number of factors", ylabel="held-out log-likelihood (nats an array)")
 ax.legend(frameon=False)

@@ -2,68 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from . import export
+from . import _criteria
 from ._progress import CallbackSupportMixin
-from ._validation import check_numbers, shown
+from ._validation import shown
+from .export import edges_to_frame
+from .plotting import LatentGraphDisplay
 
-__all__ = ["BaseLatentModel", "check_sample_weight"]
-
-# Weights are summed, multiplied with squares of data and divided by. Outside of these
-# limits such numbers could leave the range of floats.
-LIGHTEST, HEAVIEST = 1e-100, 1e100
-
-
-def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
-    """Validate row weights.
-
-    sample_weight (n_samples,) -> weights (n_samples,).
-    """
-    if sample_weight is None:
-        return None
-    weights = check_numbers("sample_weight", sample_weight)
-    if weights.ndim == 0:
-        weights = np.full(n_samples, weights)
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight must have one value per row, shape ({n_samples},), "
-            f"got shape {weights.shape}."
-        )
-    if np.isnan(weights).any():
-        raise ValueError("sample_weight must hold numbers, got NaN.")
-    if weights.min(initial=0.0) < 0:
-        raise ValueError(
-            f"sample_weight must be non-negative, got a minimum of {weights.min():g}."
-        )
-    heaviest = weights.max(initial=0.0)
-    if heaviest > HEAVIEST:
-        raise ValueError(
-            f"sample_weight must be at most {HEAVIEST:g}, so that weights can be "
-            f"summed, got a maximum of {heaviest:g}."
-        )
-    if heaviest < LIGHTEST:
-        raise ValueError(
-            f"sample_weight must not be all zero, or below {LIGHTEST:g}, got a maximum "
-            f"of {heaviest:g}."
-        )
-    return np.where(weights < LIGHTEST, 0.0, weights)
+__all__ = ["BaseLatentModel"]
 
 
 class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Base class of all estimators.
 
     A subclass provides ``fit``, ``transform``, ``score_samples``, ``sample``,
-    ``to_networkx``, ``_n_features_out`` (number of columns of ``transform``) and
-    ``_n_parameters`` (free parameters of the fitted model), and gets the rest from
-    here.
+    ``to_networkx`` and ``_n_features_out`` (number of columns of ``transform``), and
+    sets ``network_``, ``n_latents_`` and ``structure_``. The rest comes from here.
     """
+
+    network_: Any
+    n_latents_: int
+    structure_: np.ndarray
 
     def __sklearn_is_fitted__(self):
         # Batches that are still to be learned from leave other attributes.
         return hasattr(self, "network_")
+
+    def _store_fit(self, log_likelihood, n_rows, *, is_exact=True):
+        """Set how well the fitted network explains the training rows.
+
+        `log_likelihood` is the total, `n_rows` the sum of the weights.
+        """
+        self.log_likelihood_ = float(log_likelihood)
+        self.is_exact_ = bool(is_exact)
+        self.bic_ = _criteria.bic(log_likelihood, self._n_parameters(), n_rows)
+
+    def _n_parameters(self) -> int:
+        """Free parameters of the fitted network."""
+        return self.network_.n_parameters
+
+    @property
+    def latent_names_(self) -> np.ndarray:
+        """Names of the latents: latent0, latent1, ..."""
+        check_is_fitted(self)
+        names = [f"latent{i}" for i in range(self.n_latents_)]
+        return np.asarray(names, dtype=object)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns of `transform`: latent0, latent1, ...
@@ -79,9 +67,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             One name per column.
         """
         self._feature_names(input_features)
-        return np.asarray(
-            [f"latent{i}" for i in range(self._n_features_out)], dtype=object
-        )
+        return self.latent_names_
 
     def score(self, X, y=None):
         """Mean log-likelihood per row, in nats.
@@ -114,11 +100,8 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         bic : float
             Minus twice the log-likelihood plus the penalty.
         """
-        log_likelihood = self.score_samples(X)
-        return float(
-            -2.0 * log_likelihood.sum()
-            + self._n_parameters() * np.log(len(log_likelihood))
-        )
+        rows = self.score_samples(X)
+        return _criteria.bic(rows.sum(), self._n_parameters(), len(rows))
 
     def aic(self, X):
         """Akaike information criterion on `X`; lower is better.
@@ -133,7 +116,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         aic : float
             Minus twice the log-likelihood plus the penalty.
         """
-        return float(-2.0 * self.score_samples(X).sum() + 2.0 * self._n_parameters())
+        return _criteria.aic(self.score_samples(X).sum(), self._n_parameters())
 
     def to_frame(self):
         """Table of the edges of the fitted model.
@@ -143,7 +126,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         frame : pandas.DataFrame
             One row per edge: parent, child and what was learned of the edge.
         """
-        return export.edges_to_frame(self.to_networkx())
+        return edges_to_frame(self.to_networkx())
 
     def plot(self, ax=None, **kwargs):
         """Draw the fitted model.
@@ -161,8 +144,6 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         display : LatentGraphDisplay
             With the drawing in ``ax_`` and ``figure_``.
         """
-        from .plotting import LatentGraphDisplay
-
         return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
 
     def _feature_names(self, input_features=None):

@@ -1,4 +1,4 @@
-"""What the families share to read Dask collections, block by block on their workers."""
+"""Blocks of Dask arrays and data frames, on their own workers."""
 
 from __future__ import annotations
 
@@ -6,30 +6,57 @@ import dask
 import numpy as np
 import pandas as pd
 
-from ._base import check_sample_weight
+from ._blocks import Blocks
+from ._validation import check_sample_weight
 
-__all__ = ["add_present", "split_collection", "tree_sum"]
+__all__ = ["DaskBlocks", "read_collection"]
 
-
-def tree_sum(parts, add):
-    """Combine delayed results in pairs; no worker holds more than a few at a time."""
-    combine = dask.delayed(add, pure=False)
-    while len(parts) > 1:
-        parts = [combine(parts[i : i + 2]) for i in range(0, len(parts), 2)]
-    return parts[0]
+# How many results are merged at a time; no worker holds more.
+FAN_IN = 2
 
 
-def add_present(parts):
-    """Sum of the parts that are not None, or None."""
-    present = [part for part in parts if part is not None]
-    return sum(present[1:], present[0]) if present else None
+class DaskBlocks(Blocks):
+    """Blocks as delayed values. Dask makes the blocks of a lost worker again.
 
-
-def split_collection(X, sample_weight):
-    """Delayed blocks of whole rows, their weights, and a row to check names by.
-
-    sample_weight (n_samples,).
+    parts: the blocks; one that turns out to be None has no rows
     """
+
+    def __init__(self, parts):
+        self.parts = list(parts)
+
+    def _results(self, function, shared, each=None) -> list:
+        call = dask.delayed(_call, pure=False)
+        shared = [dask.delayed(argument) for argument in shared]
+        if each is None:
+            return [call(function, part, *shared) for part in self.parts]
+        pairs = zip(self.parts, each, strict=True)
+        return [call(function, part, *shared, own) for part, own in pairs]
+
+    def map(self, function, *shared) -> DaskBlocks:
+        """Blocks that hold the results, in the memory of the workers."""
+        parts = dask.persist(*self._results(function, shared))
+        present = dask.compute(*(dask.delayed(_is_present)(part) for part in parts))
+        return DaskBlocks(
+            part for part, keep in zip(parts, present, strict=True) if keep
+        )
+
+    def gather(self, function, *shared, each=None) -> list:
+        """Results of all blocks, in order."""
+        return list(dask.compute(*self._results(function, shared, each)))
+
+    def reduce(self, function, merge, *shared):
+        """Results merged in pairs."""
+        combine = dask.delayed(merge, pure=False)
+        parts = self._results(function, shared) or [combine([])]
+        while len(parts) > 1:
+            parts = [
+                combine(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)
+            ]
+        return parts[0].compute()
+
+
+def read_collection(X, sample_weight, check, check_block) -> DaskBlocks:
+    """Blocks of ``(rows, weights)`` of a collection; see `read_blocks`."""
     is_frame = hasattr(X, "columns")
     if is_frame:
         blocks = list(X.to_delayed())
@@ -48,7 +75,27 @@ def split_collection(X, sample_weight):
             "X must be a Dask array of two dimensions or a Dask data frame, got "
             f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimension(s)."
         )
-    return blocks, _split_weights(X, sample_weight, len(blocks), is_frame), example
+    weights = _split_weights(X, sample_weight, len(blocks), is_frame)
+    # One row is enough to check and keep the names and number of features.
+    check(example)
+    read = dask.delayed(_read_block, pure=False)
+    pairs = zip(blocks, weights, strict=True)
+    return DaskBlocks(read(block, own, check_block) for block, own in pairs)
+
+
+def _read_block(block, weights, check_block):
+    """Validated rows and weights, or None if no row has any weight."""
+    if block.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None
+    return check_block(block), weights
+
+
+def _call(function, part, *shared):
+    return None if part is None else function(part, *shared)
+
+
+def _is_present(part) -> bool:
+    return part is not None
 
 
 def _split_weights(X, sample_weight, n_blocks, is_frame):

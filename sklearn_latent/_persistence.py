@@ -27,8 +27,9 @@ __all__ = [
 ]
 
 FORMAT = "sklearn_latent"
-# Raised when the meaning of a stored field changes.
-VERSION = 1
+# Raised when names or meanings of stored fields change. Version 1, never released, had
+# `n_hidden` and `measurement` for what is `n_latents` and `structure` now.
+VERSION = 2
 
 # Types of stored values: bool is no number here, although Python thinks so.
 STORED: dict[str, set[type]] = {"float": {float, int}, "int": {int}, "bool": {bool}}
@@ -219,6 +220,16 @@ class Persistent:
         # Here `_fields` names the arguments of each class.
         self.__init__(**values)  # type: ignore[misc]
 
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            _equal(getattr(self, name), getattr(other, name)) for name in self._fields
+        )
+
+    def __hash__(self):
+        return hash(tuple(_hashable(getattr(self, name)) for name in self._fields))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain form of the model: numbers, strings, lists and dictionaries.
 
@@ -257,10 +268,11 @@ class Persistent:
                 f"format must be {FORMAT!r}, got {_described(head['format'])}."
             )
         version = head["version"]
-        if type(version) is not int or not 1 <= version <= VERSION:
+        if type(version) is not int or version != VERSION:
+            older = type(version) is int and version < VERSION
             raise ValueError(
-                f"version must be an integer from 1 to {VERSION}, got "
-                f"{_described(version)}; a newer sklearn_latent may read it."
+                f"version must be {VERSION}, got {_described(version)}; "
+                f"{'an older' if older else 'a newer'} sklearn_latent may read it."
             )
         if type(head["type"]) is not str or head["type"] != cls.__name__:
             raise ValueError(
@@ -305,6 +317,25 @@ class Persistent:
             reason = str(error).split("\n")[0][:200]
             raise ValueError(f"text must be JSON of a model: {reason}.") from None
         return cls.from_dict(data)
+
+
+def _equal(one, two) -> bool:
+    """Whether two values of a field are the same."""
+    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
+        return np.array_equal(one, two)
+    if isinstance(one, (list, tuple)) and isinstance(two, (list, tuple)):
+        return len(one) == len(two) and all(map(_equal, one, two))
+    return bool(one == two)
+
+
+def _hashable(value):
+    """The same for equal values of a field."""
+    if isinstance(value, np.ndarray):
+        # Equal numbers may differ in type and in the sign of zero.
+        return value.shape, tuple(value.ravel().tolist())
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_hashable, value))
+    return value
 
 
 def _refuse(constant):

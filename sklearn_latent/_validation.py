@@ -21,6 +21,7 @@ __all__ = [
     "check_names",
     "check_numbers",
     "check_running",
+    "check_sample_weight",
     "check_tol",
     "shown",
 ]
@@ -32,6 +33,10 @@ MOST_COLUMNS = 1 << 23
 
 # More workers than any cluster has.
 MOST_JOBS = 1 << 20
+
+# Weights are summed, multiplied with squares of data and divided by. Outside of these
+# limits such numbers could leave the range of floats.
+LIGHTEST, HEAVIEST = 1e-100, 1e100
 
 
 def check_count(
@@ -144,6 +149,41 @@ def check_columns(name: str, table) -> None:
             f"{name} must have no two columns of the same name, got "
             f"{columns[columns.duplicated()][0]!r} twice."
         )
+
+
+def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
+    """Validate row weights.
+
+    sample_weight (n_samples,) -> weights (n_samples,).
+    """
+    if sample_weight is None:
+        return None
+    weights = check_numbers("sample_weight", sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must have one value per row, shape ({n_samples},), "
+            f"got shape {weights.shape}."
+        )
+    if np.isnan(weights).any():
+        raise ValueError("sample_weight must hold numbers, got NaN.")
+    if weights.min(initial=0.0) < 0:
+        raise ValueError(
+            f"sample_weight must be non-negative, got a minimum of {weights.min():g}."
+        )
+    heaviest = weights.max(initial=0.0)
+    if heaviest > HEAVIEST:
+        raise ValueError(
+            f"sample_weight must be at most {HEAVIEST:g}, so that weights can be "
+            f"summed, got a maximum of {heaviest:g}."
+        )
+    if heaviest < LIGHTEST:
+        raise ValueError(
+            f"sample_weight must not be all zero, or below {LIGHTEST:g}, got a maximum "
+            f"of {heaviest:g}."
+        )
+    return np.where(weights < LIGHTEST, 0.0, weights)
 
 
 _REPR = Repr()

@@ -131,7 +131,7 @@ def structural_hamming_distance(true, learned):
     ----------
     true, learned : graph, fitted estimator, tuple of matrices, or adjacency matrix
         A `TemporalGraph` (``graph_``), an estimator that has one, matrices
-        ``(measurement, intra)`` or ``(measurement, intra, inter)`` as in
+        ``(structure, intra)`` or ``(structure, intra, inter)`` as in
         `TemporalGraph`, or an adjacency matrix with ``[i, j]`` = i -> j, both =
         undirected, of the features, which have no children, followed by the latents,
         which have. A matrix that is not square is a measurement model alone.
@@ -183,23 +183,23 @@ def structural_hamming_distance(true, learned):
 def _read_graph(graph, name: str) -> list[np.ndarray]:
     """Matrices of whatever was given; one alone may be an adjacency matrix."""
     graph = getattr(graph, "graph_", graph)
-    if all(hasattr(graph, part) for part in ("measurement", "intra", "inter")):
-        graph = graph.measurement, graph.intra, graph.inter
+    if all(hasattr(graph, part) for part in ("structure", "intra", "inter")):
+        graph = graph.structure, graph.intra, graph.inter
     matrices = list(graph) if isinstance(graph, tuple) else [graph]
     if not 1 <= len(matrices) <= 3:
         raise ValueError(
-            f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
+            f"{name} must be a graph, (structure, intra[, inter]) or an adjacency "
             f"matrix, got a tuple of {len(matrices)}."
         )
     dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]
     edges = [check_numbers(name, matrix) != 0 for matrix in dense]
     if any(matrix.ndim != 2 for matrix in edges):
         raise ValueError(
-            f"{name} must be a graph, (measurement, intra[, inter]) or an adjacency "
+            f"{name} must be a graph, (structure, intra[, inter]) or an adjacency "
             f"matrix, got arrays of shapes {[matrix.shape for matrix in edges]}."
         )
     if isinstance(graph, tuple) and len(edges) == 1:
-        # In a tuple it is a measurement matrix, even if it is square.
+        # In a tuple it is a structure matrix, even if it is square.
         edges.append(np.zeros((len(edges[0]), len(edges[0])), dtype=bool))
     return edges
 
@@ -219,14 +219,14 @@ def _graph_matrices(matrices, name: str, n_observed: int):
         matrices = _split_adjacency(matrices[0], name, n_observed)
     n = len(matrices[0])
     zeros = [np.zeros((n, n), dtype=bool)] * 2
-    measurement, intra, inter = [*matrices, *zeros][:3]
+    structure, intra, inter = [*matrices, *zeros][:3]
     if intra.shape != (n, n) or inter.shape != (n, n):
         raise ValueError(
-            f"{name} must have a measurement matrix with one row per latent, and "
+            f"{name} must have a structure matrix with one row per latent, and "
             "square matrices of edges between latents, got shapes "
             f"{[matrix.shape for matrix in matrices]}."
         )
-    return measurement, intra, inter
+    return structure, intra, inter
 
 
 def _split_adjacency(adjacency, name: str, n_observed: int) -> list:
@@ -245,11 +245,11 @@ def _split_adjacency(adjacency, name: str, n_observed: int) -> list:
 
 def _padded(matrices, n: int):
     """The same graph with latents without edges at the end, n in all."""
-    measurement, intra, inter = matrices
-    extra = n - len(measurement)
+    structure, intra, inter = matrices
+    extra = n - len(structure)
     square = ((0, extra), (0, extra))
     return (
-        np.pad(measurement, ((0, extra), (0, 0))),
+        np.pad(structure, ((0, extra), (0, 0))),
         np.pad(intra, square),
         np.pad(inter, square),
     )

@@ -51,7 +51,7 @@ def random_dbn(graph, cardinality, n_categories, seed, zeros=False):
     ]
     emission = []
     for f, width in enumerate(n_categories):
-        parents = np.flatnonzero(graph.measurement[:, f])
+        parents = np.flatnonzero(graph.structure[:, f])
         rows = cardinality[parents[0]] if len(parents) else 1
         emission.append(rng.dirichlet(np.ones(width), rows))
     return LatentDBN(graph, cardinality, start, transition, emission)
@@ -100,7 +100,7 @@ def brute_force(network, codes):
                     probability[number] *= network.start[j][tuple(index)]
             for f, table in enumerate(network.emission):
                 if codes[t, f] >= 0:
-                    parents = np.flatnonzero(graph.measurement[:, f])
+                    parents = np.flatnonzero(graph.structure[:, f])
                     row = state[parents[0]] if len(parents) else 0
                     probability[number] *= table[row, codes[t, f]]
     return np.array(paths).reshape(len(paths), n_slices, -1), probability

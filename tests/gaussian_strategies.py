@@ -24,7 +24,7 @@ def random_graph(n_nodes, rng, density=0.4):
     return graph
 
 
-def random_linear_network(n_nodes, seed, density=0.4, n_hidden=0):
+def random_linear_network(n_nodes, seed, density=0.4, n_latents=0):
     """A linear network whose weights are away from zero."""
     rng = np.random.default_rng(seed)
     graph = random_graph(n_nodes, rng, density)
@@ -34,7 +34,7 @@ def random_linear_network(n_nodes, seed, density=0.4, n_hidden=0):
         np.where(graph, weights, 0.0),
         rng.normal(size=n_nodes),
         rng.uniform(0.5, 2.0, n_nodes),
-        n_hidden=n_hidden,
+        n_latents=n_latents,
     )
 
 

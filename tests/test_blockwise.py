@@ -105,7 +105,7 @@ class TestGaussian:
         with pytest.raises(ValueError, match="no missing values"):
             IdealParentGaussianBN().partial_fit(da.from_array(holes, chunks=(500, 9)))
         blocks = da.from_array(rows, chunks=(500, 9))
-        for settings in ({"max_hidden": 1}, {"link": "sigmoid"}):
+        for settings in ({"max_latents": 1}, {"link": "sigmoid"}):
             assert not hasattr(IdealParentGaussianBN(**settings), "partial_fit")
             with pytest.raises(ValueError, match="link must be 'linear'"):
                 IdealParentGaussianBN(**settings).fit(blocks)

@@ -9,11 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
-from sklearn_latent.export import (
-    edges_to_frame,
-    noisy_or_to_networkx,
-    noisy_or_to_pgmpy,
-)
+from sklearn_latent.export import edges_to_frame
+from sklearn_latent.noisy_or._export import noisy_or_to_networkx, noisy_or_to_pgmpy
 
 
 def random_network(seed, n_latents, n_features, density=0.6):

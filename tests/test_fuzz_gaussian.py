@@ -48,7 +48,7 @@ EDGES = [
 
 
 def assert_valid(model):
-    n_nodes = model.n_features_in_ + model.n_hidden_
+    n_nodes = model.n_features_in_ + model.n_latents_
     assert model.adjacency_.shape == (n_nodes, n_nodes)
     assert nx.is_directed_acyclic_graph(nx.DiGraph(model.adjacency_.astype(int)))
     for values in (model.weights_, model.intercept_, model.noise_variance_):
@@ -74,7 +74,7 @@ def drive(model, X, other):
     assert attempt(NAME, model.transform, X) is not None
     drawn, hidden = model.sample(3, random_state=0)
     assert np.isfinite(drawn).all()
-    assert hidden.shape == (3, model.n_hidden_)
+    assert hidden.shape == (3, model.n_latents_)
     assert len(model.to_frame()) == model.adjacency_.sum()
 
 
@@ -130,7 +130,7 @@ def test_hidden_and_non_linear(data):
             options(
                 link=["linear", "sigmoid"],
                 noise=["additive", "additive", "multiplicative"],
-                max_hidden=[0, 1],
+                max_latents=[0, 1],
                 bipartite=[True, False],
                 max_iter=[20, 3],
                 random_state=[0],
@@ -214,7 +214,7 @@ def test_network(data):
                 link=["linear", "linear", "sigmoid"],
                 noise=["additive", "additive", "multiplicative"],
                 link_parameters=[theta],
-                n_hidden=[0, 0, 0, 1],
+                n_latents=[0, 0, 0, 1],
                 node_names=[None],
             )
         ),
@@ -258,7 +258,7 @@ def test_datasets(data):
             options(
                 n_samples=[1, 5],
                 n_features=[1, 3],
-                n_hidden=[0, 1],
+                n_latents=[0, 1],
                 n_parents=[2.0, 0.5, 0.0],
                 bipartite=[False, True],
                 link=["linear", "sigmoid"],

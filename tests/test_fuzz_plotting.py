@@ -20,12 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sklearn_latent import LPCC, IdealParentGaussianBN, NoisyOrMoMLearner, datasets
-from sklearn_latent.export import (
-    edges_to_frame,
-    noisy_or_to_networkx,
-    noisy_or_to_pgmpy,
-)
+from sklearn_latent.export import edges_to_frame
 from sklearn_latent.noisy_or import Schedule, find_schedule
+from sklearn_latent.noisy_or._export import noisy_or_to_networkx, noisy_or_to_pgmpy
 from sklearn_latent.plotting import (
     LatentGraphDisplay,
     LatentImagesDisplay,

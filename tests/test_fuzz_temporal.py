@@ -39,9 +39,9 @@ from sklearn_latent.temporal._tables import start_shape, transition_shape
 def assert_valid(model):
     n_latents = len(model.cardinality_)
     assert (model.cardinality_ >= 1).all()
-    assert model.measurement_.shape[0] == n_latents
+    assert model.structure_.shape[0] == n_latents
     assert model.intra_.shape == (n_latents, n_latents)
-    assert (model.measurement_.sum(axis=0) <= 1).all()
+    assert (model.structure_.sum(axis=0) <= 1).all()
     directed = model.intra_ & ~model.intra_.T
     assert nx.is_directed_acyclic_graph(nx.DiGraph(directed.astype(int)))
     assert_tables(model.network_)

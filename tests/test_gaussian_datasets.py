@@ -8,7 +8,7 @@ def test_shapes_and_names():
     data = make_gaussian_bn(6, 2, 50, random_state=0)
     assert data.X.shape == (50, 6) and data.Z.shape == (50, 2)
     assert data.feature_names == [f"x{i}" for i in range(6)]
-    assert data.network.n_hidden == 2 and "6 features" in data.DESCR
+    assert data.network.n_latents == 2 and "6 features" in data.DESCR
     again = make_gaussian_bn(6, 2, 50, random_state=0)
     np.testing.assert_array_equal(data.X, again.X)
 
@@ -61,11 +61,11 @@ def test_sigmoids_are_bent():
     ("change", "message"),
     [
         ({"n_features": 0}, "n_features must be an integer from 1 to .*, got 0"),
-        ({"n_hidden": -1}, "n_hidden"),
+        ({"n_latents": -1}, "n_latents"),
         ({"n_samples": 2.5}, "n_samples"),
         ({"n_parents": -1}, "n_parents must be a non-negative number"),
         ({"missing": 1.0}, "missing must be a share below 1"),
-        ({"bipartite": True}, "n_hidden must be at least 1"),
+        ({"bipartite": True}, "n_latents must be at least 1"),
         ({"weight": (1.0, 0.5)}, "weight must be a pair .* of numbers from 1e-100"),
         ({"n_samples": 10**30}, "n_samples must be an integer from 1 to"),
         ({"bipartite": np.ones(2)}, "bipartite must be True or False"),

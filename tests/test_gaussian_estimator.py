@@ -11,11 +11,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from sklearn_latent._graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 from sklearn_latent.gaussian import _estimator as estimator_module
-from sklearn_latent.gaussian._graph import equivalence_class, topological_order
 
 SEARCHES = ["greedy", "order", "auto"]
 
@@ -39,7 +39,7 @@ def test_attributes(data, search):
     assert (model.weights_[~model.adjacency_] == 0).all()
     assert model.intercept_.shape == model.noise_variance_.shape == (8,)
     assert (model.noise_variance_ > 0).all()
-    assert model.n_hidden_ == 0
+    assert model.n_latents_ == 0
     assert model.node_names_.tolist() == [f"x{i}" for i in range(8)]
     assert isinstance(model.network_, GaussianNetwork)
     assert model.search_ in ("greedy", "order")
@@ -114,9 +114,9 @@ def test_names(data):
 def test_hidden_nodes_give_way_to_features_of_their_name():
     from sklearn_latent.gaussian._unseen import extend_network
 
-    network = random_linear_network(3, 0, n_hidden=2)
-    names = extend_network(network, np.ones(1, dtype=bool), ["hidden1"]).node_names
-    assert names == ["hidden1", "hidden0", "hidden1_"]
+    network = random_linear_network(3, 0, n_latents=2)
+    names = extend_network(network, np.ones(1, dtype=bool), ["latent1"]).node_names
+    assert names == ["latent1", "latent0", "latent1_"]
 
 
 def test_interchange(fitted, data):
@@ -179,18 +179,18 @@ def test_hidden_variables():
         noise_variance=(0.2, 0.4),
         random_state=0,
     )
-    model = IdealParentGaussianBN(max_hidden=2, bipartite=True, random_state=0)
+    model = IdealParentGaussianBN(max_latents=2, bipartite=True, random_state=0)
     model.fit(data.X)
-    assert model.n_hidden_ == 1
-    assert model.node_names_[-1] == "hidden0"
+    assert model.n_latents_ == 1
+    assert model.node_names_[-1] == "latent0"
     completed = model.transform(data.X)
     assert completed.shape == (400, 13)
     assert abs(np.corrcoef(completed[:, -1], data.Z[:, 0])[0, 1]) > 0.95
     X, Z = model.sample(7, random_state=0)
     assert X.shape == (7, 12) and Z.shape == (7, 1)
     kinds = dict(model.to_networkx().nodes(data="kind"))
-    assert kinds["hidden0"] == "latent"
-    assert model.to_pgmpy().latents == {"hidden0"}
+    assert kinds["latent0"] == "latent"
+    assert model.to_pgmpy().latents == {"latent0"}
 
 
 POOR = {
@@ -242,7 +242,7 @@ def test_a_column_without_values(data):
         ({"max_parents": -1}, ValueError, "max_parents must be an integer"),
         ({"tabu": 10**30}, ValueError, "tabu must be an integer from 0 to"),
         ({"n_restarts": 10**30}, ValueError, "n_restarts must be an integer from 0"),
-        ({"max_hidden": None}, ValueError, "max_hidden must be an integer"),
+        ({"max_latents": None}, ValueError, "max_latents must be an integer"),
         ({"tol": -1.0}, ValueError, "tol must be a number of at least 0"),
         ({"penalty": "aic"}, ValueError, "penalty must be"),
         ({"penalty": np.inf}, ValueError, "penalty must be"),
@@ -274,7 +274,7 @@ def test_a_column_without_values(data):
             "more than max_parents=1",
         ),
         (
-            {"required": [(0, 1)], "bipartite": True, "max_hidden": 1},
+            {"required": [(0, 1)], "bipartite": True, "max_latents": 1},
             ValueError,
             "empty with bipartite=True",
         ),

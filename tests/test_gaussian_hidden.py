@@ -19,23 +19,23 @@ from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 
 
-def two_layers(n_features, n_hidden, shared, seed=0):
+def two_layers(n_features, n_latents, shared, seed=0):
     """A network of hidden roots over features, some of them with two parents."""
     rng = np.random.RandomState(seed)
-    mask = np.zeros((n_hidden, n_features), dtype=bool)
-    mask[np.arange(n_features) % n_hidden, np.arange(n_features)] = True
+    mask = np.zeros((n_latents, n_features), dtype=bool)
+    mask[np.arange(n_features) % n_latents, np.arange(n_features)] = True
     for column in mask.T:
         if rng.uniform() < shared:
-            column[rng.choice(n_hidden, 2, replace=False)] = True
+            column[rng.choice(n_latents, 2, replace=False)] = True
     size = rng.uniform(0.6, 1.0, mask.shape) * rng.choice([-1, 1], mask.shape)
-    weights = np.zeros((n_features + n_hidden,) * 2)
+    weights = np.zeros((n_features + n_latents,) * 2)
     weights[n_features:, :n_features] = mask * size
     return GaussianNetwork(
         weights != 0,
         weights,
-        np.concatenate([rng.normal(size=n_features), np.zeros(n_hidden)]),
-        np.concatenate([rng.uniform(0.3, 0.8, n_features), np.ones(n_hidden)]),
-        n_hidden=n_hidden,
+        np.concatenate([rng.normal(size=n_features), np.zeros(n_latents)]),
+        np.concatenate([rng.uniform(0.3, 0.8, n_features), np.ones(n_latents)]),
+        n_latents=n_latents,
     )
 
 
@@ -43,7 +43,7 @@ def recovery(truth, Z, network, X):
     """Smallest correlation of matched hidden variables, and F1 of their edges."""
     n = X.shape[1]
     found = network.expectation(X)[:, n:]
-    n_true = truth.n_hidden
+    n_true = truth.n_latents
     correlation = np.abs(np.corrcoef(Z.T, found.T)[:n_true, n_true:])
     rows, columns = linear_sum_assignment(-correlation)
     true, learned = truth.adjacency[n:, :n], network.adjacency[n:, :n]
@@ -52,8 +52,8 @@ def recovery(truth, Z, network, X):
     return correlation[rows, columns].min(), f1
 
 
-def options(n_features, max_hidden, **more):
-    return SearchOptions.free(n_features, max_hidden=max_hidden, **more)
+def options(n_features, max_latents, **more):
+    return SearchOptions.free(n_features, max_latents=max_latents, **more)
 
 
 def with_gaps(X, share):
@@ -75,14 +75,14 @@ def data(planted):
 
 
 class TestFactors:
-    @pytest.mark.parametrize("n_hidden", [1, 2, 3])
-    def test_all_edges_is_factor_analysis(self, planted, data, n_hidden):
+    @pytest.mark.parametrize("n_latents", [1, 2, 3])
+    def test_all_edges_is_factor_analysis(self, planted, data, n_latents):
         X = planted[1]
         referee = FactorAnalysis(
-            n_hidden, tol=1e-12, max_iter=20_000, svd_method="lapack"
+            n_latents, tol=1e-12, max_iter=20_000, svd_method="lapack"
         ).fit(X)
         rng = np.random.RandomState(0)
-        mask = np.ones((n_hidden, 36), dtype=bool)
+        mask = np.ones((n_latents, 36), dtype=bool)
         start = data.start(mask, rng.normal(0, 0.3, mask.shape))
         factors = fit_factors(data, start, tol=1e-12, max_iter=5000)
         assert_allclose(factors.log_likelihood / 500, referee.score(X), atol=1e-6)
@@ -132,7 +132,7 @@ class TestTwoLayers:
         truth, X, Z = planted
         learned = learn(X, None, options(36, 8, bipartite=True))
         network = learned.network
-        assert network.n_hidden == 3
+        assert network.n_latents == 3
         correlation, f1 = recovery(truth, Z, network, X)
         assert correlation > 0.95
         assert f1 > 0.95
@@ -156,7 +156,7 @@ class TestTwoLayers:
     def test_with_gaps(self, planted):
         truth, X, Z = planted
         learned = learn(with_gaps(X, 0.2), None, options(36, 6, bipartite=True))
-        assert learned.network.n_hidden == 3
+        assert learned.network.n_latents == 3
         correlation, f1 = recovery(truth, Z, learned.network, X)
         assert correlation > 0.95
         assert f1 > 0.9
@@ -184,7 +184,7 @@ class TestTwoLayers:
 
     def test_number_is_limited(self, planted):
         network = learn(planted[1], None, options(36, 2, bipartite=True)).network
-        assert network.n_hidden == 2
+        assert network.n_latents == 2
         few = options(36, 4, bipartite=True, max_parents=1)
         network = learn(planted[1], None, few).network
         assert network.adjacency.sum(axis=0).max() <= 1
@@ -195,7 +195,7 @@ class TestTwoLayers:
         learned = learn(
             X, None, options(12, 3, bipartite=True), hidden_search=hidden_search
         )
-        assert learned.network.n_hidden == 0
+        assert learned.network.n_latents == 0
         assert not learned.network.adjacency.any()
 
     def test_one_hidden_over_all_is_factor_analysis(self, planted):
@@ -233,7 +233,7 @@ class TestTwoLayers:
         for seed in range(3):
             X, _ = truth.sample(300, random_state=seed)
             network = learn(X, None, options(60, 6, bipartite=True)).network
-            assert network.n_hidden == 2
+            assert network.n_latents == 2
 
     def test_deaths_undo_too_many(self, planted):
         data = FactorData(GaussianStatistics.of(planted[1]))
@@ -243,7 +243,7 @@ class TestTwoLayers:
         start = search.fit(data.start(mask, mask * rng.normal(0, 0.5, mask.shape)))
         best = search.improve(start)
         assert search.score(best) > search.score(start)
-        assert best.n_hidden < 6
+        assert best.n_latents < 6
 
 
 class TestPaper:
@@ -252,7 +252,7 @@ class TestPaper:
         test = truth.sample(1000, random_state=2)[0]
         learned = learn(X, None, options(36, 8, bipartite=True), hidden_search="paper")
         without = learn(X, None, options(36, 0))
-        assert learned.network.n_hidden == 3
+        assert learned.network.n_latents == 3
         assert learned.score > without.score
         ours = learned.network.log_likelihood(test).mean()
         assert ours > without.network.log_likelihood(test).mean()
@@ -288,7 +288,7 @@ def mixed():
     other = np.flatnonzero(base.adjacency[17, :16])
     weights[children[2], other[0]] = 1.5
     truth = GaussianNetwork(
-        weights != 0, weights, base.intercept, base.noise_variance, n_hidden=2
+        weights != 0, weights, base.intercept, base.noise_variance, n_latents=2
     )
     X, Z = truth.sample(1000, random_state=0)
     return truth, X, Z
@@ -299,7 +299,7 @@ class TestFreePlacement:
         truth, X, Z = mixed
         learned = learn(X, None, options(16, 4))
         without = learn(X, None, options(16, 0))
-        assert learned.network.n_hidden == 2
+        assert learned.network.n_latents == 2
         correlation, _ = recovery(truth, Z, learned.network, X)
         assert correlation > 0.9
         assert learned.score > without.score + 50
@@ -313,11 +313,11 @@ class TestFreePlacement:
         weights = base.weights.copy()
         weights[20, 21] = 0.9
         truth = GaussianNetwork(
-            weights != 0, weights, base.intercept, base.noise_variance, n_hidden=2
+            weights != 0, weights, base.intercept, base.noise_variance, n_latents=2
         )
         X, Z = truth.sample(1000, random_state=0)
         network = learn(X, None, options(20, 4)).network
-        assert network.n_hidden == 2
+        assert network.n_latents == 2
         assert network.adjacency[20:, 20:].sum() == 1
         correlation, f1 = recovery(truth, Z, network, X)
         assert correlation > 0.9
@@ -344,14 +344,14 @@ class TestFreePlacement:
         truth = GaussianNetwork(weights != 0, weights, np.zeros(8), np.ones(8))
         X, _ = truth.sample(500, random_state=0)
         learned = learn(X, None, options(8, 2))
-        assert learned.network.n_hidden == 0
+        assert learned.network.n_latents == 0
 
     def test_masks(self, mixed):
         X = mixed[1]
         required = np.zeros((16, 16), dtype=bool)
         required[0, 1] = True
         setting = SearchOptions(
-            np.eye(16, dtype=bool), required, max_hidden=2, max_parents=3
+            np.eye(16, dtype=bool), required, max_latents=2, max_parents=3
         )
         network = learn(X, None, setting).network
         assert network.adjacency[0, 1]
@@ -361,7 +361,7 @@ class TestFreePlacement:
         required = np.zeros((16, 16), dtype=bool)
         required[0, 1] = True
         setting = SearchOptions(
-            np.eye(16, dtype=bool), required, max_hidden=2, bipartite=True
+            np.eye(16, dtype=bool), required, max_latents=2, bipartite=True
         )
         with pytest.raises(ValueError, match="required must be empty with bipartite"):
             learn(mixed[1], None, setting)

@@ -23,10 +23,10 @@ def random_joint(n_nodes, seed=0):
     return Joint(weights, rng.normal(size=n_nodes), rng.uniform(0.2, 2, n_nodes))
 
 
-def incomplete(joint, n_rows, share, n_hidden=0, seed=0):
+def incomplete(joint, n_rows, share, n_latents=0, seed=0):
     rng = np.random.RandomState(seed)
     X = rng.multivariate_normal(joint.mean, joint.covariance, n_rows)
-    X = X[:, : joint.n_nodes - n_hidden]
+    X = X[:, : joint.n_nodes - n_latents]
     X[rng.uniform(size=X.shape) < share] = np.nan
     return X
 
@@ -67,9 +67,9 @@ def by_row(joint, X):
     ids=str,
 )
 def case(request):
-    n_rows, n_nodes, n_hidden, share = request.param
+    n_rows, n_nodes, n_latents, share = request.param
     joint = random_joint(n_nodes)
-    return joint, incomplete(joint, n_rows, share, n_hidden)
+    return joint, incomplete(joint, n_rows, share, n_latents)
 
 
 class TestJoint:

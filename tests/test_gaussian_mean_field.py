@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def sigmoid_network(n_nodes=6, noise="additive", seed=0, n_hidden=0):
+def sigmoid_network(n_nodes=6, noise="additive", seed=0, n_latents=0):
     rng = np.random.RandomState(seed)
     adjacency = np.triu(rng.uniform(size=(n_nodes, n_nodes)) < 0.5, 1)[::-1, ::-1]
     weights = adjacency * rng.uniform(0.7, 2.0, adjacency.shape)
@@ -39,7 +39,7 @@ def sigmoid_network(n_nodes=6, noise="additive", seed=0, n_hidden=0):
         link="sigmoid",
         noise=noise,
         link_parameters=theta,
-        n_hidden=n_hidden,
+        n_latents=n_latents,
     )
 
 
@@ -90,7 +90,7 @@ class TestInference:
             weights,
             rng.normal(size=6),
             rng.uniform(0.3, 1, 6),
-            n_hidden=1,
+            n_latents=1,
         )
         X = with_gaps(network.sample(60, random_state=0)[0], 0.3)
         joint = Joint(weights, network.intercept, network.noise_variance)
@@ -249,19 +249,19 @@ class TestLearning:
             np.append(np.full(8, 0.1), 1.0),
             link="sigmoid",
             link_parameters=theta,
-            n_hidden=1,
+            n_latents=1,
         )
         X, Z = truth.sample(250, random_state=1)
-        learned = learn(X, None, self.options(8, max_hidden=2, bipartite=True))
+        learned = learn(X, None, self.options(8, max_latents=2, bipartite=True))
         network = learned.network
-        assert network.n_hidden == 1
+        assert network.n_latents == 1
         assert network.adjacency[8, :8].all()
         assert not network.adjacency[:8].any()
         hidden = network.expectation(X)[:, 8]
         assert abs(np.corrcoef(hidden, Z[:, 0])[0, 1]) > 0.95
         test = truth.sample(300, random_state=2)[0]
         linear = learn(
-            X, None, self.options(8, link="linear", max_hidden=2, bipartite=True)
+            X, None, self.options(8, link="linear", max_latents=2, bipartite=True)
         )
         ours = network.log_likelihood(test).mean()
         assert ours > linear.network.log_likelihood(test).mean()
@@ -287,7 +287,7 @@ class TestLearning:
         X = with_gaps(X, 0.1)
         if case == "empty row":
             X[0] = np.nan
-        learned = learn(X, None, self.options(X.shape[1], max_hidden=1))
+        learned = learn(X, None, self.options(X.shape[1], max_latents=1))
         assert np.isfinite(learned.score)
         assert np.isfinite(learned.network.expectation(X)).all()
         assert np.isfinite(learned.network.log_likelihood(X)).all()

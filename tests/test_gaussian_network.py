@@ -3,17 +3,17 @@ import pytest
 from gaussian_strategies import random_linear_network
 from scipy.stats import multivariate_normal, norm
 
+from sklearn_latent._graphs import (
+    equivalence_class,
+    reaches,
+    topological_order,
+)
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian._export import (
     edge_strengths,
     gaussian_to_networkx,
     gaussian_to_pgmpy,
-)
-from sklearn_latent.gaussian._graph import (
-    equivalence_class,
-    reaches,
-    topological_order,
 )
 from sklearn_latent.gaussian._inference.leave_one_out import integrate_features
 
@@ -33,9 +33,9 @@ def test_likelihood_is_that_of_the_multivariate_normal(seed):
     np.testing.assert_allclose(network.log_likelihood(X), expected)
 
 
-@pytest.mark.parametrize("n_hidden", [0, 2])
-def test_likelihood_of_incomplete_rows_is_that_of_the_marginal(n_hidden):
-    network = random_linear_network(6, 1, n_hidden=n_hidden)
+@pytest.mark.parametrize("n_latents", [0, 2])
+def test_likelihood_of_incomplete_rows_is_that_of_the_marginal(n_latents):
+    network = random_linear_network(6, 1, n_latents=n_latents)
     X, _ = network.sample(30, 0)
     rng = np.random.default_rng(0)
     X[rng.random(X.shape) < 0.3] = np.nan
@@ -133,7 +133,7 @@ def test_integration_agrees_with_the_closed_form():
 
 
 def test_leaving_one_out_is_the_conditional_mean():
-    network = random_linear_network(5, 4, n_hidden=1)
+    network = random_linear_network(5, 4, n_latents=1)
     X, _ = network.sample(10, 0)
     X[0, 1] = np.nan
     predicted = network.leave_one_out(X)
@@ -177,10 +177,10 @@ def test_number_of_parameters():
         ({"weights": [[0.0]]}, "weights must have shape"),
         ({"weights": [[0.0, 1.0], [0.5, 0.0]]}, "weights must be 0 where adjacency"),
         ({"weights": [[0.0, 1.0], [0.0]]}, "weights must be an array of numbers"),
-        ({"n_hidden": 0.5}, "n_hidden must be an integer from 0 to 2, got 0.5"),
+        ({"n_latents": 0.5}, "n_latents must be an integer from 0 to 2, got 0.5"),
         ({"node_names": 5}, "node_names must be a list of 2 names, got 5"),
         ({"link": "sigmoid", "link_parameters": [1.0]}, "link_parameters must have"),
-        ({"n_hidden": 3}, "n_hidden must be an integer from 0 to 2, got 3"),
+        ({"n_latents": 3}, "n_latents must be an integer from 0 to 2, got 3"),
         ({"node_names": ["a"]}, "node_names must hold 2"),
         ({"link": "sigmoid"}, "link_parameters must be given"),
         ({"link": "cubic"}, "link must be one of"),

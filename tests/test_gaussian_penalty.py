@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, chi2
 
 from sklearn_latent import IdealParentGaussianBN
+from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._graph import equivalence_class
 from sklearn_latent.gaussian._scores.penalty import (
     Penalty,
     log_choices,
@@ -98,14 +98,14 @@ class TestNoise:
         with_edges = 0
         for seed in range(3):
             X = noise(*shape, seed)
-            model = IdealParentGaussianBN(max_hidden=2, bipartite=bipartite).fit(X)
-            assert model.n_hidden_ == 0
+            model = IdealParentGaussianBN(max_latents=2, bipartite=bipartite).fit(X)
+            assert model.n_latents_ == 0
             assert model.adjacency_.sum() <= 3
             with_edges += model.adjacency_.any()
         # One table in twenty has edges by chance.
         assert with_edges <= 1
 
-    @pytest.mark.parametrize("settings", [{}, {"max_hidden": 2, "search": "greedy"}])
+    @pytest.mark.parametrize("settings", [{}, {"max_latents": 2, "search": "greedy"}])
     def test_nor_by_other_searches(self, settings):
         n_edges = 0
         for shape in SHAPES:
@@ -116,16 +116,16 @@ class TestNoise:
     def test_missing_values(self):
         X = noise(30, 12, 0)
         X[np.random.RandomState(1).uniform(size=X.shape) < 0.1] = np.nan
-        for max_hidden in (0, 2):
-            model = IdealParentGaussianBN(max_hidden=max_hidden).fit(X)
+        for max_latents in (0, 2):
+            model = IdealParentGaussianBN(max_latents=max_latents).fit(X)
             assert model.adjacency_.sum() <= 1
-            assert model.n_hidden_ == 0
+            assert model.n_latents_ == 0
 
     def test_constant_and_equal_columns(self):
         X = noise(15, 20, 0)
         X[:, 0] = 3.0
         X[:, 1] = X[:, 2]
-        model = IdealParentGaussianBN(max_hidden=2).fit(X)
+        model = IdealParentGaussianBN(max_latents=2).fit(X)
         assert model.adjacency_[1, 2] ^ model.adjacency_[2, 1]
         assert model.adjacency_.sum() == 1
 
@@ -136,10 +136,10 @@ class TestStructure:
             36, 3, 30, n_parents=1.5, bipartite=True, random_state=0
         )
         test = data.network.sample(1000, random_state=1)[0]
-        layers = IdealParentGaussianBN(max_hidden=4, bipartite=True).fit(data.X)
-        free = IdealParentGaussianBN(max_hidden=4).fit(data.X)
+        layers = IdealParentGaussianBN(max_latents=4, bipartite=True).fit(data.X)
+        free = IdealParentGaussianBN(max_latents=4).fit(data.X)
         without = IdealParentGaussianBN().fit(data.X)
-        assert layers.n_hidden_ == free.n_hidden_ == 3
+        assert layers.n_latents_ == free.n_latents_ == 3
         assert min(layers.score(test), free.score(test)) > without.score(test)
         # Free placement includes two layers, and few rows must not make it worse.
         assert free.score(test) > layers.score(test) - 0.01 * 36
@@ -151,11 +151,11 @@ class TestStructure:
         weights = base.weights.copy()
         weights[0, 1] = weights[2, 3] = 1.2
         truth = GaussianNetwork(
-            weights != 0, weights, base.intercept, base.noise_variance, n_hidden=2
+            weights != 0, weights, base.intercept, base.noise_variance, n_latents=2
         )
         X, _ = truth.sample(100, random_state=0)
-        model = IdealParentGaussianBN(max_hidden=4).fit(X)
-        assert model.n_hidden_ == 2
+        model = IdealParentGaussianBN(max_latents=4).fit(X)
+        assert model.n_latents_ == 2
         found = model.adjacency_[:20, :20]
         assert found.sum() <= 6
         assert ((found | found.T) & truth.adjacency[:20, :20]).sum() == 2
@@ -163,7 +163,7 @@ class TestStructure:
     def test_more_features_than_rows(self):
         data = make_gaussian_bn(40, 0, 30, random_state=0)
         test = data.network.sample(1000, random_state=1)[0]
-        model = IdealParentGaussianBN(max_hidden=2).fit(data.X)
+        model = IdealParentGaussianBN(max_latents=2).fit(data.X)
         independent = GaussianNetwork(
             np.zeros((40, 40), dtype=bool),
             np.zeros((40, 40)),
@@ -176,23 +176,25 @@ class TestStructure:
     def test_a_weight_of_two_is_a_row_twice(self):
         data = make_gaussian_bn(12, 2, 40, bipartite=True, random_state=0)
         weight = np.repeat([1.0, 2.0], 20)
-        model = IdealParentGaussianBN(max_hidden=3)
+        model = IdealParentGaussianBN(max_latents=3)
         weighted = model.fit(data.X, sample_weight=weight).score_
         repeated = model.fit(np.vstack([data.X, data.X[20:]])).score_
         assert_allclose(weighted, repeated, rtol=1e-8)
 
 
 class TestPublished:
-    @pytest.mark.parametrize("max_hidden", [0, 2])
+    @pytest.mark.parametrize("max_latents", [0, 2])
     @pytest.mark.parametrize("search", ["greedy", "order"])
-    def test_penalty_of_one_is_the_bic(self, search, max_hidden):
-        model = IdealParentGaussianBN(search=search, penalty=1.0, max_hidden=max_hidden)
+    def test_penalty_of_one_is_the_bic(self, search, max_latents):
+        model = IdealParentGaussianBN(
+            search=search, penalty=1.0, max_latents=max_latents
+        )
         model.fit(noise(15, 8, 0))
         assert model.penalty_ == 1.0
         assert_allclose(model.score_, model.bic_)
 
     def test_the_search_of_the_paper_takes_its_score(self):
-        model = IdealParentGaussianBN(max_hidden=1, hidden_search="paper")
+        model = IdealParentGaussianBN(max_latents=1, hidden_search="paper")
         assert model.fit(noise(30, 5, 0)).penalty_ == 1.0
         model.set_params(hidden_search="auto")
         assert model.fit(noise(30, 5, 0)).penalty_ == "ebic"

@@ -171,14 +171,14 @@ class TestStructure:
         assert_allclose(weighted.score, repeated.score, rtol=1e-9)
         assert_allclose(weighted.network.weights, repeated.network.weights, atol=1e-6)
 
-    @pytest.mark.parametrize("max_hidden", [0, 2])
-    def test_order_and_repetition_do_not_change_a_digit(self, max_hidden):
+    @pytest.mark.parametrize("max_latents", [0, 2])
+    def test_order_and_repetition_do_not_change_a_digit(self, max_latents):
         """Also where EM is far from the end when it stops: features outnumber rows."""
         rng = np.random.RandomState(0)
         X = rng.normal(size=(15, 30))
         X[rng.uniform(size=X.shape) < 0.1] = np.nan
         weights = rng.randint(0, 4, size=len(X))
-        learner = IdealParentGaussianBN(max_hidden=max_hidden, penalty=1.0)
+        learner = IdealParentGaussianBN(max_latents=max_latents, penalty=1.0)
         weighted = learner.fit(X, sample_weight=weights).network_
         repeated = learner.fit(rng.permutation(X.repeat(weights, axis=0))).network_
         assert_array_equal(weighted.weights, repeated.weights)

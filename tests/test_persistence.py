@@ -195,7 +195,7 @@ class TestOtherFamilies:
                 [1, 0.1],
                 link="sigmoid",
                 link_parameters=np.ones((2, 3)),
-                n_hidden=1,
+                n_latents=1,
                 node_names=["a", "b"],
             ),
             graph,

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import image_sources, make_noisy_or
-from sklearn_latent.export import noisy_or_to_networkx
+from sklearn_latent.noisy_or._export import noisy_or_to_networkx
 from sklearn_latent.plotting import LatentGraphDisplay, LatentImagesDisplay
 from sklearn_latent.plotting._layout import (
     count_crossings,

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
-from sklearn_latent.export import noisy_or_to_networkx
+from sklearn_latent.noisy_or._export import noisy_or_to_networkx
 from sklearn_latent.plotting import LatentGraphDisplay
 from sklearn_latent.plotting._layers import assign_layers, layered_layout
 
@@ -26,12 +26,12 @@ def random_dag(seed, n, share):
     return adjacency
 
 
-def graph_of(adjacency, n_hidden=0):
+def graph_of(adjacency, n_latents=0):
     n = len(adjacency)
     rng = np.random.RandomState(0)
     graph = nx.DiGraph(family="gaussian")
     for i in range(n):
-        hidden = i >= n - n_hidden
+        hidden = i >= n - n_latents
         graph.add_node(f"x{i}", kind="latent" if hidden else "feature")
     for i, j in np.argwhere(adjacency):
         weight = rng.normal()
@@ -121,7 +121,7 @@ def test_every_node_and_edge_of_a_dag_is_drawn(adjacency):
 
 @pytest.mark.parametrize(("n", "share"), [(8, 0.3), (80, 0.02)])
 def test_labels_of_a_dag_do_not_overlap(n, share):
-    display = draw(graph_of(random_dag(1, n, share), n_hidden=2))
+    display = draw(graph_of(random_dag(1, n, share), n_latents=2))
     shown = boxes(display)
     assert len(shown) == n
     for (first, a), (second, b) in combinations(shown, 2):

@@ -61,7 +61,7 @@ def test_expected_counts_equal_enumeration(network, n_slices, seed):
                     np.add.at(start[j], tuple(index), probability)
             for f, code in enumerate(sequence[t]):
                 if code >= 0:
-                    parents = np.flatnonzero(graph.measurement[:, f])
+                    parents = np.flatnonzero(graph.structure[:, f])
                     row = state[parents[0]] if len(parents) else 0 * state[0]
                     np.add.at(emission[f], (row, code), probability)
     for found, expected in [
@@ -202,7 +202,7 @@ def test_impossible_sequence_has_no_likelihood_but_finite_states():
 def test_blocks_of_sequences_do_not_matter(monkeypatch):
     graph = TemporalGraph(np.eye(2), [[0, 1], [0, 0]], np.eye(2))
     network = random_dbn(graph, [2, 3], [3, 3], seed=6)
-    data = ChainData.of(sequences(network, 17, 4, seed=7), graph.measurement)
+    data = ChainData.of(sequences(network, 17, 4, seed=7), graph.structure)
     whole = expectation(network, data)
     path = network.viterbi(data.codes)
     monkeypatch.setattr(chain_module, "CHUNK_ELEMENTS", 100)

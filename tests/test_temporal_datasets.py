@@ -69,7 +69,7 @@ def test_any_graph(graph, seed):
     np.testing.assert_array_equal(data.network.cardinality, cardinality)
     assert (data.Z.max(axis=(0, 1), initial=0) < cardinality).all()
     for f, table in enumerate(data.network.emission):
-        if graph.measurement[:, f].any():
+        if graph.structure[:, f].any():
             np.testing.assert_allclose(table.max(axis=1), reliability[f], atol=0.3)
     again = make_latent_dbn(
         graph,

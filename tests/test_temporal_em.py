@@ -147,7 +147,7 @@ def test_warm_start_stays_at_the_maximum():
 def test_tables_of_a_richer_graph_fit_at_least_as_well():
     data = make_latent_dbn("G3", n_sequences=1000, random_state=1)
     graph = data.graph
-    complete = TemporalGraph(graph.measurement, [[0, 1], [0, 0]], np.ones((2, 2)))
+    complete = TemporalGraph(graph.structure, [[0, 1], [0, 0]], np.ones((2, 2)))
     options = {"random_state": 0, "smoothing": 0.0, "tol": 1e-6, "max_iter": 300}
     cards = data.network.cardinality
     _, a = fit_chain(data.codes, [4] * 6, graph, cards, **options)

@@ -34,7 +34,7 @@ def test_true_graph(name):
     assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
     assert np.array_equal(model.cardinality_, data.network.cardinality)
     assert len(model.local_graphs_) == 3
-    assert (model.support_.measurement[model.measurement_] > 0.5).all()
+    assert (model.support_.structure[model.structure_] > 0.5).all()
     assert (model.support_.inter[model.inter_] > 0.5).all()
 
 
@@ -187,7 +187,7 @@ def test_independent_feature_has_its_own_distribution(data):
     noise = np.random.default_rng(0).choice(3, (800, 4, 1), p=[0.5, 0.3, 0.2])
     X = np.concatenate([data.codes, noise], axis=2)
     model = LGLPCCTemporal(random_state=0).fit(X)
-    assert not model.measurement_[:, 6].any()
+    assert not model.structure_[:, 6].any()
     assert np.allclose(model.emission_[6], [[0.5, 0.3, 0.2]], atol=0.03)
     holed = X.astype(float)
     holed[0, 0, 6] = np.nan
@@ -256,7 +256,7 @@ def test_constant_feature(data):
     X[:, :, 0] = 7
     with pytest.warns(PoorDataWarning, match="one value"):
         model = LGLPCCTemporal(random_state=0).fit(X)
-    assert not model.measurement_[:, 0].any()
+    assert not model.structure_[:, 0].any()
 
 
 def test_unseen_category(data, model):

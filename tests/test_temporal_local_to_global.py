@@ -89,7 +89,7 @@ def test_no_feature_is_in_two_groups():
 
 def test_undirected_edge_counts_both_ways_and_stays_undirected():
     graphs = [local([(1, 2, 3), (4, 5, 6)], [(0, 1), (1, 0)])]
-    measurement = graphs[0].measurement
+    measurement = graphs[0].structure
     intra, inter = co_occurrences(graphs, measurement)
     assert np.array_equal(intra, [[0, 1], [1, 0]])
     edges, _ = edges_by_vote(intra, inter, 1)
@@ -118,7 +118,7 @@ def test_orientation_rules():
     adjacency = graph.adjacency.copy()
     adjacency[1, 0] = True  # undirected in the earlier slice
     adjacency[3, 1], adjacency[1, 3] = True, False  # against time
-    oriented = LocalGraph(graph.measurement, graph.slices, adjacency).oriented()
+    oriented = LocalGraph(graph.structure, graph.slices, adjacency).oriented()
     assert np.array_equal(oriented.adjacency, graph.adjacency)
 
 
@@ -132,4 +132,4 @@ def test_support_is_a_share():
     support = measure_support([with_edge, with_edge, without, without], graph)
     assert support.intra[0, 1] == 0.5 and support.intra[1, 0] == 0
     assert np.array_equal(support.inter, inter.astype(float))
-    assert np.array_equal(support.measurement, measurement.astype(float))
+    assert np.array_equal(support.structure, measurement.astype(float))

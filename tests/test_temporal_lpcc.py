@@ -103,7 +103,7 @@ def test_clean_data_give_the_true_model():
 def test_local_graph_of_two_slices():
     data = make_latent_dbn("G1", 5000, 2, random_state=0)
     graph = lpcc_graph(data.codes, np.ones(5000), np.full(3, 4))
-    assert graph.measurement.all()
+    assert graph.structure.all()
     assert graph.slices.tolist() == [0, 1]
     assert np.array_equal(graph.adjacency, [[False, True], [False, False]])
 

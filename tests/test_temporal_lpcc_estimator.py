@@ -20,7 +20,7 @@ def model(data):
 
 
 def test_true_model(data, model):
-    assert np.array_equal(model.measurement_, data.graph.measurement)
+    assert np.array_equal(model.structure_, data.graph.structure)
     assert model.cardinality_.tolist() == [4, 4]
     # A single slice cannot tell the direction.
     assert model.intra_[0, 1] and model.intra_[1, 0]
@@ -30,7 +30,7 @@ def test_true_model(data, model):
 def test_cluster_comparison_on_clean_data():
     data = make_latent_dbn("G2", 3000, 1, reliability=0.97, random_state=0)
     model = LPCC(local="lpcc", random_state=0).fit(data.X)
-    assert np.array_equal(model.measurement_, data.graph.measurement)
+    assert np.array_equal(model.structure_, data.graph.structure)
 
 
 def test_shapes(data, model):
@@ -63,7 +63,7 @@ def test_bins_of_numbers():
     factor = rng.normal(size=(1000, 2))
     X = np.repeat(factor, 3, axis=1) + 0.4 * rng.normal(size=(1000, 6))
     model = LPCC(random_state=0).fit(X)
-    assert [np.flatnonzero(row).tolist() for row in model.measurement_] == [
+    assert [np.flatnonzero(row).tolist() for row in model.structure_] == [
         [0, 1, 2],
         [3, 4, 5],
     ]

@@ -19,7 +19,7 @@ def groups_of(codes, weights=None, **options):
 @pytest.mark.parametrize("name", ["G1", "G2", "G3"])
 def test_groups_of_the_paper(name):
     data = make_latent_dbn(name, 1000, 4, random_state=0)
-    truth = [tuple(np.flatnonzero(row).tolist()) for row in data.graph.measurement]
+    truth = [tuple(np.flatnonzero(row).tolist()) for row in data.graph.structure]
     assert groups_of(data.codes) == truth
 
 

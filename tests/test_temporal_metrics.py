@@ -21,7 +21,7 @@ def plain_distance(a, b):
     n = a.n_latents
     for order in permutations(range(n)):
         c = b.permuted(order)
-        observed = int((a.measurement != c.measurement).sum())
+        observed = int((a.structure != c.structure).sum())
         total = observed + int((a.inter != c.inter).sum())
         for i in range(n):
             for k in range(i):
@@ -61,17 +61,17 @@ def test_zero_for_the_same_graph_by_other_names(graph, seed):
 @few
 @given(graphs(max_latents=4, max_observed=6), seeds)
 def test_assignment_agrees_where_features_tell_latents_apart(graph, seed):
-    measured = graph.measurement.any(axis=1)
+    measured = graph.structure.any(axis=1)
     keep = np.flatnonzero(measured)
     graph = TemporalGraph(
-        graph.measurement[keep],
+        graph.structure[keep],
         graph.intra[np.ix_(keep, keep)],
         graph.inter[np.ix_(keep, keep)],
     )
     intra = graph.intra.copy()
     intra[np.triu_indices(len(keep), 1)] = False
     other = renamed(
-        TemporalGraph(graph.measurement, np.triu(intra.T, 1), graph.inter), seed
+        TemporalGraph(graph.structure, np.triu(intra.T, 1), graph.inter), seed
     )
     exact = structural_hamming_distance(graph, other)
     limit, metrics.MAX_PERMUTED = metrics.MAX_PERMUTED, 0

@@ -211,7 +211,7 @@ def test_wrong_codes(codes):
 def test_pgmpy_agrees(inter):
     from pgmpy.inference import DBNInference
 
-    graph = TemporalGraph(GRAPH.measurement, GRAPH.intra, inter)
+    graph = TemporalGraph(GRAPH.structure, GRAPH.intra, inter)
     model = random_dbn(graph, [2, 3], [2, 3, 2], seed=7)
     exported = dbn_to_pgmpy(model)
     assert exported.check_model()
@@ -233,7 +233,7 @@ def test_pgmpy_agrees(inter):
 @given(dbns())
 def test_exports_have_all_edges(model):
     graph = dbn_to_networkx(model)
-    n_within = model.graph.measurement.sum() + model.directed_graph.intra.sum()
+    n_within = model.graph.structure.sum() + model.directed_graph.intra.sum()
     assert graph.number_of_edges() == 2 * n_within + model.graph.inter.sum()
     assert graph.number_of_nodes() == 2 * (model.n_latents + model.n_observed)
     frame = edges_to_frame(graph)

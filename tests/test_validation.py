@@ -15,12 +15,12 @@ from sklearn_latent import (
     NoisyOrMoMLearner,
     QuartetStructureLearner,
 )
-from sklearn_latent._base import check_sample_weight
 from sklearn_latent._validation import (
     check_count,
     check_counts,
     check_names,
     check_numbers,
+    check_sample_weight,
 )
 
 ESTIMATORS = [

@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_latent._base import BaseLatentModel, check_sample_weight
+from sklearn_latent._base import BaseLatentModel
 from sklearn_latent._progress import Progress, with_callbacks
+from sklearn_latent._validation import check_sample_weight
 
 
 # statistics

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from .._graphs import topological_order
 from .._validation import (
     MOST_COLUMNS,
     MOST_ROWS,
@@ -15,7 +16,6 @@ from .._validation import (
     check_numbers,
     shown,
 )
-from ..gaussian._graph import topological_order
 from ..gaussian._network import LARGEST, GaussianNetwork
 from ..gaussian._nonlinear.links import Linear, get_link
 from ..gaussian._nonlinear.noise import Additive, get_noise
@@ -29,7 +29,7 @@ _SPREAD = 1.5  # standard deviation of the weighted sums: bent, but not a step
 
 def make_gaussian_bn(
     n_features=20,
-    n_hidden=0,
+    n_latents=0,
     n_samples=1000,
     *,
     n_parents=2.0,
@@ -48,7 +48,7 @@ def make_gaussian_bn(
     n_features : int, default=20
         Number of features.
 
-    n_hidden : int, default=0
+    n_latents : int, default=0
         Number of hidden variables. They have no parents.
 
     n_samples : int, default=1000
@@ -84,7 +84,7 @@ def make_gaussian_bn(
     Returns
     -------
     data : Bunch
-        ``X (n_samples, n_features)``, ``Z (n_samples, n_hidden)``, ``network``,
+        ``X (n_samples, n_features)``, ``Z (n_samples, n_latents)``, ``network``,
         ``feature_names`` and ``DESCR``.
 
     Examples
@@ -94,22 +94,22 @@ def make_gaussian_bn(
     >>> data.X.shape, data.network
     ((100, 5), GaussianNetwork(5 features, 0 hidden, 10 edges, link='linear'))
     """
-    _check_sizes(n_features, n_hidden, n_samples, n_parents, missing, bipartite)
+    _check_sizes(n_features, n_latents, n_samples, n_parents, missing, bipartite)
     weight = _check_range("weight", weight)
     noise_variance = _check_range("noise_variance", noise_variance)
     rng = check_random_state(random_state)
     if bipartite:
-        adjacency = _two_layers(n_features, n_hidden, n_parents, rng)
+        adjacency = _two_layers(n_features, n_latents, n_parents, rng)
     else:
-        adjacency = _random_graph(n_features, n_hidden, n_parents, rng)
-    n_nodes = n_features + n_hidden
+        adjacency = _random_graph(n_features, n_latents, n_parents, rng)
+    n_nodes = n_features + n_latents
     weights = np.where(adjacency, rng.uniform(*weight, adjacency.shape), 0.0)
     variance = rng.uniform(*noise_variance, n_nodes)
     variance[n_features:] = 1.0
     positive = not isinstance(get_noise(noise), Additive)
     if not positive:
         weights *= rng.choice([-1.0, 1.0], size=weights.shape)
-    network = _parametrise(adjacency, weights, variance, link, noise, n_hidden, rng)
+    network = _parametrise(adjacency, weights, variance, link, noise, n_latents, rng)
     X, Z = network.sample(n_samples, rng)
     X[rng.random_sample(X.shape) < missing] = np.nan
     return Bunch(
@@ -118,14 +118,14 @@ def make_gaussian_bn(
         network=network,
         feature_names=network.node_names[:n_features],
         DESCR=(
-            f"Continuous network of {n_features} features, {n_hidden} hidden variables "
-            f"and {int(adjacency.sum())} edges, {get_link(link).name} link, "
+            f"Continuous network of {n_features} features, {n_latents} latents and "
+            f"{int(adjacency.sum())} edges, {get_link(link).name} link, "
             f"{get_noise(noise).name} noise."
         ),
     )
 
 
-def _parametrise(adjacency, weights, variance, link, noise, n_hidden, rng):
+def _parametrise(adjacency, weights, variance, link, noise, n_latents, rng):
     """Choose what makes sense for the link and the noise, parents before children."""
     n_nodes = len(adjacency)
     positive = not isinstance(get_noise(noise), Additive)
@@ -155,7 +155,7 @@ def _parametrise(adjacency, weights, variance, link, noise, n_hidden, rng):
             link=link,
             noise=noise,
             link_parameters=None if is_linear else theta,
-            n_hidden=n_hidden,
+            n_latents=n_latents,
         )
 
     if is_linear:
@@ -173,14 +173,14 @@ def _parametrise(adjacency, weights, variance, link, noise, n_hidden, rng):
     return network(weights, theta)
 
 
-def _random_graph(n_features, n_hidden, n_parents, rng):
+def _random_graph(n_features, n_latents, n_parents, rng):
     """Features in random order, hidden variables before them; edges at random."""
-    n_nodes = n_features + n_hidden
+    n_nodes = n_features + n_latents
     order = np.concatenate(
-        [n_features + np.arange(n_hidden), rng.permutation(n_features)]
+        [n_features + np.arange(n_latents), rng.permutation(n_features)]
     ).astype(int)
     early, late = np.triu_indices(n_nodes, 1)
-    possible = late >= n_hidden
+    possible = late >= n_latents
     early, late = early[possible], late[possible]
     n_edges = min(round(n_parents * n_features), len(early))
     chosen = rng.choice(len(early), size=n_edges, replace=False)
@@ -189,11 +189,11 @@ def _random_graph(n_features, n_hidden, n_parents, rng):
     return adjacency
 
 
-def _two_layers(n_features, n_hidden, n_parents, rng):
+def _two_layers(n_features, n_latents, n_parents, rng):
     """One hidden parent for every feature, evenly, and further ones at random."""
-    n_nodes = n_features + n_hidden
+    n_nodes = n_features + n_latents
     adjacency = np.zeros((n_nodes, n_nodes), dtype=bool)
-    first = rng.permutation(np.arange(n_features) % n_hidden)
+    first = rng.permutation(np.arange(n_features) % n_latents)
     adjacency[n_features + first, np.arange(n_features)] = True
     free = np.argwhere(~adjacency[n_features:, :n_features])
     n_more = min(max(round((n_parents - 1.0) * n_features), 0), len(free))
@@ -202,17 +202,17 @@ def _two_layers(n_features, n_hidden, n_parents, rng):
     return adjacency
 
 
-def _check_sizes(n_features, n_hidden, n_samples, n_parents, missing, bipartite):
+def _check_sizes(n_features, n_latents, n_samples, n_parents, missing, bipartite):
     check_count("n_features", n_features, 1, MOST_COLUMNS)
-    check_count("n_hidden", n_hidden, 0, MOST_COLUMNS)
+    check_count("n_latents", n_latents, 0, MOST_COLUMNS)
     check_count("n_samples", n_samples, 1, MOST_ROWS)
     if not isinstance(n_parents, Real) or not 0 <= float(n_parents) < np.inf:
         raise ValueError(f"n_parents must be a non-negative number, got {n_parents!r}.")
     if not isinstance(missing, Real) or not 0 <= float(missing) < 1:
         raise ValueError(f"missing must be a share below 1, got {missing!r}.")
     check_flag("bipartite", bipartite)
-    if bipartite and n_hidden == 0:
-        raise ValueError("n_hidden must be at least 1 with bipartite=True, got 0.")
+    if bipartite and n_latents == 0:
+        raise ValueError("n_latents must be at least 1 with bipartite=True, got 0.")
 
 
 def _check_range(name, limits):

@@ -112,9 +112,7 @@ def make_latent_dbn(
     cards = _counts("cardinality", cardinality, graph.n_latents, "latent")
     keep = _shares("persistence", persistence, graph.n_latents, "latent")
     right = _shares("reliability", reliability, graph.n_observed, "feature")
-    parent = np.where(
-        graph.measurement.any(axis=0), graph.measurement.argmax(axis=0), -1
-    )
+    parent = np.where(graph.structure.any(axis=0), graph.structure.argmax(axis=0), -1)
     default = np.array([cards[j] if j >= 0 else 2 for j in parent], dtype=int)
     widths = (
         default
@@ -157,8 +155,8 @@ def _check_graph(graph) -> TemporalGraph:
             f"graph must be one of {sorted(GRAPHS)} or a TemporalGraph, got {graph!r}."
         )
     intra, inter = map(np.array, GRAPHS[graph])
-    measurement = np.kron(np.eye(len(intra)), np.ones((1, FEATURES_PER_LATENT)))
-    return TemporalGraph(measurement, intra, inter)
+    structure = np.kron(np.eye(len(intra)), np.ones((1, FEATURES_PER_LATENT)))
+    return TemporalGraph(structure, intra, inter)
 
 
 def _per(name, values, n, what) -> np.ndarray:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_flag
+from .._validation import check_flag, check_sample_weight
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
 from ._options import SearchOptions
@@ -123,11 +122,11 @@ def _choose_search(statistics: SplitStatistics, options) -> SearchOptions:
 
 def _adds_up(estimator) -> bool:
     """Whether sums over rows are all that the estimator needs of the data."""
-    if not is_linear(estimator) or estimator.max_hidden != 0:
+    if not is_linear(estimator) or estimator.max_latents != 0:
         raise AttributeError(
-            "partial_fit is there for link='linear', noise='additive' and max_hidden=0 "
-            f"only, got link={estimator.link!r}, noise={estimator.noise!r}, "
-            f"max_hidden={estimator.max_hidden!r}."
+            "partial_fit needs link='linear', noise='additive' and max_latents=0, "
+            f"got link={estimator.link!r}, noise={estimator.noise!r}, "
+            f"max_latents={estimator.max_latents!r}."
         )
     return True
 
@@ -138,7 +137,7 @@ class BlockwiseFit:
     # What the estimator has.
     link: Any
     noise: Any
-    max_hidden: int
+    max_latents: int
     warm_start: bool
     _check_X: Callable
     _input_names: Callable
@@ -199,18 +198,18 @@ class BlockwiseFit:
 
     def _statistics_of(self, X, weights) -> SplitStatistics | None:
         """What `partial_fit` goes on from after a fit to rows in memory."""
-        adds_up = is_linear(self) and self.max_hidden == 0
+        adds_up = is_linear(self) and self.max_latents == 0
         complete = adds_up and not np.isnan(X).any()
         return SplitStatistics.of(X, weights) if complete else None
 
     def _read_blocks(self, X, sample_weight, *, reset) -> SplitStatistics:
         """Validate rows, or Dask blocks of rows, and sum up."""
         check_parameters(self)
-        if not is_linear(self) or self.max_hidden > 0:
+        if not is_linear(self) or self.max_latents > 0:
             raise ValueError(
-                "link must be 'linear', noise 'additive' and max_hidden 0 for batches "
+                "link must be 'linear', noise 'additive' and max_latents 0 for batches "
                 f"and Dask collections, got link={self.link!r}, noise={self.noise!r}, "
-                f"max_hidden={self.max_hidden!r}."
+                f"max_latents={self.max_latents!r}."
             )
         if hasattr(X, "__dask_graph__"):
             return _read_collection(self, X, sample_weight, reset=reset)

@@ -38,7 +38,7 @@ def check_network(network) -> None:
             f"link_parameters must have 2 or 3 values for each of {n_nodes} nodes, got "
             f"shape {theta.shape}."
         )
-    check_count("n_hidden", network.n_hidden, 0, n_nodes)
+    check_count("n_latents", network.n_latents, 0, n_nodes)
     for name in ("weights", "intercept", "noise_variance", "link_parameters"):
         values = getattr(network, name)
         if values is not None and not np.isfinite(values).all():

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from ._graph import topological_order
+from .._graphs import topological_order
 
 __all__ = ["parse_constraints"]
 

@@ -10,10 +10,9 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import MOST_ROWS, check_count, check_running
+from .._validation import MOST_ROWS, check_count, check_running, check_sample_weight
 from ..exceptions import LatentWarning, PoorDataWarning
 from ._blockwise import BlockwiseFit
 from ._model import GaussianModel
@@ -70,7 +69,7 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         Largest number of parents of a node. In any case at most half of the number of
         different rows, less one.
 
-    max_hidden : int, default=0
+    max_latents : int, default=0
         Largest number of hidden variables. Each must improve the score.
 
     bipartite : bool, default=False
@@ -134,11 +133,11 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
     noise_variance_ : ndarray of shape (n_nodes,)
         Variance of the noise.
 
-    n_hidden_ : int
+    n_latents_ : int
         Number of hidden nodes.
 
     node_names_ : ndarray of shape (n_nodes,)
-        Names of the features, then hidden0, hidden1, ...
+        Names of the features, then latent0, latent1, ...
 
     network_ : GaussianNetwork
         The fitted model.
@@ -231,7 +230,7 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         similarity="C2",
         n_candidates=5,
         max_parents=None,
-        max_hidden=0,
+        max_latents=0,
         bipartite=False,
         forbidden=None,
         required=None,
@@ -252,7 +251,7 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         self.similarity = similarity
         self.n_candidates = n_candidates
         self.max_parents = max_parents
-        self.max_hidden = max_hidden
+        self.max_latents = max_latents
         self.bipartite = bipartite
         self.forbidden = forbidden
         self.required = required

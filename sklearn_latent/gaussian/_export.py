@@ -22,7 +22,7 @@ def gaussian_to_networkx(network):
     """
     import networkx as nx
 
-    graph = nx.DiGraph(family="gaussian")
+    graph = nx.DiGraph(family="gaussian", edge_attributes="weight strength")
     has_parents = network.adjacency.any(axis=0)
     for node, name in enumerate(network.node_names):
         attributes = {

@@ -47,7 +47,7 @@ class GaussianModel(BaseLatentModel):
         self.weights_ = network.weights
         self.intercept_ = network.intercept
         self.noise_variance_ = network.noise_variance
-        self.n_hidden_ = network.n_hidden
+        self.n_latents_ = network.n_latents
         self.node_names_ = np.asarray(network.node_names, dtype=object)
 
     @property
@@ -142,7 +142,7 @@ class GaussianModel(BaseLatentModel):
         X : ndarray of shape (n_samples, n_features)
             Features.
 
-        Z : ndarray of shape (n_samples, n_hidden)
+        Z : ndarray of shape (n_samples, n_latents)
             The hidden nodes behind them.
         """
         check_is_fitted(self, "network_")

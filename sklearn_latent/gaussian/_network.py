@@ -8,10 +8,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils import check_array, check_random_state
 
+from .._graphs import topological_order
 from .._persistence import Array, Choice, Integer, Names, Persistent
 from .._validation import MOST_ROWS, check_count, check_names, check_numbers
 from ._checks import check_network, within_range
-from ._graph import topological_order
 from ._inference.inference import Joint, condition
 from ._nonlinear.links import Linear, get_link
 from ._nonlinear.noise import Additive, get_noise
@@ -54,11 +54,11 @@ class GaussianNetwork(Persistent):
         and scale of the sigmoid are theta_0 and theta_1 of the paper. Not used by
         linear links.
 
-    n_hidden : int, default=0
+    n_latents : int, default=0
         How many of the last nodes are hidden.
 
     node_names : sequence of str or None, default=None
-        None stands for x0, x1, ... and hidden0, hidden1, ...
+        None stands for x0, x1, ... and latent0, latent1, ...
 
     Examples
     --------
@@ -85,7 +85,7 @@ class GaussianNetwork(Persistent):
         "link": Choice(("linear", "sigmoid")),
         "noise": Choice(("additive", "multiplicative")),
         "link_parameters": Array(ndim=2, optional=True),
-        "n_hidden": Integer(),
+        "n_latents": Integer(),
         "node_names": Names(),
     }
 
@@ -99,7 +99,7 @@ class GaussianNetwork(Persistent):
         link="linear",
         noise="additive",
         link_parameters=None,
-        n_hidden=0,
+        n_latents=0,
         node_names=None,
     ):
         self.adjacency = check_numbers("adjacency", adjacency, dtype=bool)
@@ -114,18 +114,18 @@ class GaussianNetwork(Persistent):
             else check_numbers("link_parameters", link_parameters)
         )
         self._link, self._noise = get_link(link), get_noise(noise)
-        self.n_hidden = n_hidden
+        self.n_latents = n_latents
         check_network(self)
         n_nodes = len(self.intercept)
         if node_names is None:
-            node_names = [f"x{i}" for i in range(n_nodes - self.n_hidden)]
-            node_names += [f"hidden{i}" for i in range(self.n_hidden)]
+            node_names = [f"x{i}" for i in range(n_nodes - self.n_latents)]
+            node_names += [f"latent{i}" for i in range(self.n_latents)]
         self.node_names = check_names("node_names", node_names, n_nodes)
         self.topological_order = topological_order(self.adjacency)
 
     def __repr__(self):
         return (
-            f"GaussianNetwork({self.n_features} features, {self.n_hidden} hidden, "
+            f"GaussianNetwork({self.n_features} features, {self.n_latents} hidden, "
             f"{int(self.adjacency.sum())} edges, link={self.link!r})"
         )
 
@@ -137,7 +137,7 @@ class GaussianNetwork(Persistent):
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.n_nodes - self.n_hidden
+        return self.n_nodes - self.n_latents
 
     @property
     def is_jointly_gaussian(self) -> bool:
@@ -270,7 +270,7 @@ class GaussianNetwork(Persistent):
             additive noise; else the mean-field lower bound.
         """
         X = self._check(X)
-        if self.n_hidden == 0 and not np.isnan(X).any():
+        if self.n_latents == 0 and not np.isnan(X).any():
             return self.family_log_likelihoods(X).sum(axis=1)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[1]
@@ -318,7 +318,7 @@ class GaussianNetwork(Persistent):
             Observed entries as they are, expectations elsewhere.
         """
         X = self._check(X)
-        if self.n_hidden == 0 and not np.isnan(X).any():
+        if self.n_latents == 0 and not np.isnan(X).any():
             return np.array(X, dtype=float)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[0]
@@ -366,7 +366,7 @@ class GaussianNetwork(Persistent):
         X : ndarray of shape (n_samples, n_features)
             Features.
 
-        Z : ndarray of shape (n_samples, n_hidden)
+        Z : ndarray of shape (n_samples, n_latents)
             Hidden nodes.
         """
         n_samples = check_count("n_samples", n_samples, high=MOST_ROWS)

@@ -22,7 +22,7 @@ class SearchOptions:
 
     forbidden, required: ``[i, j]`` refers to the edge i -> j. The diagonal of
         `forbidden` is set, (n_nodes, n_nodes)
-    link, noise, search, similarity, n_candidates, max_parents, max_hidden, bipartite,
+    link, noise, search, similarity, n_candidates, max_parents, max_latents, bipartite,
         hidden_search, max_iter, tol, n_restarts, tabu: as in `IdealParentGaussianBN`.
         `search` is one of "greedy", "order", "auto"
     penalty: factor of the BIC penalty, or the extended BIC
@@ -40,7 +40,7 @@ class SearchOptions:
     similarity: str = "C2"
     n_candidates: int | None = None
     max_parents: int | None = None
-    max_hidden: int = 0
+    max_latents: int = 0
     bipartite: bool = False
     hidden_search: str = "auto"
     max_iter: int = 10_000

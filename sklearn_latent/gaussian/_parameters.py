@@ -6,9 +6,9 @@ from numbers import Real
 
 import numpy as np
 
+from .._graphs import topological_order
 from .._validation import MOST_ROWS, check_choice, check_count, check_flag, check_tol
 from ._constraints import parse_constraints
-from ._graph import topological_order
 from ._nonlinear.links import Linear, get_link
 from ._nonlinear.noise import Additive, get_noise
 from ._options import SearchOptions
@@ -27,7 +27,7 @@ _CHOICES = {
 _COUNTS = {
     "n_candidates": (1, True),
     "max_parents": (0, True),
-    "max_hidden": (0, False),
+    "max_latents": (0, False),
     "max_iter": (0, False),
 }
 
@@ -88,7 +88,7 @@ def make_options(estimator, names, before, progress) -> SearchOptions:
         "similarity",
         "n_candidates",
         "max_parents",
-        "max_hidden",
+        "max_latents",
         "bipartite",
         "hidden_search",
         "max_iter",

@@ -35,14 +35,14 @@ def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
     """
     taken = set(names)
     all_names = list(names)
-    for number in range(network.n_hidden):
-        name = f"hidden{number}"
+    for number in range(network.n_latents):
+        name = f"latent{number}"
         while name in taken:
             name += "_"
         taken.add(name)
         all_names.append(name)
     places = np.concatenate(
-        [np.flatnonzero(seen), len(seen) + np.arange(network.n_hidden)]
+        [np.flatnonzero(seen), len(seen) + np.arange(network.n_latents)]
     ).astype(int)
     n_nodes = len(all_names)
     both = np.ix_(places, places)
@@ -64,6 +64,6 @@ def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
         link=network.link,
         noise=network.noise,
         link_parameters=theta,
-        n_hidden=network.n_hidden,
+        n_latents=network.n_latents,
         node_names=all_names,
     )

@@ -11,10 +11,16 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import MOST_COLUMNS, MOST_ROWS, check_choice, check_count, check_tol
+from .._validation import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    check_choice,
+    check_count,
+    check_sample_weight,
+    check_tol,
+)
 from ._identifiability.schedule import check_structure
 from ._likelihood.exact import MAX_ENUMERATED, clip_parameters, em_step
 from ._likelihood.likelihood import maximize_likelihood
@@ -412,6 +418,8 @@ def _fitted(structure, parts, runs):
     network = NoisyOrNetwork(prior, failure, leak)
     return {
         "network_": network,
+        "n_latents_": network.n_latents,
+        "structure_": network.structure,
         "prior_": network.prior,
         "failure_": network.failure,
         "leak_": network.leak,

@@ -103,6 +103,8 @@ class NoisyOrModel(BaseLatentModel):
     def _store(self, network):
         """Set the fitted attributes that describe the network."""
         self.network_ = network
+        self.n_latents_ = network.n_latents
+        self.structure_ = network.structure
         self.prior_ = network.prior
         self.failure_ = network.failure
         self.leak_ = network.leak
@@ -110,11 +112,6 @@ class NoisyOrModel(BaseLatentModel):
     @property
     def _n_features_out(self):
         return self.network_.n_latents
-
-    def _n_parameters(self):
-        """Priors, one failure per edge, leaks."""
-        network = self.network_
-        return network.n_latents + int(network.structure.sum()) + network.n_features
 
     def transform(self, X):
         """Infer the latents of each row.

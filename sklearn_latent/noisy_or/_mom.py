@@ -8,10 +8,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_flag
+from .._validation import check_flag, check_sample_weight
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
 from ._identifiability.schedule import check_structure
 from ._model import NoisyOrModel, check_flags

@@ -8,9 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .. import export
-from .._persistence import Array, Persistent
+from .._network import Network
+from .._persistence import Array
 from .._validation import MOST_ROWS, check_count, check_numbers, shown
+from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
 from ._inference.inference import infer
 from ._numerics import safe_log
 
@@ -21,7 +22,7 @@ __all__ = ["NoisyOrNetwork"]
 CHUNK_ELEMENTS = 1 << 18
 
 
-class NoisyOrNetwork(Persistent):
+class NoisyOrNetwork(Network):
     """Bipartite noisy-or network of binary latents and binary features.
 
     Latents are on independently of each other. A feature stays off if its leak and
@@ -105,22 +106,16 @@ class NoisyOrNetwork(Persistent):
         """Number of features."""
         return len(self.leak)
 
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: priors, one failure per edge, leaks."""
+        return self.n_latents + int(self.structure.sum()) + self.n_features
+
     def __repr__(self):
         return (
             f"NoisyOrNetwork(n_latents={self.n_latents}, "
             f"n_features={self.n_features}, n_edges={int(self.structure.sum())})"
         )
-
-    def __eq__(self, other):
-        if not isinstance(other, NoisyOrNetwork):
-            return NotImplemented
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("prior", "failure", "leak")
-        )
-
-    def __hash__(self):
-        return hash((self.prior.tobytes(), self.failure.tobytes(), self.leak.tobytes()))
 
     def sample(self, n_samples=1, random_state=None):
         """Draw rows.
@@ -296,7 +291,7 @@ class NoisyOrNetwork(Persistent):
         graph : networkx.DiGraph
             Latent and feature nodes, with priors, leaks and failures as attributes.
         """
-        return export.noisy_or_to_networkx(self, latent_names, feature_names)
+        return noisy_or_to_networkx(self, latent_names, feature_names)
 
     def to_pgmpy(self, latent_names=None, feature_names=None):
         """Export to pgmpy.
@@ -311,22 +306,7 @@ class NoisyOrNetwork(Persistent):
         model : pgmpy.models.DiscreteBayesianNetwork
             With one table per node.
         """
-        return export.noisy_or_to_pgmpy(self, latent_names, feature_names)
-
-    def to_frame(self, latent_names=None, feature_names=None):
-        """Export as a table of edges.
-
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            One row per edge.
-        """
-        return export.edges_to_frame(self.to_networkx(latent_names, feature_names))
+        return noisy_or_to_pgmpy(self, latent_names, feature_names)
 
 
 def _probabilities(name, values, ndim):

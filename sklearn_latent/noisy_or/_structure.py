@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import check_sample_weight
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_flag
+from .._validation import check_flag, check_sample_weight
 from ..exceptions import PoorDataWarning
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork

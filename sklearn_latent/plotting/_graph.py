@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_flag, shown
-from ..export import noisy_or_to_networkx
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
 from ._ink import check_axes, check_matplotlib
@@ -96,11 +95,11 @@ class LatentGraphDisplay:
     def from_network(
         cls, network, *, latent_names=None, feature_names=None, ax=None, **kwargs
     ):
-        """Draw a noisy-or network.
+        """Draw a model object.
 
         Parameters
         ----------
-        network : NoisyOrNetwork
+        network : NoisyOrNetwork, GaussianNetwork or LatentDBN
             The network.
 
         latent_names, feature_names : sequence of str or None, default=None
@@ -117,7 +116,9 @@ class LatentGraphDisplay:
         display : LatentGraphDisplay
             The drawn display.
         """
-        graph = noisy_or_to_networkx(network, latent_names, feature_names)
+        if not hasattr(network, "to_networkx"):
+            raise TypeError(f"network must be a model object, got {shown(network)}.")
+        graph = network.to_networkx(latent_names, feature_names)
         return cls(graph).plot(ax=ax, **kwargs)
 
     def plot(

@@ -24,7 +24,7 @@ MAX_SAMPLE = 20_000
 READING = (
     "n_features_in_",
     "feature_names_in_",
-    "measurement_",
+    "structure_",
     "network_",
     "_encoder",
 )
@@ -53,7 +53,7 @@ class ExpectedCounts:
 
         codes (n, n_slices, n_observed), weights (n,).
         """
-        data = ChainData.of(codes, network.graph.measurement, weights)
+        data = ChainData.of(codes, network.graph.structure, weights)
         result = expectation(network, data)
         # A sequence without any value has no weight.
         present = data.weights.max(axis=1, initial=0.0)

@@ -283,7 +283,7 @@ class LGLPCCTemporal(StructureLearner):
 
     Attributes
     ----------
-    measurement_ : ndarray of bool of shape (n_latents, n_observed)
+    structure_ : ndarray of bool of shape (n_latents, n_observed)
         Features of each latent. A feature that depends on nothing measures none.
 
     intra_ : ndarray of bool of shape (n_latents, n_latents)
@@ -358,7 +358,7 @@ class LGLPCCTemporal(StructureLearner):
     >>> from sklearn_latent.datasets import make_latent_dbn
     >>> data = make_latent_dbn("G3", n_sequences=1000, n_slices=4, random_state=0)
     >>> model = LGLPCCTemporal(n_slices=4, random_state=0).fit(data.X)
-    >>> model.measurement_.astype(int)
+    >>> model.structure_.astype(int)
     array([[1, 1, 1, 0, 0, 0],
            [0, 0, 0, 1, 1, 1]])
     >>> model.cardinality_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..export import _check_names
+from ..export import node_names
 
 __all__ = ["dbn_to_networkx", "dbn_to_pgmpy"]
 
@@ -23,8 +23,13 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
     """
     import networkx as nx
 
-    latents, features = _names(network, latent_names, feature_names)
-    graph = nx.DiGraph(family="temporal")
+    latents, features = node_names(
+        latent_names, network.n_latents, feature_names, network.n_observed
+    )
+    graph = nx.DiGraph(
+        family="temporal",
+        edge_attributes="kind directed support strength",
+    )
     for t in (0, 1):
         for name, cardinality in zip(latents, network.cardinality, strict=True):
             graph.add_node(
@@ -39,7 +44,7 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
     shares = _Support(network.graph, support)
     strength = _strengths(network)
     for t in (0, 1):
-        for i, f in zip(*np.nonzero(network.graph.measurement), strict=True):
+        for i, f in zip(*np.nonzero(network.graph.structure), strict=True):
             graph.add_edge(
                 (latents[i], t),
                 (features[f], t),
@@ -84,7 +89,9 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DynamicBayesianNetwork
 
-    latents, features = _names(network, latent_names, feature_names)
+    latents, features = node_names(
+        latent_names, network.n_latents, feature_names, network.n_observed
+    )
     graph, cards = network.directed_graph, network.cardinality
     model = DynamicBayesianNetwork()
     model.add_nodes_from([*latents, *features])
@@ -137,20 +144,6 @@ class _Support:
             else getattr(self.support, kind)
         )
         return float(np.asarray(matrix)[i, j])
-
-
-def _names(network, latent_names, feature_names):
-    """Names of latents and features, unique in the whole graph."""
-    features = _check_names(feature_names, "feature_names", network.n_observed, "x")
-    latents = _check_names(latent_names, "latent_names", network.n_latents, "latent")
-    taken = set(features) | set(latents)
-    for i, name in enumerate(latents):
-        if name in features:
-            while name in taken:
-                name = f"{name}_"
-            taken.add(name)
-            latents[i] = name
-    return latents, features
 
 
 def _strengths(network) -> dict:

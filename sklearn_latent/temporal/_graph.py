@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from .._graphs import is_acyclic
 from .._persistence import Array, Persistent
 from .._validation import check_numbers
 
-__all__ = ["TemporalGraph", "topological_order"]
+__all__ = ["TemporalGraph"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class TemporalGraph(Persistent):
 
     Parameters
     ----------
-    measurement : array-like of bool of shape (n_latents, n_observed)
+    structure : array-like of bool of shape (n_latents, n_observed)
         True where a latent is the parent of a feature of its own slice.
 
     intra : array-like of bool of shape (n_latents, n_latents)
@@ -36,7 +37,7 @@ class TemporalGraph(Persistent):
     --------
     >>> from sklearn_latent.temporal import TemporalGraph
     >>> graph = TemporalGraph(
-    ...     measurement=[[1, 1, 0, 0], [0, 0, 1, 1]],
+    ...     structure=[[1, 1, 0, 0], [0, 0, 1, 1]],
     ...     intra=[[0, 1], [0, 0]],
     ...     inter=[[1, 0], [0, 1]],
     ... )
@@ -47,18 +48,18 @@ class TemporalGraph(Persistent):
     """
 
     _fields: ClassVar = {
-        "measurement": Array("bool", 2),
+        "structure": Array("bool", 2),
         "intra": Array("bool", 2),
         "inter": Array("bool", 2),
     }
 
-    measurement: np.ndarray
+    structure: np.ndarray
     intra: np.ndarray
     inter: np.ndarray
 
     def __post_init__(self):
-        measurement = _boolean("measurement", self.measurement)
-        n = len(measurement)
+        structure = _boolean("structure", self.structure)
+        n = len(structure)
         for name in ("intra", "inter"):
             matrix = _boolean(name, getattr(self, name))
             if matrix.size == 0:
@@ -69,30 +70,30 @@ class TemporalGraph(Persistent):
                     f"({n}, {n}), got {matrix.shape}."
                 )
             object.__setattr__(self, name, _frozen(matrix))
-        object.__setattr__(self, "measurement", _frozen(measurement))
+        object.__setattr__(self, "structure", _frozen(structure))
         if self.intra.diagonal().any():
             latent = int(np.flatnonzero(self.intra.diagonal())[0])
             raise ValueError(
                 "intra must not join a latent with itself, got such an edge for "
                 f"latent {latent}."
             )
-        if topological_order(self.intra & ~self.intra.T) is None:
+        if not is_acyclic(self.intra & ~self.intra.T):
             raise ValueError("intra must have no directed cycle, got one.")
 
     @property
     def n_latents(self) -> int:
         """Number of latents."""
-        return len(self.measurement)
+        return len(self.structure)
 
     @property
     def n_observed(self) -> int:
         """Number of features per slice."""
-        return self.measurement.shape[1]
+        return self.structure.shape[1]
 
     @property
     def is_pure(self) -> bool:
         """Whether no feature has more than one parent."""
-        return bool((self.measurement.sum(axis=0) <= 1).all())
+        return bool((self.structure.sum(axis=0) <= 1).all())
 
     @property
     def is_directed(self) -> bool:
@@ -101,7 +102,7 @@ class TemporalGraph(Persistent):
 
     def features_of(self, j: int) -> np.ndarray:
         """Features that measure latent `j`."""
-        return np.flatnonzero(self.measurement[j])
+        return np.flatnonzero(self.structure[j])
 
     def parents_within(self, j: int) -> tuple[int, ...]:
         """Parents of latent `j` in its own slice, in order; no undirected neighbour."""
@@ -144,9 +145,7 @@ class TemporalGraph(Persistent):
             )
         order = order.astype(int).ravel()
         both = np.ix_(order, order)
-        return TemporalGraph(
-            self.measurement[order], self.intra[both], self.inter[both]
-        )
+        return TemporalGraph(self.structure[order], self.intra[both], self.inter[both])
 
     def directed(self) -> TemporalGraph:
         """Orient undirected edges so that the slice has no cycle.
@@ -177,7 +176,7 @@ class TemporalGraph(Persistent):
             sink = self._next_sink(left)
             left[sink] = False
             intra[sink, left & self.intra[:, sink]] = False
-        return TemporalGraph(self.measurement, intra, self.inter)
+        return TemporalGraph(self.structure, intra, self.inter)
 
     def _next_sink(self, left: np.ndarray) -> int:
         """A latent that can be the last of those left: the best, then the highest."""
@@ -199,24 +198,6 @@ class TemporalGraph(Persistent):
             choices.append((apart, -int(j)))
         return -min(choices)[1]
 
-    def __eq__(self, other):
-        if not isinstance(other, TemporalGraph):
-            return NotImplemented
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("measurement", "intra", "inter")
-        )
-
-    def __hash__(self):
-        return hash(
-            (
-                self.measurement.shape,
-                self.measurement.tobytes(),
-                self.intra.tobytes(),
-                self.inter.tobytes(),
-            )
-        )
-
     def __repr__(self):
         undirected = int((self.intra & self.intra.T).sum()) // 2
         return (
@@ -224,26 +205,6 @@ class TemporalGraph(Persistent):
             f"n_intra={int(self.intra.sum()) - undirected}, "
             f"n_inter={int(self.inter.sum())})"
         )
-
-
-def topological_order(adjacency) -> np.ndarray | None:
-    """Order in which parents come before children.
-
-    adjacency (n, n).
-    """
-    adjacency = np.asarray(adjacency, dtype=bool)
-    n_parents = adjacency.sum(axis=0)
-    left = np.ones(len(adjacency), dtype=bool)
-    order: list[int] = []
-    while left.any():
-        ready = np.flatnonzero(left & (n_parents == 0))
-        if not len(ready):
-            return None
-        node = int(ready[0])
-        order.append(node)
-        left[node] = False
-        n_parents = n_parents - adjacency[node]
-    return np.asarray(order, dtype=int)
 
 
 def _boolean(name: str, matrix) -> np.ndarray:

@@ -54,7 +54,7 @@ class LPCC(StructureLearner):
 
     Attributes
     ----------
-    measurement_ : ndarray of bool of shape (n_latents, n_features)
+    structure_ : ndarray of bool of shape (n_latents, n_features)
         Features of each latent. A feature that depends on nothing measures none.
 
     intra_ : ndarray of bool of shape (n_latents, n_latents)
@@ -109,7 +109,7 @@ class LPCC(StructureLearner):
     >>> from sklearn_latent.datasets import make_latent_dbn
     >>> data = make_latent_dbn("G2", n_sequences=2000, n_slices=1, random_state=0)
     >>> model = LPCC(random_state=0).fit(data.X)
-    >>> model.measurement_.astype(int)
+    >>> model.structure_.astype(int)
     array([[1, 1, 1, 0, 0, 0],
            [0, 0, 0, 1, 1, 1]])
     >>> model.cardinality_

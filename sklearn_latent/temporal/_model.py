@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._base import check_sample_weight
 from .._persistence import Array, Arrays, Integer, Model, Persistent
 from .._validation import (
     MOST_COLUMNS,
@@ -16,6 +15,7 @@ from .._validation import (
     check_count,
     check_counts,
     check_numbers,
+    check_sample_weight,
 )
 from ._graph import TemporalGraph
 from ._inference.inference import (
@@ -83,7 +83,7 @@ class LatentDBN(Persistent):
     Examples
     --------
     >>> from sklearn_latent.temporal import LatentDBN, TemporalGraph
-    >>> graph = TemporalGraph(measurement=[[1, 1]], intra=[[0]], inter=[[1]])
+    >>> graph = TemporalGraph(structure=[[1, 1]], intra=[[0]], inter=[[1]])
     >>> network = LatentDBN(
     ...     graph,
     ...     cardinality=[2],
@@ -121,7 +121,7 @@ class LatentDBN(Persistent):
                 f"graph must be a TemporalGraph, got {type(graph).__name__}."
             )
         if not graph.is_pure:
-            feature = int(np.flatnonzero(graph.measurement.sum(axis=0) > 1)[0])
+            feature = int(np.flatnonzero(graph.structure.sum(axis=0) > 1)[0])
             raise ValueError(
                 "graph must give each feature at most one latent, got more for feature "
                 f"{feature}."
@@ -178,10 +178,10 @@ class LatentDBN(Persistent):
     @property
     def _parents(self) -> np.ndarray:
         """Latent that each feature measures, -1 for none."""
-        measured = self.graph.measurement.any(axis=0)
+        measured = self.graph.structure.any(axis=0)
         if not self.graph.n_latents:
             return np.full(self.graph.n_observed, -1)
-        return np.where(measured, self.graph.measurement.argmax(axis=0), -1)
+        return np.where(measured, self.graph.structure.argmax(axis=0), -1)
 
     def is_exact(self, latents=None) -> bool:
         """Whether the joint states of some latents are few enough to enumerate.
@@ -391,7 +391,7 @@ class LatentDBN(Persistent):
         """Validate codes and find their patterns."""
         codes = self._check(codes)
         weights = check_sample_weight(sample_weight, len(codes))
-        return ChainData.of(codes, self.graph.measurement, weights)
+        return ChainData.of(codes, self.graph.structure, weights)
 
     def _check(self, codes) -> np.ndarray:
         """Validate codes."""

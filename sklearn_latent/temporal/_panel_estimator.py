@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._base import BaseLatentModel, check_sample_weight
-from .._validation import check_choice, check_columns, check_count
+from .._base import BaseLatentModel
+from .._validation import check_choice, check_columns, check_count, check_sample_weight
 from ._em.filling import OnDemandImputer, fill_gaps
 from ._em.impute import IMPUTE_STRATEGIES
 from ._export import dbn_to_networkx, dbn_to_pgmpy
@@ -126,7 +126,7 @@ class PanelModel(BaseLatentModel):
         graph = network.graph
         self.network_ = network
         self.graph_ = graph
-        self.measurement_ = graph.measurement
+        self.structure_ = graph.structure
         self.intra_ = graph.intra
         self.inter_ = graph.inter
         self.cardinality_ = np.asarray(network.cardinality, dtype=int)
@@ -143,7 +143,7 @@ class PanelModel(BaseLatentModel):
     @property
     def n_observed_(self) -> int:
         """Number of features per slice."""
-        return self.measurement_.shape[1]
+        return self.structure_.shape[1]
 
     @property
     def n_slices_(self) -> int:

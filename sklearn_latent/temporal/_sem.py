@@ -94,7 +94,7 @@ class SEMDBN(PanelModel):
 
     Attributes
     ----------
-    measurement_ : ndarray of bool of shape (n_latents, n_observed)
+    structure_ : ndarray of bool of shape (n_latents, n_observed)
         Features of each latent.
 
     intra_ : ndarray of bool of shape (n_latents, n_latents)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._graphs import topological_order
 from .._validation import check_numbers, shown
-from ._graph import TemporalGraph, topological_order
+from ._graph import TemporalGraph
 
 __all__ = [
     "check_tables",

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
+from sklearn_latent._graphs import equivalence_class, topological_order
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.gaussian._graph import equivalence_class, topological_order
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.backward import extend

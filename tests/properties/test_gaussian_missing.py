@@ -25,14 +25,14 @@ def problems(draw, max_nodes=7, max_rows=25):
     """A joint Gaussian, rows with gaps, weights."""
     rng = np.random.RandomState(draw(seeds))
     n_nodes = draw(st.integers(1, max_nodes))
-    n_hidden = draw(st.integers(0, n_nodes - 1))
+    n_latents = draw(st.integers(0, n_nodes - 1))
     n_rows = draw(st.integers(1, max_rows))
     weights = np.triu(rng.normal(size=(n_nodes, n_nodes)), 1)
     order = rng.permutation(n_nodes)
     weights = weights[np.ix_(order, order)]
     noise = rng.uniform(0.3, 2.0, n_nodes)
     joint = Joint(weights, rng.normal(size=n_nodes), noise)
-    X = rng.normal(size=(n_rows, n_nodes - n_hidden)) * 2.0
+    X = rng.normal(size=(n_rows, n_nodes - n_latents)) * 2.0
     X[rng.uniform(size=X.shape) < draw(st.floats(0, 1))] = np.nan
     return joint, X, rng
 
@@ -127,7 +127,7 @@ def test_mean_field_is_exact_for_linear_networks(problem):
         weights,
         joint.mean @ joint.innovation,
         joint.noise_variance,
-        n_hidden=joint.n_nodes - X.shape[1],
+        n_latents=joint.n_nodes - X.shape[1],
     )
     completed, log_likelihood = condition(joint, X)
     with warnings.catch_warnings():

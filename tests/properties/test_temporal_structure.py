@@ -26,7 +26,7 @@ def test_permuting_features_permutes_the_graph(order):
     plain = LGLPCCTemporal(random_state=0).fit(data.codes)
     permuted = LGLPCCTemporal(random_state=0).fit(data.codes[:, :, list(order)])
     expected = TemporalGraph(
-        plain.measurement_[:, list(order)], plain.intra_, plain.inter_
+        plain.structure_[:, list(order)], plain.intra_, plain.inter_
     )
     assert structural_hamming_distance(expected, permuted.graph_) == (0, 0)
     assert np.isclose(plain.log_likelihood_, permuted.log_likelihood_, rtol=1e-4)

@@ -31,8 +31,8 @@ __all__ = ["FactorData", "Factors", "fit_factors"]
 class Factors:
     """Parameters of a two-layer network with standardised hidden variables.
 
-    mask: edges, (n_hidden, n_features)
-    loadings: weights of the edges, zero elsewhere, (n_hidden, n_features)
+    mask: edges, (n_latents, n_features)
+    loadings: weights of the edges, zero elsewhere, (n_latents, n_features)
     mean, noise: means and noise variances of the features, (n_features,)
     log_likelihood: of the observed values
     """
@@ -44,21 +44,21 @@ class Factors:
     log_likelihood: float = -np.inf
 
     @property
-    def n_hidden(self) -> int:
+    def n_latents(self) -> int:
         """Number of hidden variables."""
         return len(self.mask)
 
     def network_parameters(self):
         """Weights, intercept and noise variance of all nodes, features first."""
-        n_hidden, n_features = self.mask.shape
-        weights = np.zeros((n_features + n_hidden,) * 2)
+        n_latents, n_features = self.mask.shape
+        weights = np.zeros((n_features + n_latents,) * 2)
         weights[n_features:, :n_features] = self.loadings
-        intercept = np.concatenate([self.mean, np.zeros(n_hidden)])
-        return weights, intercept, np.concatenate([self.noise, np.ones(n_hidden)])
+        intercept = np.concatenate([self.mean, np.zeros(n_latents)])
+        return weights, intercept, np.concatenate([self.noise, np.ones(n_latents)])
 
     def without(self, hidden) -> Factors:
         """The network without some hidden variables; their share becomes noise."""
-        gone = np.zeros(self.n_hidden, dtype=bool)
+        gone = np.zeros(self.n_latents, dtype=bool)
         gone[hidden] = True
         extra = (self.loadings[gone] ** 2).sum(axis=0)
         return replace(
@@ -80,8 +80,8 @@ class Factors:
 class _Expectation:
     """What an E-step says; second moments are centred and divided by the weight."""
 
-    cross: np.ndarray  # (n_hidden, n_features)
-    hidden: np.ndarray  # (n_hidden, n_hidden)
+    cross: np.ndarray  # (n_latents, n_features)
+    hidden: np.ndarray  # (n_latents, n_latents)
     log_likelihood: float
 
 

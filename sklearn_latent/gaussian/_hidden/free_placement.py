@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from .._graph import reaches
+from ..._graphs import reaches
 from .._inference.inference import Joint
 from .._missing.linear_em import LinearState, fit_network
 from .._missing.structural_em import StructuralEM
@@ -60,10 +60,10 @@ def free_search(em: StructuralEM) -> LinearState:
     search.run()
     # Good structures are at hand from here on, and change little at a time.
     em.method = "greedy"
-    for n_hidden in sorted(search.found):
-        if em.stopped or not n_hidden:
+    for n_latents in sorted(search.found):
+        if em.stopped or not n_latents:
             continue
-        start = as_state(em, search.found[n_hidden], statistics)
+        start = as_state(em, search.found[n_latents], statistics)
         if em.penalty.is_extended and not em.options.required.any():
             # A search charges more for edges of hidden variables than they cost in a
             # whole network, and may drop too many.
@@ -71,7 +71,7 @@ def free_search(em: StructuralEM) -> LinearState:
         # Two layers have no place for required edges.
         adjacency = start.adjacency.copy()
         adjacency[:n, :n] |= em.options.required
-        trial = em.refine(adjacency, start.parameters, n_hidden)
+        trial = em.refine(adjacency, start.parameters, n_latents)
         best = _better(em, best, trial, score)
     em.n_evaluated += search.n_evaluated
     em.n_considered += search.n_considered
@@ -84,7 +84,7 @@ def free_search(em: StructuralEM) -> LinearState:
             break
     em.method = em.options.search
     if em.method != "greedy" and not em.stopped:
-        trial = em.refine(best.adjacency, best.parameters, best.n_hidden)
+        trial = em.refine(best.adjacency, best.parameters, best.n_latents)
         best = _better(em, best, trial, score)
     return best
 
@@ -99,7 +99,7 @@ def _connect_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
     best = state
     for _, a, b, share in sorted(connections(em, state), reverse=True)[:N_TRIALS]:
         trial = _connect(em, state, a, b, share)
-        trial = em.refine(trial.adjacency, trial.parameters, trial.n_hidden)
+        trial = em.refine(trial.adjacency, trial.parameters, trial.n_latents)
         best = _better(em, best, trial, score)
     return best
 
@@ -115,8 +115,8 @@ def connections(em: StructuralEM, state: LinearState):
     unit = 0.5 * em.data.weight / state.noise_variance[:n]
     reach = reaches(state.adjacency)
     found = []
-    for a in range(n, n + state.n_hidden):
-        for b in range(n, n + state.n_hidden):
+    for a in range(n, n + state.n_latents):
+        for b in range(n, n + state.n_latents):
             common = state.adjacency[a, :n] & state.adjacency[b, :n]
             if a == b or reach[a, b] or reach[b, a] or common.sum() < 2:
                 continue
@@ -148,7 +148,7 @@ def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
     adjacency[a, :n] &= state.adjacency[a, :n] | (adjacency.sum(axis=0)[:n] <= limit)
     weights[~adjacency] = 0.0
     parameters = weights, state.intercept, state.noise_variance
-    return fit_network(em.data, adjacency, parameters, state.n_hidden)
+    return fit_network(em.data, adjacency, parameters, state.n_latents)
 
 
 def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
@@ -156,13 +156,13 @@ def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
     gain = score(trial) - score(best)
     if gain <= em.options.tol:
         return best
-    em.history.append((("hidden", trial.n_hidden), float(gain)))
+    em.history.append((("hidden", trial.n_latents), float(gain)))
     return trial
 
 
 def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
     """Try one more hidden variable, over the most promising clusters."""
-    if state.n_hidden >= hidden_limit(em):
+    if state.n_latents >= hidden_limit(em):
         return state
     gain = partial(
         marginal_gain,

@@ -88,8 +88,8 @@ def paper_search(em: StructuralEM) -> LinearState:
     from the best one without hidden variables.
     """
     best = independent(em) if em.options.bipartite else em.first()
-    while best.n_hidden < em.options.max_hidden and not em.stopped:
-        if em.options.bipartite and best.n_hidden == 0:
+    while best.n_latents < em.options.max_latents and not em.stopped:
+        if em.options.bipartite and best.n_latents == 0:
             cluster = _everything(em)
         else:
             cluster = best_profile_cluster(em, best)
@@ -97,7 +97,7 @@ def paper_search(em: StructuralEM) -> LinearState:
         gain = em.score(trial) - em.score(best)
         if gain <= em.options.tol:
             break
-        em.history.append((("hidden", trial.n_hidden), float(gain)))
+        em.history.append((("hidden", trial.n_latents), float(gain)))
         best = trial
     return drop_hidden(em, best, em.score)
 
@@ -135,7 +135,7 @@ def grow(em: StructuralEM, state: LinearState, cluster: Cluster) -> LinearState:
     noise = np.append(state.noise_variance, 1.0)
     noise[:n] /= 1.0 + weights[n, :n] ** 2 / noise[:n]
     intercept = np.append(state.intercept, 0.0)
-    return em.refine(adjacency, (weights, intercept, noise), state.n_hidden + 1)
+    return em.refine(adjacency, (weights, intercept, noise), state.n_latents + 1)
 
 
 def drop_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
@@ -152,7 +152,7 @@ def drop_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
             noise[kept],
         )
         trial = em.refine(
-            state.adjacency[np.ix_(kept, kept)], parameters, state.n_hidden - 1
+            state.adjacency[np.ix_(kept, kept)], parameters, state.n_latents - 1
         )
         gain = score(trial) - score(state)
         if gain > em.options.tol:
@@ -179,7 +179,7 @@ def two_layer_search(
     limit = options.parent_limit(em.data.weight)
     return TwoLayerSearch(
         factor_data(em, statistics),
-        max_hidden=hidden_limit(em),
+        max_latents=hidden_limit(em),
         max_parents=max(limit, 0),
         parameter_cost=em.penalty.parameter,
         edge_cost=em.penalty.hidden_edge,
@@ -193,7 +193,7 @@ def hidden_limit(em: StructuralEM) -> int:
     return max(
         0,
         min(
-            em.options.max_hidden,
+            em.options.max_latents,
             em.data.n_features // 2,
             int(em.data.weight) - 1,
         ),
@@ -213,11 +213,11 @@ def two_layers(em: StructuralEM) -> LinearState:
     for _ in range(MAX_ROUNDS):
         start = as_state(em, factors, statistics)
         if em.data.n_missing == 0 or em.report(
-            f"{factors.n_hidden} hidden, score {em.score(start):.8g}"
+            f"{factors.n_latents} hidden, score {em.score(start):.8g}"
         ):
             break
         state = fit_network(
-            em.data, start.adjacency, start.parameters, start.n_hidden, tol=1e-5
+            em.data, start.adjacency, start.parameters, start.n_latents, tol=1e-5
         )
         n = em.data.n_features
         expected = GaussianStatistics(
@@ -270,7 +270,7 @@ def as_state(
     parameters = factors.network_parameters()
     adjacency = np.zeros(parameters[0].shape, dtype=bool)
     adjacency[n_features:, :n_features] = factors.mask
-    return expect(em.data, adjacency, parameters, factors.n_hidden)
+    return expect(em.data, adjacency, parameters, factors.n_latents)
 
 
 def canonical(em: StructuralEM, state: LinearState) -> LinearState:
@@ -278,7 +278,7 @@ def canonical(em: StructuralEM, state: LinearState) -> LinearState:
 
     Order and signs are arbitrary in the model; fixed, results can be compared.
     """
-    if not state.n_hidden:
+    if not state.n_latents:
         return state
     n = em.data.n_features
     effect = state.weights[n:] / np.sqrt(state.noise_variance)
@@ -293,4 +293,4 @@ def canonical(em: StructuralEM, state: LinearState) -> LinearState:
         state.noise_variance[place],
     )
     adjacency = state.adjacency[np.ix_(place, place)]
-    return expect(em.data, adjacency, parameters, state.n_hidden)
+    return expect(em.data, adjacency, parameters, state.n_latents)

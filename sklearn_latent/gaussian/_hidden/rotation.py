@@ -28,7 +28,7 @@ def random_rotation(loadings, rng) -> np.ndarray:
 def varimax(loadings, *, max_iter=200, tol=1e-8) -> np.ndarray:
     """Rotate loadings so that each feature has few large ones [1]_.
 
-    loadings (n_hidden, n_features) -> rotated (n_hidden, n_features).
+    loadings (n_latents, n_features) -> rotated (n_latents, n_features).
     """
     start = loadings.T
     rotation = np.eye(start.shape[1])
@@ -52,7 +52,7 @@ def fewest_edges(loadings, weight, price, *, max_sweeps=30) -> tuple[np.ndarray,
     after. It is flat for large loadings, so planes are rotated one after the other by
     trying all angles.
 
-    loadings (n_hidden, n_features), weight (n_features,) -> rotated (n_hidden,
+    loadings (n_latents, n_features), weight (n_features,) -> rotated (n_latents,
     n_features).
     """
     # Edges without a price are all worth having; any rotation will do.

@@ -38,7 +38,7 @@ FEWEST_CHILDREN = 3
 def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
     """Estimated gain of the log-likelihood by each edge, at a maximum of it.
 
-    Returns gains (n_hidden, n_features), steps (n_hidden, n_features).
+    Returns gains (n_latents, n_features), steps (n_latents, n_features).
     """
     mask, loadings, noise = factors.mask, factors.loadings, factors.noise
     e = data.expect(factors)
@@ -71,7 +71,7 @@ class TwoLayerSearch:
     """Search for the two-layer network of highest BIC.
 
     data: data
-    max_hidden: upper limit of the number of hidden variables
+    max_latents: upper limit of the number of hidden variables
     max_parents: upper limit of the number of hidden parents of a feature
     parameter_cost, edge_cost: what a parameter costs, and an edge on top
     multiplicity: weight of the price of choosing children, see `choice`
@@ -84,7 +84,7 @@ class TwoLayerSearch:
     """
 
     data: FactorData
-    max_hidden: int
+    max_latents: int
     max_parents: int
     parameter_cost: float
     edge_cost: float = 0.0
@@ -99,9 +99,9 @@ class TwoLayerSearch:
 
     def bic(self, factors: Factors) -> float:
         """BIC, in the paper's sign."""
-        n_hidden, n_features = factors.mask.shape
+        n_latents, n_features = factors.mask.shape
         n_edges = int(factors.mask.sum())
-        n_parameters = n_edges + 2 * (n_features + n_hidden)
+        n_parameters = n_edges + 2 * (n_features + n_latents)
         return (
             factors.log_likelihood
             - self.parameter_cost * n_parameters
@@ -142,7 +142,7 @@ class TwoLayerSearch:
         score = self.score(factors)
         share = 1.0
         for _ in range(max_rounds):
-            if not factors.n_hidden:
+            if not factors.n_latents:
                 break
             move, gain, steps = self._best_moves(factors)
             features = np.flatnonzero(gain > MIN_GAIN)
@@ -184,13 +184,13 @@ class TwoLayerSearch:
         move = change.argmax(axis=0)
         return move, change[move, np.arange(len(move))], steps
 
-    def factor_analysis(self, n_hidden: int) -> Factors:
+    def factor_analysis(self, n_latents: int) -> Factors:
         """Factor analysis with all edges, in the rotation where EM happened to end."""
         scale = np.sqrt(np.maximum(self.data.variance, self.data.floor))
         moments = self.data.covariance
         values, vectors = np.linalg.eigh(moments / np.outer(scale, scale))
-        values, vectors = values[::-1][:n_hidden], vectors[:, ::-1][:, :n_hidden]
-        rest = max(0.0, (len(scale) - values.sum()) / max(1, len(scale) - n_hidden))
+        values, vectors = values[::-1][:n_latents], vectors[:, ::-1][:, :n_latents]
+        rest = max(0.0, (len(scale) - values.sum()) / max(1, len(scale) - n_latents))
         size = np.sqrt(np.maximum(values - rest, 0.01))
         loadings = (vectors * size).T * scale
         mask = np.ones(loadings.shape, dtype=bool)
@@ -246,7 +246,7 @@ class TwoLayerSearch:
         which a new hidden variable gains most at first.
         """
         scaled = factors.loadings / factors.noise
-        inner = np.eye(factors.n_hidden) + scaled @ factors.loadings.T
+        inner = np.eye(factors.n_latents) + scaled @ factors.loadings.T
         precision = np.diag(1.0 / factors.noise) - scaled.T @ np.linalg.solve(
             inner, scaled
         )
@@ -274,7 +274,7 @@ class TwoLayerSearch:
         best = max(levels, key=lambda level: sum(max(c.gain, 0.0) for c in level))
         chosen = sorted((c for c in best if c.gain > 0), key=lambda c: -c.gain)
         factors = base
-        for cluster in chosen[: self.max_hidden]:
+        for cluster in chosen[: self.max_latents]:
             factors = self.with_cluster(factors, cluster)
         return self.fit(factors)
 
@@ -294,7 +294,7 @@ class TwoLayerSearch:
 
     def births(self, factors: Factors, n_trials=3) -> Factors:
         """Try one more hidden variable, over the most promising clusters."""
-        if factors.n_hidden >= self.max_hidden:
+        if factors.n_latents >= self.max_latents:
             return factors
         found: dict[bytes, Cluster] = {}
         for level in self.clusters(factors):
@@ -330,25 +330,25 @@ class TwoLayerSearch:
         best = self.independent()
         best = self._better(best, self.adapt(self.clustered_start()), "clusters")
         # Up and down from the number of clusters, until it is clear that it gets worse.
-        middle = max(best.n_hidden, 1)
+        middle = max(best.n_latents, 1)
         for numbers in (
-            range(middle, self.max_hidden + 1),
-            range(min(middle, self.max_hidden) - 1, 0, -1),
+            range(middle, self.max_latents + 1),
+            range(min(middle, self.max_latents) - 1, 0, -1),
         ):
             stale = 0
-            for n_hidden in numbers:
-                before, best = best, self._rotate(best, n_hidden, n_random=3)
+            for n_latents in numbers:
+                before, best = best, self._rotate(best, n_latents, n_random=3)
                 stale = 0 if best is not before else stale + 1
                 if stale >= PATIENCE or self.stopped:
                     break
-        if best.n_hidden > 1 and not self.stopped:
-            best = self._rotate(best, best.n_hidden, n_random=20)
+        if best.n_latents > 1 and not self.stopped:
+            best = self._rotate(best, best.n_latents, n_random=20)
         return self.improve(best)
 
     def improve(self, best: Factors) -> Factors:
         """Change edges, drop and add hidden variables until nothing is gained."""
         best = self._better(best, self.adapt(best), "edges")
-        for _ in range(2 * self.max_hidden + 10):
+        for _ in range(2 * self.max_latents + 10):
             if self.stopped:
                 break
             before = best
@@ -358,10 +358,10 @@ class TwoLayerSearch:
                 break
         return best
 
-    def _rotate(self, best: Factors, n_hidden: int, n_random: int) -> Factors:
+    def _rotate(self, best: Factors, n_latents: int, n_random: int) -> Factors:
         """The best so far, or better: a rotated factor analysis."""
-        dense = self.factor_analysis(n_hidden)
-        for start in self.rotations(dense, n_random if n_hidden > 1 else 0):
+        dense = self.factor_analysis(n_latents)
+        for start in self.rotations(dense, n_random if n_latents > 1 else 0):
             best = self._better(best, self.adapt(start), "rotation")
         return best
 
@@ -369,12 +369,12 @@ class TwoLayerSearch:
         """The better of two networks; what was gained goes to the history."""
         if self.report is not None and not self.stopped:
             score = self.bic(trial)
-            self.stopped = self.report(f"{trial.n_hidden} hidden, score {score:.8g}")
-        known = self.found.get(trial.n_hidden)
+            self.stopped = self.report(f"{trial.n_latents} hidden, score {score:.8g}")
+        known = self.found.get(trial.n_latents)
         if known is None or self.score(trial) > self.score(known):
-            self.found[trial.n_hidden] = trial
+            self.found[trial.n_latents] = trial
         gain = self.score(trial) - self.score(best)
         if not gain > MIN_GAIN:
             return best
-        self.history.append(((name, trial.n_hidden), gain))
+        self.history.append(((name, trial.n_latents), gain))
         return trial

@@ -29,7 +29,7 @@ class LinearState:
 
     adjacency: edges, (n_nodes, n_nodes)
     weights, intercept, noise_variance: parameters, as in `GaussianNetwork`
-    n_hidden: how many of the last nodes are hidden
+    n_latents: how many of the last nodes are hidden
     statistics: expected statistics under these parameters
     log_likelihood: of the observed values, under these parameters
     """
@@ -38,7 +38,7 @@ class LinearState:
     weights: np.ndarray
     intercept: np.ndarray
     noise_variance: np.ndarray
-    n_hidden: int
+    n_latents: int
     statistics: GaussianStatistics
     log_likelihood: float
 
@@ -59,12 +59,12 @@ class LinearState:
             self.weights,
             self.intercept,
             self.noise_variance,
-            n_hidden=self.n_hidden,
+            n_latents=self.n_latents,
             node_names=node_names,
         )
 
 
-def expect(data: IncompleteData, adjacency, parameters, n_hidden) -> LinearState:
+def expect(data: IncompleteData, adjacency, parameters, n_latents) -> LinearState:
     """E-step: what these parameters expect of the data."""
     statistics, log_likelihood = expected_statistics(Joint(*parameters), data)
     weights, intercept, noise_variance = parameters
@@ -73,13 +73,13 @@ def expect(data: IncompleteData, adjacency, parameters, n_hidden) -> LinearState
         weights,
         intercept,
         noise_variance,
-        n_hidden,
+        n_latents,
         statistics,
         log_likelihood,
     )
 
 
-def maximise(statistics: GaussianStatistics, adjacency, n_hidden, floor):
+def maximise(statistics: GaussianStatistics, adjacency, n_latents, floor):
     """M-step: regressions on expected statistics; hidden nodes are standardised.
 
     The scale and place of a hidden node are arbitrary. They are free in the regressions
@@ -98,11 +98,11 @@ def maximise(statistics: GaussianStatistics, adjacency, n_hidden, floor):
     smallest = bottom.copy()
     smallest[: len(floor)] = floor
     noise = np.maximum(noise, smallest)
-    if n_hidden:
+    if n_latents:
         scale = np.ones(len(noise))
         shift = np.zeros(len(noise))
-        scale[-n_hidden:] = np.sqrt(statistics.covariance.diagonal()[-n_hidden:])
-        shift[-n_hidden:] = statistics.mean[-n_hidden:]
+        scale[-n_latents:] = np.sqrt(statistics.covariance.diagonal()[-n_latents:])
+        shift[-n_latents:] = statistics.mean[-n_latents:]
         scale[scale < 1e-100] = 1.0
         intercept = (intercept + shift @ weights - shift) / scale
         weights = weights * scale[:, None] / scale
@@ -114,7 +114,7 @@ def fit_network(
     data: IncompleteData,
     adjacency,
     parameters,
-    n_hidden=0,
+    n_latents=0,
     *,
     max_iter=200,
     tol=1e-6,
@@ -125,9 +125,9 @@ def fit_network(
     adjacency (n_nodes, n_nodes).
     """
     trace = [] if trace is None else trace
-    state = expect(data, adjacency, parameters, n_hidden)
+    state = expect(data, adjacency, parameters, n_latents)
     trace.append(state.log_likelihood)
-    if data.n_missing == 0 and n_hidden == 0:
+    if data.n_missing == 0 and n_latents == 0:
         # Nothing to expect: the first step is the last.
         parameters = maximise(state.statistics, adjacency, 0, data.noise_floor)
         state = expect(data, adjacency, parameters, 0)
@@ -136,19 +136,19 @@ def fit_network(
     n_steps, longest, floor = 1, 4.0, data.noise_floor
     while n_steps < max_iter:
         before = state.log_likelihood
-        parameters = maximise(state.statistics, adjacency, n_hidden, floor)
-        first = expect(data, adjacency, parameters, n_hidden)
-        second = maximise(first.statistics, adjacency, n_hidden, floor)
+        parameters = maximise(state.statistics, adjacency, n_latents, floor)
+        first = expect(data, adjacency, parameters, n_latents)
+        second = maximise(first.statistics, adjacency, n_latents, floor)
         trace.append(first.log_likelihood)
         n_steps += 2
         if first.log_likelihood - before < tol * data.weight:
             state = first
             break
         leap, longest = _extrapolate(state, first, second, longest, floor)
-        state = expect(data, adjacency, leap, n_hidden)
+        state = expect(data, adjacency, leap, n_latents)
         # A leap that falls below plain EM is not taken, so the likelihood never falls.
         if not state.log_likelihood >= first.log_likelihood:
-            state = expect(data, adjacency, second, n_hidden)
+            state = expect(data, adjacency, second, n_latents)
             longest = max(longest / 4.0, 1.0)
             n_steps += 1
         trace.append(state.log_likelihood)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._graph import parents_of
+from ..._graphs import parents_of
 from .._inference.inference import Joint
 from .._inference.mean_field import MeanField
 from .._network import GaussianNetwork
@@ -66,7 +66,7 @@ class _NonlinearEM:
         cost += float(self.base.penalty.parents(len(n_parents))[n_parents].sum())
         return _State(network, field, bound, bound - cost)
 
-    def maximise(self, adjacency, n_hidden, field, start=None) -> GaussianNetwork:
+    def maximise(self, adjacency, n_latents, field, start=None) -> GaussianNetwork:
         """M-step: fit all families to the points of the posterior.
 
         A family keeps the parameters of `start` where they are better than what the
@@ -88,7 +88,7 @@ class _NonlinearEM:
         for (child, parents), row in zip(families, fit.weights, strict=True):
             weights[list(parents), child] = row[: len(parents)]
         network = self._network(
-            adjacency, weights, fit.theta, fit.noise_variance, n_hidden
+            adjacency, weights, fit.theta, fit.noise_variance, n_latents
         )
         if start is None:
             return network
@@ -98,9 +98,9 @@ class _NonlinearEM:
         weights[:, keep] = start.weights[:, keep]
         theta = np.where(keep[:, None], start.link_parameters, fit.theta)
         noise = np.where(keep, start.noise_variance, fit.noise_variance)
-        return self._network(adjacency, weights, theta, noise, n_hidden)
+        return self._network(adjacency, weights, theta, noise, n_latents)
 
-    def _network(self, adjacency, weights, theta, noise_variance, n_hidden):
+    def _network(self, adjacency, weights, theta, noise_variance, n_latents):
         return GaussianNetwork(
             adjacency,
             weights,
@@ -109,19 +109,19 @@ class _NonlinearEM:
             link=self.options.link,
             noise=self.options.noise,
             link_parameters=theta,
-            n_hidden=n_hidden,
+            n_latents=n_latents,
         )
 
     def fit(self, state: _State, trace=None, max_steps=MAX_EM_STEPS) -> _State:
         """Inference and fits in turn, structure fixed, until the bound stays."""
-        adjacency, n_hidden = state.network.adjacency, state.network.n_hidden
+        adjacency, n_latents = state.network.adjacency, state.network.n_latents
         field, network = state.field, state.network
         bounds = field.improve(network, max_steps=3, tol=1e-4)
         trace = [] if trace is None else trace
         before = float(self.weight @ bounds)
         trace.append(before)
         for _ in range(max_steps):
-            network = self.maximise(adjacency, n_hidden, field, network)
+            network = self.maximise(adjacency, n_latents, field, network)
             bounds = field.improve(network, max_steps=3, tol=1e-4)
             now = float(self.weight @ bounds)
             trace.append(now)
@@ -133,8 +133,8 @@ class _NonlinearEM:
     def refine(self, state: _State) -> _State:
         """Search for better structures on the points, and fit them, until none is."""
         base, options = self.base, self.options
-        n_hidden = state.network.n_hidden
-        forbidden, required = base.masks(n_hidden)
+        n_latents = state.network.n_latents
+        forbidden, required = base.masks(n_latents)
         for _ in range(MAX_ROUNDS):
             steps: list[float] = []
             state = self.fit(state, steps)
@@ -142,7 +142,7 @@ class _NonlinearEM:
             base.trace.append(entry)
             adjacency = state.network.adjacency
             if base.report(
-                f"{int(adjacency.sum())} edges, {n_hidden} hidden, "
+                f"{int(adjacency.sum())} edges, {n_latents} hidden, "
                 f"bound of the score {state.score:.8g}"
             ):
                 break
@@ -173,7 +173,7 @@ class _NonlinearEM:
             if (result.adjacency == adjacency).all():
                 break
             network = self.maximise(
-                result.adjacency, n_hidden, state.field, state.network
+                result.adjacency, n_latents, state.field, state.network
             )
             trial = self.state(network, state.field, state.field.bound(network))
             entry["expected_score"] = state.score, max(trial.score, state.score)
@@ -202,13 +202,13 @@ class _NonlinearEM:
 
     def _without(self, state: _State, kept) -> _State:
         """The same network without a hidden node, fitted to the posterior of others."""
-        n_hidden = state.network.n_hidden - 1
+        n_latents = state.network.n_latents - 1
         completed = state.field.expectation()[:, kept]
         adjacency = state.network.adjacency[np.ix_(kept, kept)]
         deviation = np.sqrt(state.network.noise_variance[kept])
-        return self.first(adjacency, n_hidden, completed, deviation)
+        return self.first(adjacency, n_latents, completed, deviation)
 
-    def first(self, adjacency, n_hidden, completed, deviation) -> _State:
+    def first(self, adjacency, n_latents, completed, deviation) -> _State:
         """State of a structure, from a guess of what is missing."""
         n_nodes = len(adjacency)
         theta = np.zeros((n_nodes, 3))
@@ -217,11 +217,11 @@ class _NonlinearEM:
             np.zeros((n_nodes, n_nodes)),
             theta,
             np.ones(n_nodes),
-            n_hidden,
+            n_latents,
         )
         field = MeanField(blank, self.X)
         field.start(completed, deviation)
-        network = self.maximise(adjacency, n_hidden, field)
+        network = self.maximise(adjacency, n_latents, field)
         return self.state(network, field, field.bound(network))
 
 
@@ -268,8 +268,8 @@ def learn_nonlinear(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
     deviation = 1.0 / np.sqrt(np.diagonal(joint.precision))
     if get_noise(options.noise).positive:
         completed, deviation = _make_positive(X, completed, deviation)
-    adjacency = network.adjacency if network.n_hidden else base.masks(0)[1]
-    state = em.first(adjacency, network.n_hidden, completed, deviation)
+    adjacency = network.adjacency if network.n_latents else base.masks(0)[1]
+    state = em.first(adjacency, network.n_latents, completed, deviation)
     state = em.drop_hidden(em.refine(state))
     steps: list[float] = []
     state = em.fit(state, steps, max_steps=4 * MAX_EM_STEPS)
@@ -320,7 +320,7 @@ def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
         link=network.link,
         noise=network.noise,
         link_parameters=theta,
-        n_hidden=network.n_hidden,
+        n_latents=network.n_latents,
     )
 
 

@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from .._graph import parents_of
+from ..._graphs import parents_of
 from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._parameters import is_linear
@@ -101,11 +101,11 @@ class StructuralEM:
             self.stopped = bool(self.options.progress(message))
         return self.stopped
 
-    def masks(self, n_hidden: int) -> tuple[np.ndarray, np.ndarray]:
+    def masks(self, n_latents: int) -> tuple[np.ndarray, np.ndarray]:
         """Forbidden and required edges, hidden nodes included."""
         options = self.options
         n_features = self.data.n_features
-        n_nodes = n_features + n_hidden
+        n_nodes = n_features + n_latents
         forbidden = np.eye(n_nodes, dtype=bool)
         required = np.zeros((n_nodes, n_nodes), dtype=bool)
         forbidden[:n_features, :n_features] |= options.forbidden
@@ -127,7 +127,7 @@ class StructuralEM:
         )
 
     def search(
-        self, statistics: GaussianStatistics, initial, n_hidden: int, *, n_restarts=0
+        self, statistics: GaussianStatistics, initial, n_latents: int, *, n_restarts=0
     ) -> tuple[SearchResult, float]:
         """Search on expected statistics; the graph found and the score of the first.
 
@@ -135,7 +135,7 @@ class StructuralEM:
         from, so neither is its observed score [1]_.
         """
         options = self.options
-        forbidden, required = self.masks(n_hidden)
+        forbidden, required = self.masks(n_latents)
         evaluator = self.evaluator(statistics)
         common = {
             "initial": initial,
@@ -163,9 +163,9 @@ class StructuralEM:
         result.score += units
         return result, before + units
 
-    def maximise(self, statistics: GaussianStatistics, adjacency, n_hidden: int):
+    def maximise(self, statistics: GaussianStatistics, adjacency, n_latents: int):
         """Parameters of a structure by expected statistics."""
-        return maximise(statistics, adjacency, n_hidden, self.data.noise_floor)
+        return maximise(statistics, adjacency, n_latents, self.data.noise_floor)
 
     def first(self) -> LinearState:
         """Best network without hidden nodes, from first guesses of missing values.
@@ -205,32 +205,32 @@ class StructuralEM:
         return state
 
     def refine(
-        self, adjacency, parameters, n_hidden: int, *, max_rounds=MAX_ROUNDS
+        self, adjacency, parameters, n_latents: int, *, max_rounds=MAX_ROUNDS
     ) -> LinearState:
         """Alternate EM and search until the structure stays.
 
         adjacency (n_nodes, n_nodes).
         """
-        is_complete = self.data.n_missing == 0 and n_hidden == 0
+        is_complete = self.data.n_missing == 0 and n_latents == 0
         for _ in range(max_rounds):
             steps: list[float] = []
             state = fit_network(
-                self.data, adjacency, parameters, n_hidden, tol=1e-5, trace=steps
+                self.data, adjacency, parameters, n_latents, tol=1e-5, trace=steps
             )
             entry = {"log_likelihood": steps, "score": self.score(state)}
             self.trace.append(entry)
             if is_complete or self.report(
-                f"{int(adjacency.sum())} edges, {n_hidden} hidden, "
+                f"{int(adjacency.sum())} edges, {n_latents} hidden, "
                 f"score {entry['score']:.8g}"
             ):
                 break
-            result, before = self.search(state.statistics, adjacency, n_hidden)
+            result, before = self.search(state.statistics, adjacency, n_latents)
             entry["expected_score"] = before, result.score
             if (result.adjacency == adjacency).all():
                 break
             self.history += result.history
             adjacency = result.adjacency
-            parameters = self.maximise(state.statistics, adjacency, n_hidden)
+            parameters = self.maximise(state.statistics, adjacency, n_latents)
         return state
 
     def finish(self, state: LinearState) -> LearnedNetwork:
@@ -240,7 +240,7 @@ class StructuralEM:
             self.data,
             state.adjacency,
             state.parameters,
-            state.n_hidden,
+            state.n_latents,
             max_iter=300,
             tol=1e-8,
             trace=steps,
@@ -304,7 +304,7 @@ def learn(
 
         return learn_nonlinear(X, sample_weight, options)
     em = StructuralEM(IncompleteData.of(X, sample_weight), options)
-    if options.max_hidden == 0:
+    if options.max_latents == 0:
         return em.finish(em.first())
     from .._hidden.hidden import learn_hidden
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._graph import equivalence_class
+from ..._graphs import equivalence_class
 from .._scores.linear import LinearEvaluator, regress
 from .._scores.moves import SearchResult
 

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._graph import parents_of, reaches
+from ..._graphs import parents_of, reaches
 from .._scores.moves import (
     MoveEvaluator,
     SearchResult,

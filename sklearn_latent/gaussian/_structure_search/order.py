@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._graph import topological_order
+from ..._graphs import topological_order
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import SearchResult, rounding_error
 from .backward import backward_search

@@ -91,7 +91,7 @@ def learn_network(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
         nothing = np.zeros((0, 0))
         network = GaussianNetwork(nothing, nothing, np.zeros(0), np.zeros(0))
         return LearnedNetwork(network, 0.0, [], 0, 0)
-    if options.max_hidden > 0 or np.isnan(X).any():
+    if options.max_latents > 0 or np.isnan(X).any():
         return learn(X, sample_weight, options, hidden_search=options.hidden_search)
     if is_linear(options):
         statistics = GaussianStatistics.of(X, sample_weight)
@@ -162,14 +162,14 @@ def choose_search(X, sample_weight, options: SearchOptions) -> SearchOptions:
         # The published similarities miss good candidates where links bend.
         similarity = "C3" if options.search == "auto" else options.similarity
         return replace(options, search="greedy", penalty=penalty, similarity=similarity)
-    if options.max_hidden > 0 and options.penalty == "auto":
+    if options.max_latents > 0 and options.penalty == "auto":
         # Edges that fit noise would hide what hidden variables explain.
         plain = options.hidden_search == "paper"
         options = replace(options, penalty=1.0 if plain else "ebic")
     if options.search != "auto":
         penalty = 1.0 if options.penalty == "auto" else options.penalty
         return replace(options, penalty=penalty)
-    if options.max_hidden > 0:
+    if options.max_latents > 0:
         # Hidden variables change what an edge is worth, so nothing can be chosen
         # without them.
         return replace(options, search="order")

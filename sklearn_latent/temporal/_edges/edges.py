@@ -12,9 +12,9 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from .._graph import TemporalGraph, topological_order
+from ..._graphs import is_acyclic, slice_equivalence_class
+from .._graph import TemporalGraph
 from .._tables import family_counts
-from .equivalence import equivalence_class
 
 __all__ = [
     "AssignedCounts",
@@ -137,7 +137,7 @@ def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
     Returns intra (n_latents, n_latents), inter (n_latents, n_latents).
     """
     intra, inter, _ = best_edges(counts)
-    return equivalence_class(intra, inter), inter
+    return slice_equivalence_class(intra, inter), inter
 
 
 def best_edges(counts, doubt=0.0):
@@ -312,7 +312,7 @@ def _greedy_order(families) -> list[tuple]:
                         moves.append((-gain, added.pop(), j, inside))
         for _, i, j, inside in sorted(moves):
             adjacency[i, j] = True
-            if topological_order(adjacency) is not None:
+            if is_acyclic(adjacency):
                 parents[j] = inside
                 break
             adjacency[i, j] = False

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._graphs import is_acyclic
 from .._em.em import fit_chain
-from .._graph import TemporalGraph, topological_order
+from .._graph import TemporalGraph
 from .._inference.inference import ChainData, expectation
 from .._inference.mean_field import first_counts, step_counts
 from .._model import LatentDBN
@@ -194,9 +195,7 @@ def structural_em(
     converged = False
     n_rounds = 1
     while not converged and n_rounds <= max_rounds:
-        counts = ExpectedCounts(
-            network, ChainData.of(codes, graph.measurement, weights)
-        )
+        counts = ExpectedCounts(network, ChainData.of(codes, graph.structure, weights))
         graph, moves = climb(counts, graph)
         if moves:
             start = _tables_from(counts, graph, max_joint_states)
@@ -221,7 +220,7 @@ def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
         return rng.dirichlet(np.ones(shape[-1]), shape[:-1])
 
     latents = range(graph.n_latents)
-    parents = graph.measurement.argmax(axis=0)
+    parents = graph.structure.argmax(axis=0)
     return LatentDBN(
         graph,
         cardinality,
@@ -243,7 +242,7 @@ def _tables_from(counts: ExpectedCounts, graph, max_joint_states) -> LatentDBN:
         before, within = graph.parents_before(j), graph.parents_within(j)
         start.append(normalized(counts.start(j, within), 1.0))
         transition.append(normalized(counts.transition(j, before, within), 1.0))
-    parents = graph.measurement.argmax(axis=0)
+    parents = graph.structure.argmax(axis=0)
     emission = [
         normalized(of_latents[j], 1.0)
         for of_latents, j in zip(counts.emission, parents, strict=True)
@@ -260,19 +259,19 @@ def _tables_from(counts: ExpectedCounts, graph, max_joint_states) -> LatentDBN:
 
 def _feature_moves(counts: ExpectedCounts, graph: TemporalGraph):
     """Yield (gain, label, graph) for each feature that could change its latent."""
-    n_features = graph.measurement.sum(axis=1)
-    for f, j in enumerate(graph.measurement.argmax(axis=0)):
+    n_features = graph.structure.sum(axis=1)
+    for f, j in enumerate(graph.structure.argmax(axis=0)):
         if n_features[j] < 2:
             continue
         now = counts.feature_score(f, j)
         for k in range(graph.n_latents):
             if k == j:
                 continue
-            measurement = graph.measurement.copy()
+            measurement = graph.structure.copy()
             measurement[[j, k], f] = False, True
             gain = counts.feature_score(f, k) - now
             label = f"feature {f}: latent {j} to {k}"
-            yield gain, label, replace(graph, measurement=measurement)
+            yield gain, label, replace(graph, structure=measurement)
 
 
 def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
@@ -305,7 +304,7 @@ def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
                 gain += turned - now[i]
             else:
                 label = f"add latent {i} -> latent {j}"
-            if gain > 0 and topological_order(intra) is not None:
+            if gain > 0 and is_acyclic(intra):
                 yield gain, label, replace(graph, intra=intra)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._graphs import slice_equivalence_class
 from .._em.em import fit_chain
 from .._graph import TemporalGraph
 from .._inference.evidence import SlicePatterns
 from .._measurement.cardinality import chain_penalty, choose_states
 from .edges import AssignedCounts, JointCounts, best_edges, complete_graph
-from .equivalence import equivalence_class
 
 __all__ = ["LearnedGraph", "Measurement", "latent_counts", "learn_graph"]
 
@@ -191,7 +191,7 @@ def learn_graph(
             if trial > bic:
                 bic, emission = trial, tables
                 intra, inter = edges["intra"], edges["inter"]
-    pattern = equivalence_class(intra, inter)
+    pattern = slice_equivalence_class(intra, inter)
     graph = TemporalGraph(measurement.matrix, pattern, inter)
     return LearnedGraph(graph, emission, bic)
 

@@ -74,7 +74,7 @@ def fit_chain(
     """
     rng = check_random_state(random_state)
     codes, weights = merge_sequences(codes, sample_weight)
-    data = ChainData.of(codes, graph.measurement, weights)
+    data = ChainData.of(codes, graph.structure, weights)
     cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
     best: tuple[LatentDBN, EMResult] | None = None
     for _ in range(1 if initial is not None else n_init):

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._graph import TemporalGraph, topological_order
+from ..._graphs import is_acyclic
+from .._graph import TemporalGraph
 
 __all__ = [
     "LocalGraph",
@@ -31,34 +32,34 @@ __all__ = [
 class LocalGraph:
     """A graph learned from two consecutive slices.
 
-    measurement: features of each local latent, (n_latents, n_observed)
+    structure: features of each local latent, (n_latents, n_observed)
     slices: 0 for a latent of the earlier slice, 1 for one of the later slice,
         (n_latents,)
     adjacency: ``[i, j]`` and not ``[j, i]`` is i -> j, both are an undirected edge,
         (n_latents, n_latents)
     """
 
-    measurement: np.ndarray
+    structure: np.ndarray
     slices: np.ndarray
     adjacency: np.ndarray
 
     @property
     def n_latents(self) -> int:
         """Number of latents in both slices."""
-        return len(self.measurement)
+        return len(self.structure)
 
     @classmethod
-    def of_tables(cls, measurement, intra, inter=None) -> LocalGraph:
+    def of_tables(cls, structure, intra, inter=None) -> LocalGraph:
         """The local graph whose two slices are alike.
 
-        measurement (n, n_observed), intra, inter (n, n).
+        structure (n, n_observed), intra, inter (n, n).
         """
-        n = len(measurement)
+        n = len(structure)
         if inter is None:
-            return cls(measurement, np.zeros(n, dtype=int), intra)
+            return cls(structure, np.zeros(n, dtype=int), intra)
         adjacency = np.block([[intra, inter], [np.zeros((n, n), dtype=bool), intra]])
         slices = np.repeat([0, 1], n)
-        return cls(np.concatenate([measurement] * 2), slices, adjacency)
+        return cls(np.concatenate([structure] * 2), slices, adjacency)
 
     def oriented(self) -> LocalGraph:
         """Apply the two rules that precede Algorithm 1.
@@ -85,11 +86,11 @@ class LocalGraph:
                     continue
                 if adjacency[other, twin] and adjacency[twin, other]:
                     adjacency[twin, other] = False
-        return LocalGraph(self.measurement, self.slices, adjacency)
+        return LocalGraph(self.structure, self.slices, adjacency)
 
     def _twin(self, latent):
         """The latent of the earlier slice that shares most features, if any."""
-        shared = (self.measurement & self.measurement[latent]).sum(axis=1)
+        shared = (self.structure & self.structure[latent]).sum(axis=1)
         shared = np.where(self.slices == 0, shared, 0)
         return int(np.argmax(shared)) if shared.any() else None
 
@@ -98,13 +99,13 @@ class LocalGraph:
 class Support:
     """Share of the local graphs behind each possible edge of the global graph.
 
-    measurement: local graphs in which the feature belongs to the latent, in both
+    structure: local graphs in which the feature belongs to the latent, in both
         slices, (n_latents, n_observed)
     intra, inter: local graphs with the edge; an undirected one counts in both
         directions, (n_latents, n_latents)
     """
 
-    measurement: np.ndarray
+    structure: np.ndarray
     intra: np.ndarray
     inter: np.ndarray
 
@@ -114,10 +115,10 @@ def shared_parents(graphs: Sequence[LocalGraph]) -> np.ndarray:
 
     Returns counts (n_observed, n_observed).
     """
-    n_observed = graphs[0].measurement.shape[1]
+    n_observed = graphs[0].structure.shape[1]
     counts = np.zeros((n_observed, n_observed))
     for graph in graphs:
-        members = graph.measurement.astype(float)
+        members = graph.structure.astype(float)
         n_slices = len(np.unique(graph.slices)) or 1
         counts += members.T @ members / n_slices
     np.fill_diagonal(counts, 0.0)
@@ -163,15 +164,15 @@ def global_partners(partners, shared) -> list[tuple[int, ...]]:
     return sorted(members for members in found if len(members) > 1)
 
 
-def co_occurrences(graphs: Sequence[LocalGraph], measurement):
+def co_occurrences(graphs: Sequence[LocalGraph], structure):
     """Matrix CO: how many local graphs have each edge between latents (lines 23-28).
 
-    measurement (n_latents, n_observed) -> intra, inter (n_latents, n_latents).
+    structure (n_latents, n_observed) -> intra, inter (n_latents, n_latents).
     """
-    n = len(measurement)
+    n = len(structure)
     intra, inter = np.zeros((n, n)), np.zeros((n, n))
     for graph in graphs:
-        stands_for = _matches(graph, measurement)
+        stands_for = _matches(graph, structure)
         seen_intra, seen_inter = np.zeros((n, n), bool), np.zeros((n, n), bool)
         for tail, head in zip(*np.nonzero(graph.adjacency), strict=True):
             i, j = stands_for[tail], stands_for[head]
@@ -186,11 +187,11 @@ def co_occurrences(graphs: Sequence[LocalGraph], measurement):
     return intra, inter
 
 
-def _matches(graph: LocalGraph, measurement) -> np.ndarray:
+def _matches(graph: LocalGraph, structure) -> np.ndarray:
     """Global latent that each local one stands for, -1 for none."""
-    if not len(measurement):
+    if not len(structure):
         return np.full(graph.n_latents, -1)
-    shared = graph.measurement.astype(int) @ measurement.T.astype(int)
+    shared = graph.structure.astype(int) @ structure.T.astype(int)
     return np.where(shared.any(axis=1), shared.argmax(axis=1), -1)
 
 
@@ -217,7 +218,7 @@ def edges_by_vote(intra_votes, inter_votes, n_graphs, *, min_support=0.0):
         trial[tail, head] = True
         if intra_votes[i, j] == intra_votes[j, i]:
             trial[head, tail] = True
-        if topological_order(trial & ~trial.T) is not None:
+        if is_acyclic(trial & ~trial.T):
             intra = trial
     return intra, inter
 
@@ -225,12 +226,12 @@ def edges_by_vote(intra_votes, inter_votes, n_graphs, *, min_support=0.0):
 def measure_support(graphs: Sequence[LocalGraph], graph: TemporalGraph) -> Support:
     """Share of the local graphs behind each edge."""
     n_graphs = max(len(graphs), 1)
-    intra, inter = co_occurrences(graphs, graph.measurement)
-    members = np.zeros(graph.measurement.shape)
+    intra, inter = co_occurrences(graphs, graph.structure)
+    members = np.zeros(graph.structure.shape)
     for local in graphs:
-        stands_for = _matches(local, graph.measurement)
+        stands_for = _matches(local, graph.structure)
         n_slices = len(np.unique(local.slices)) or 1
-        for latent, features in zip(stands_for, local.measurement, strict=True):
+        for latent, features in zip(stands_for, local.structure, strict=True):
             if latent >= 0:
                 members[latent] += features / n_slices
     return Support(members / n_graphs, intra / n_graphs, inter / n_graphs)

@@ -1,0 +1,93 @@
+"""Rows, wherever they are: apply a function to each block of rows, then add up.
+
+Statistics add up over blocks, so that an algorithm that asks for sums alone does not
+care where the rows are. An engine is a subclass of `Blocks` in a file of its own, as in
+`_dask`, and a line in `_rows`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from operator import add
+from typing import Any
+
+from joblib import Parallel, delayed
+
+__all__ = ["Blocks", "LocalBlocks", "add_present"]
+
+
+def add_present(parts):
+    """Sum of the parts that are not None, or None."""
+    present = [part for part in parts if part is not None]
+    return reduce(add, present) if present else None
+
+
+class Blocks(ABC):
+    """Blocks of rows, or of what was made of them. Functions travel to the blocks.
+
+    They are called as ``function(block, *shared)`` and must be importable from a
+    module, because an engine may send them to other machines.
+    """
+
+    @abstractmethod
+    def map(self, function: Callable, *shared) -> Blocks:
+        """Blocks that hold the results, where they are; None drops a block."""
+
+    @abstractmethod
+    def gather(self, function: Callable, *shared, each: Iterable | None = None) -> list:
+        """Results of all blocks, in order; `each`: one more argument per block."""
+
+    @abstractmethod
+    def reduce(self, function: Callable, merge: Callable, *shared) -> Any:
+        """Results merged a few at a time by ``merge(results)``, also of none."""
+
+    def sum(self, function: Callable, *shared) -> Any:
+        """Sum of the results that are not None, or None."""
+        return self.reduce(function, add_present, *shared)
+
+
+class LocalBlocks(Blocks):
+    """Blocks in memory; an iterator of blocks is read once, one block at a time.
+
+    parts: the blocks
+    n_jobs: number of threads, through joblib
+    """
+
+    def __init__(self, parts: Iterable, n_jobs=None):
+        self.parts = parts
+        self.n_jobs = n_jobs
+
+    def _results(self, function, shared, each=None) -> Iterator:
+        if each is None:
+            calls = (delayed(function)(part, *shared) for part in self.parts)
+        else:
+            pairs = zip(self.parts, each, strict=True)
+            calls = (delayed(function)(part, *shared, own) for part, own in pairs)
+        run = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        return run(calls)
+
+    def map(self, function, *shared) -> LocalBlocks:
+        """Blocks that hold the results; None drops a block."""
+        results = self._results(function, shared)
+        return LocalBlocks([r for r in results if r is not None], self.n_jobs)
+
+    def gather(self, function, *shared, each=None) -> list:
+        """Results of all blocks, in order."""
+        return list(self._results(function, shared, each))
+
+    def reduce(self, function, merge, *shared) -> Any:
+        """Results merged in pairs, as they come."""
+        # As in a binary counter: a few results wait, each merged from twice as many.
+        waiting: list[tuple[int, Any]] = []
+        for result in self._results(function, shared):
+            size = 1
+            while waiting and waiting[-1][0] == size:
+                result = merge([waiting.pop()[1], result])
+                size *= 2
+            waiting.append((size, result))
+        while len(waiting) > 1:
+            _, last = waiting.pop()
+            waiting[-1] = (0, merge([waiting[-1][1], last]))
+        return waiting[0][1] if waiting else merge([])

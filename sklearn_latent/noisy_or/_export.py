@@ -1,0 +1,96 @@
+"""Noisy-or networks for networkx and pgmpy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..export import node_names
+
+__all__ = ["noisy_or_to_networkx", "noisy_or_to_pgmpy"]
+
+# The table of a feature with k parents has 2^(k + 1) cells: 1 MB at 16 parents.
+MAX_PGMPY_PARENTS = 16
+
+
+def noisy_or_to_networkx(network, latent_names=None, feature_names=None):
+    """Turn a noisy-or network into a networkx graph.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_noisy_or
+    >>> from sklearn_latent.noisy_or._export import noisy_or_to_networkx
+    >>> network = make_noisy_or(n_samples=1, random_state=0).network
+    >>> graph = noisy_or_to_networkx(network, ["flu", "cold"])
+    >>> list(graph.successors("flu"))
+    ['x0', 'x1', 'x2']
+    >>> graph.nodes["x0"]
+    {'kind': 'feature', 'leak': 0.01}
+    """
+    import networkx as nx
+
+    latents, features = node_names(
+        latent_names, network.n_latents, feature_names, network.n_features
+    )
+    graph = nx.DiGraph(family="noisy-or", edge_attributes="failure strength")
+    for name, prior in zip(latents, network.prior.tolist(), strict=True):
+        graph.add_node(name, kind="latent", prior=prior)
+    for name, leak in zip(features, network.leak.tolist(), strict=True):
+        graph.add_node(name, kind="feature", leak=leak)
+    rows, columns = np.nonzero(network.structure)
+    failures = network.failure[rows, columns].tolist()
+    for i, j, failure in zip(rows.tolist(), columns.tolist(), failures, strict=True):
+        graph.add_edge(latents[i], features[j], failure=failure, strength=1 - failure)
+    return graph
+
+
+def noisy_or_to_pgmpy(network, latent_names=None, feature_names=None):
+    """Turn a noisy-or network into a pgmpy Bayesian network.
+
+    Examples
+    --------
+    >>> from sklearn_latent.datasets import make_noisy_or
+    >>> from sklearn_latent.noisy_or._export import noisy_or_to_pgmpy
+    >>> network = make_noisy_or(n_samples=1, random_state=0).network
+    >>> noisy_or_to_pgmpy(network).check_model()
+    True
+    """
+    latents, features = node_names(
+        latent_names, network.n_latents, feature_names, network.n_features
+    )
+    structure = np.asarray(network.structure)
+    n_parents = structure.sum(axis=0)
+    if np.any(n_parents > MAX_PGMPY_PARENTS):
+        widest = int(np.argmax(n_parents))
+        raise ValueError(
+            f"network must have at most {MAX_PGMPY_PARENTS} parents per feature to be "
+            "written as pgmpy tables, which hold 2^parents columns; "
+            f"{features[widest]!r} has {n_parents[widest]} parents."
+        )
+    # Importing pgmpy takes seconds, so only those who ask for it pay.
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    model = DiscreteBayesianNetwork()
+    model.add_nodes_from([*latents, *features])
+    for name, prior in zip(latents, network.prior, strict=True):
+        model.add_cpds(TabularCPD(name, 2, [[1 - prior], [prior]]))
+    for j, name in enumerate(features):
+        parents = np.flatnonzero(structure[:, j])
+        evidence = [latents[i] for i in parents]
+        model.add_edges_from([(parent, name) for parent in evidence])
+        off = _off_table(network.failure[parents, j], network.leak[j])
+        table = np.stack([off, 1 - off])
+        model.add_cpds(
+            TabularCPD(name, 2, table, evidence, [2] * len(evidence))
+            if evidence
+            else TabularCPD(name, 2, table)
+        )
+    return model
+
+
+def _off_table(failure: np.ndarray, leak: float) -> np.ndarray:
+    """P(feature off | parents) for all configurations; the last parent runs fastest."""
+    off = np.array([1 - leak])
+    for factor in failure:
+        off = np.multiply.outer(off, [1.0, factor]).ravel()
+    return off
