@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dask
+import dask.array
 import numpy as np
 import pandas as pd
 
 from ._blocks import Blocks
-from ._validation import check_sample_weight
+from ._validation import check_sample_weight, shown
 
 __all__ = ["DaskBlocks", "read_collection"]
 
@@ -57,11 +58,12 @@ class DaskBlocks(Blocks):
 
 def read_collection(X, sample_weight, check, check_block) -> DaskBlocks:
     """Blocks of ``(rows, weights)`` of a collection; see `read_blocks`."""
-    is_frame = hasattr(X, "columns")
+    # A delayed value has every attribute, its type has not.
+    is_frame = hasattr(type(X), "columns")
     if is_frame:
         blocks = list(X.to_delayed())
         example = pd.DataFrame(np.zeros((1, len(X.columns))), columns=X.columns)
-    elif getattr(X, "ndim", None) == 2:
+    elif isinstance(X, dask.array.Array) and X.ndim == 2:
         if np.isnan(X.shape[1]):
             raise ValueError(
                 "X must have a known number of columns, got a Dask array without. "
@@ -73,7 +75,7 @@ def read_collection(X, sample_weight, check, check_block) -> DaskBlocks:
     else:
         raise ValueError(
             "X must be a Dask array of two dimensions or a Dask data frame, got "
-            f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} dimension(s)."
+            f"{shown(X)}."
         )
     weights = _split_weights(X, sample_weight, len(blocks), is_frame)
     # One row is enough to check and keep the names and number of features.

@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import zipfile
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,7 +22,15 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._persistence import Array, Arrays, Choice, Integer, Model, Names
+from sklearn_latent._persistence import (
+    Array,
+    Arrays,
+    Choice,
+    Integer,
+    Model,
+    Names,
+    Persistent,
+)
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.temporal import SEMDBN, LatentDBN, TemporalGraph
@@ -29,6 +38,7 @@ from sklearn_latent.temporal import SEMDBN, LatentDBN, TemporalGraph
 NETWORK = NoisyOrNetwork(
     [0.3, 0.2], [[0.2, 0.3, 0.4, 1.0], [1.0, 0.1, 0.5, 0.6]], [0.01, 0.0, 0.1, 1.0]
 )
+THIRDS = np.array([[0.2, 0.3, 0.5]] * 2)
 STRUCTURE = np.kron(np.eye(2, dtype=bool), np.ones((1, 5), dtype=bool))
 
 
@@ -60,8 +70,10 @@ ANYTHING = st.recursive(
 REFUSED = [
     ((), [], "data must be a dictionary"),
     (("format",), "pickle", "format must be 'sklearn_latent'"),
-    (("version",), 2, "version must be an integer from 1"),
-    (("version",), True, "version must be an integer from 1"),
+    (("version",), 1, "version must be 2, got 1; an older sklearn_latent may"),
+    (("version",), 3, "version must be 2, got 3; a newer sklearn_latent may"),
+    (("version",), True, "version must be 2, got True"),
+    (("version",), "2", "version must be 2, got '2'"),
     (("version",), 10**5000, "a huge integer"),
     (("type",), "GaussianNetwork", "type must be 'NoisyOrNetwork'"),
     (("fields",), {}, "fields must have failure, leak, prior"),
@@ -214,6 +226,35 @@ class TestOtherFamilies:
             again = type(model).from_json(json.dumps(plain, allow_nan=False))
             assert again.to_dict() == plain
             assert pickle.loads(pickle.dumps(model)).to_dict() == plain
+            assert type(model).from_json(model.to_json()) == model
+            assert hash(again) == hash(model)
+
+    def test_equal_to_itself_alone(self):
+        models = [*self.models(), NETWORK]
+        copies = [*self.models(), NoisyOrNetwork.from_json(NETWORK.to_json())]
+        for i, one in enumerate(models):
+            for j, two in enumerate(copies):
+                assert (one == two) is (i == j)
+                assert (one != two) is (i != j)
+        assert len({*models, *copies}) == len(models)
+
+    def test_any_field_makes_a_difference(self):
+        for model, (name, value) in (
+            (self.models()[0], ("weights", [[0, 2.5 + 1e-15], [0, 0]])),
+            (self.models()[1], ("node_names", ["a", "c"])),
+            (self.models()[1], ("n_latents", 0)),
+            (self.models()[2], ("inter", np.zeros((2, 2)))),
+            (self.models()[3], ("emission", [np.full((2, 3), 1 / 3)] * 2 + [THIRDS])),
+        ):
+            changed = type(model)(**model.__getstate__() | {name: value})
+            assert changed != model
+
+    def test_a_file_of_the_first_version(self):
+        """It had other names for fields; the version is what the error is about."""
+        for model in (*self.models(), NETWORK):
+            old = model.to_dict() | {"version": 1, "fields": {"n_hidden": 0}}
+            with pytest.raises(ValueError, match="version must be 2, got 1; an older"):
+                type(model).from_json(json.dumps(old))
 
     @settings(deadline=None, max_examples=100)
     @given(st.data())
@@ -235,6 +276,73 @@ class TestOtherFamilies:
             assert len(str(error)) < 500
         else:
             json.dumps(again.to_dict(), allow_nan=False)
+
+
+class Stored(Persistent):
+    """A model object with fields of all kinds."""
+
+    _fields: ClassVar = {"array": Array(), "parts": Arrays(), "name": Names()}
+
+    def __init__(self, array, parts=(), name=None):
+        self.array, self.parts, self.name = array, parts, name
+
+
+class Other(Stored):
+    """Another type with the same fields."""
+
+
+class TestEquality:
+    @pytest.mark.parametrize(
+        ("one", "two"),
+        [
+            (np.array([0.0]), np.array([-0.0])),
+            (np.array([1, 2]), np.array([1.0, 2.0])),
+            (np.array([True]), np.array([1])),
+            (np.array([[1.0]]).T, np.array([[1.0]])),
+            (np.zeros((0, 3)), np.zeros((0, 3), dtype=int)),
+        ],
+    )
+    def test_equal_numbers_are_equal(self, one, two):
+        for a, b in ((one, two), ([one], (two,)), ([[one]], [[two]])):
+            assert Stored(a) == Stored(b)
+            assert hash(Stored(a)) == hash(Stored(b))
+
+    @pytest.mark.parametrize(
+        ("one", "two"),
+        [
+            (np.array([0.0]), np.array([5e-324])),
+            (np.zeros((0, 3)), np.zeros((0, 2))),
+            (np.zeros((1, 2)), np.zeros((2, 1))),
+            (np.zeros(2), None),
+            (None, np.zeros(2)),
+            (["a"], ["b"]),
+            (["a"], ["a", "b"]),
+            (["a"], None),
+            ([np.zeros(1)], [np.ones(1)]),
+            ([[np.zeros(1)], []], [[], [np.zeros(1)]]),
+        ],
+    )
+    def test_others_are_not(self, one, two):
+        assert Stored(one) != Stored(two)
+        assert Stored(two) != Stored(one)
+
+    def test_every_field_counts(self):
+        array = np.zeros(1)
+        assert Stored(array, name=["a"]) != Stored(array, name=["b"])
+        assert Stored(array, [array]) != Stored(array, [array + 1])
+
+    def test_other_types_are_different(self):
+        array = np.zeros(1)
+        assert Stored(array) != Other(array)
+        assert Stored(array) != {"array": array}
+        assert Stored(array).__eq__(array) is NotImplemented
+
+    @settings(deadline=None)
+    @given(networks(), networks())
+    def test_equal_means_equal_text(self, one, two):
+        assert (one == two) == (one.to_dict() == two.to_dict())
+        if one == two:
+            assert hash(one) == hash(two)
 
 
 class TestFields:

@@ -1,0 +1,301 @@
+"""Rows in one table, in batches or in a Dask collection give the same sums."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent._blocks import LocalBlocks, add_present
+from sklearn_latent._rows import is_blockwise, read_blocks
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+from sklearn_latent._dask import DaskBlocks  # noqa: E402
+
+
+# Functions travel to the blocks, so they are those of a module.
+def square(block):
+    return block**2
+
+
+def scaled(block, factor):
+    return factor * block
+
+
+def shifted(block, factor, own):
+    return factor * block + own
+
+
+def only_even(block):
+    return block if block % 2 == 0 else None
+
+
+def as_list(block):
+    return [block]
+
+
+def joined(lists):
+    return [item for part in lists for item in part]
+
+
+def moments(part):
+    rows, weights = part
+    weights = np.ones(len(rows)) if weights is None else weights
+    return np.array([weights.sum(), *(weights @ rows), *(weights @ rows**2)])
+
+
+def checked(rows):
+    return np.asarray(rows, dtype=float)
+
+
+def local(parts):
+    return LocalBlocks(list(parts))
+
+
+def streamed(parts):
+    return LocalBlocks(iter(list(parts)))
+
+
+def threaded(parts):
+    return LocalBlocks(list(parts), n_jobs=2)
+
+
+def remote(parts):
+    return DaskBlocks(dask.delayed(part) for part in parts)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+ENGINES = pytest.mark.parametrize("blocks", [local, streamed, threaded, remote])
+NUMBERS = st.lists(st.integers(-100, 100), max_size=12)
+
+
+class TestBlocks:
+    @ENGINES
+    @settings(deadline=None, max_examples=25)
+    @given(numbers=NUMBERS)
+    def test_sum(self, blocks, numbers):
+        expected = sum(x**2 for x in numbers) if numbers else None
+        assert blocks(numbers).sum(square) == expected
+
+    @ENGINES
+    @settings(deadline=None, max_examples=25)
+    @given(numbers=NUMBERS)
+    def test_merged_in_order(self, blocks, numbers):
+        """Joining lists is associative but not commutative."""
+        assert blocks(numbers).reduce(as_list, joined) == numbers
+
+    @ENGINES
+    @settings(deadline=None, max_examples=25)
+    @given(numbers=NUMBERS, factor=st.integers(-3, 3))
+    def test_map_and_gather_keep_the_order(self, blocks, numbers, factor):
+        assert blocks(numbers).gather(scaled, factor) == [factor * x for x in numbers]
+        mapped = blocks(numbers).map(scaled, factor)
+        assert mapped.gather(square) == [(factor * x) ** 2 for x in numbers]
+        assert mapped.gather(square) == mapped.gather(square)
+
+    @ENGINES
+    @settings(deadline=None, max_examples=25)
+    @given(numbers=NUMBERS)
+    def test_none_is_no_block(self, blocks, numbers):
+        even = [x for x in numbers if x % 2 == 0]
+        assert blocks(numbers).map(only_even).gather(as_list) == [[x] for x in even]
+        total = blocks(numbers).sum(only_even)
+        assert total == (sum(even) if even else None)
+
+    @ENGINES
+    def test_one_argument_per_block(self, blocks):
+        gathered = blocks([1, 2, 3]).gather(shifted, 10, each=[5, 6, 7])
+        assert gathered == [15, 26, 37]
+
+    @ENGINES
+    @pytest.mark.parametrize("each", [[1, 2], [1, 2, 3, 4]])
+    def test_one_argument_too_many_or_too_few(self, blocks, each):
+        with pytest.raises(ValueError, match="zip"):
+            blocks([1, 2, 3]).gather(shifted, 10, each=each)
+
+    @ENGINES
+    def test_no_blocks(self, blocks):
+        assert blocks([]).sum(square) is None
+        assert blocks([]).gather(square) == []
+        assert blocks([]).map(square).gather(square) == []
+        assert blocks([]).reduce(as_list, joined) == []
+
+    @ENGINES
+    def test_errors_come_through(self, blocks):
+        with pytest.raises(TypeError):
+            blocks([1, "a"]).sum(square)
+
+    def test_a_stream_is_read_one_block_at_a_time(self):
+        alive = []
+
+        def stream():
+            for number in range(50):
+                alive.append(number)
+                yield number
+
+        def last(block):
+            # Only a few blocks wait for their turn.
+            assert len(alive) <= block + 5
+            return block
+
+        assert LocalBlocks(stream()).sum(last) == sum(range(50))
+
+    @pytest.mark.parametrize("blocks", [local, streamed])
+    def test_few_results_wait(self, blocks):
+        """Results are merged as they come, each from at most twice as many."""
+        sizes = []
+
+        def count(block):
+            return 1
+
+        def merge(parts):
+            sizes.append(len(parts))
+            return sum(parts)
+
+        assert blocks(range(37)).reduce(count, merge) == 37
+        assert set(sizes) == {2} and len(sizes) == 36
+
+    def test_dask_merges_in_a_tree(self):
+        sizes = []
+
+        def merge(parts):
+            sizes.append(len(parts))
+            return joined(parts)
+
+        assert remote(range(9)).reduce(as_list, merge) == list(range(9))
+        assert max(sizes) == 2
+
+    def test_a_lost_part_is_skipped(self):
+        """A block that turns out to have no rows is None on the worker."""
+        blocks = DaskBlocks([dask.delayed(2), dask.delayed(None), dask.delayed(3)])
+        assert blocks.sum(square) == 13
+        assert blocks.map(square).gather(as_list) == [[4], [9]]
+
+
+@given(st.lists(st.none() | st.integers()))
+def test_add_present(parts):
+    present = [part for part in parts if part is not None]
+    assert add_present(parts) == (sum(present) if present else None)
+
+
+def cuts(n_rows):
+    return st.lists(st.integers(0, n_rows), max_size=4).map(sorted)
+
+
+X = np.random.default_rng(0).integers(-8, 8, size=(20, 3)).astype(float)
+WEIGHTS = np.random.default_rng(1).integers(0, 4, size=20).astype(float)
+
+
+class TestRows:
+    @settings(deadline=None, max_examples=40)
+    @given(cuts(20))
+    def test_any_split_has_the_sum_of_the_whole(self, places):
+        whole = read_blocks(X, None, checked, checked).sum(moments)
+        batches = [part for part in np.split(X, places) if len(part)]
+        stream = read_blocks(iter(batches), None, checked, checked)
+        np.testing.assert_array_equal(stream.sum(moments), whole)
+        chunks = tuple(len(part) for part in np.split(X, places))
+        collection = da.from_array(X, chunks=(chunks, -1))
+        remote = read_blocks(collection, None, checked, checked)
+        np.testing.assert_array_equal(remote.sum(moments), whole)
+
+    @settings(deadline=None, max_examples=25)
+    @given(cuts(20), st.booleans())
+    def test_weights_follow_their_rows(self, places, lazy):
+        whole = read_blocks(X, WEIGHTS, checked, checked).sum(moments)
+        repeated = np.repeat(X, WEIGHTS.astype(int), axis=0)
+        np.testing.assert_array_equal(moments((repeated, None)), whole)
+        chunks = tuple(len(part) for part in np.split(X, places))
+        collection = da.from_array(X, chunks=(chunks, -1))
+        weights = da.from_array(WEIGHTS, chunks=7) if lazy else WEIGHTS
+        remote = read_blocks(collection, weights, checked, checked)
+        np.testing.assert_array_equal(remote.sum(moments), whole)
+
+    def test_columns_in_several_chunks(self):
+        collection = da.from_array(X, chunks=(6, 2))
+        remote = read_blocks(collection, None, checked, checked)
+        np.testing.assert_array_equal(remote.sum(moments), moments((X, None)))
+
+    def test_data_frame(self):
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame(X, columns=list("abc"))
+        seen = []
+
+        def check(table):
+            seen.append(list(table.columns))
+            return checked(table)
+
+        remote = read_blocks(dd.from_pandas(frame, 3), None, check, checked)
+        np.testing.assert_array_equal(remote.sum(moments), moments((X, None)))
+        assert seen == [["a", "b", "c"]]
+
+    def test_a_block_without_weight_is_not_read(self):
+        def refuse_negative(rows):
+            if (rows < 0).any():
+                raise AssertionError("rows of no weight were read")
+            return rows
+
+        table = np.array([[1.0], [2.0], [-1.0], [-1.0]])
+        collection = da.from_array(table, chunks=(2, 1))
+        remote = read_blocks(collection, [1, 1, 0, 0], checked, refuse_negative)
+        np.testing.assert_array_equal(remote.sum(moments), [2.0, 3.0, 5.0])
+
+    def test_tables_are_checked_by_their_own_function(self):
+        def refuse(rows):
+            raise ValueError("checked")
+
+        for table in (X, iter([X]), da.from_array(X)):
+            with pytest.raises(ValueError, match="checked"):
+                read_blocks(table, None, refuse, checked).sum(moments)
+        with pytest.raises(ValueError, match="checked"):
+            read_blocks(da.from_array(X), None, checked, refuse).sum(moments)
+        # Rows in this process are checked with the estimator at hand, and once.
+        read_blocks(X, None, checked, refuse).sum(moments)
+
+    def test_is_blockwise(self):
+        assert is_blockwise(iter([X]))
+        assert is_blockwise(row for row in X)
+        assert is_blockwise(da.from_array(X))
+        assert not is_blockwise(X)
+        assert not is_blockwise([X.tolist()])
+
+    @pytest.mark.parametrize(
+        ("table", "weights", "argument"),
+        [
+            (lambda: iter([X]), WEIGHTS, "sample_weight must be None when X is an"),
+            (lambda: da.zeros(5), None, "X must be a Dask array of two dimensions"),
+            (lambda: da.zeros((5, 2, 2)), None, "X must be a Dask array of two dim"),
+            (lambda: dask.delayed(X), None, "X must be a Dask array of two dimens"),
+            (lambda: unknown_rows(), WEIGHTS, "sample_weight must be None when the nu"),
+            (lambda: unknown_columns(), None, "X must have a known number of columns"),
+            (lambda: frame(), WEIGHTS, "sample_weight must be None when X is a Dask"),
+            (lambda: da.from_array(X), WEIGHTS[:3], r"sample_weight .* shape \(20,\)"),
+            (lambda: da.from_array(X), -WEIGHTS, "sample_weight must be non-negative"),
+            (lambda: X, WEIGHTS[:3], r"sample_weight must .* shape \(20,\)"),
+        ],
+    )
+    def test_errors_name_the_argument(self, table, weights, argument):
+        with pytest.raises(ValueError, match=argument):
+            read_blocks(table(), weights, checked, checked)
+
+
+def unknown_rows():
+    table = da.from_array(X, chunks=(5, -1))
+    return table[table[:, 0] > 0]
+
+
+def unknown_columns():
+    table = da.from_array(X)
+    return table[:, table[0] > 0]
+
+
+def frame():
+    pd = pytest.importorskip("pandas")
+    return dd.from_pandas(pd.DataFrame(X), 2)

@@ -1,0 +1,139 @@
+"""A warning points to the line of the user that caused it."""
+
+import threading
+import warnings
+from inspect import currentframe
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_latent import (
+    LPCC,
+    SEMDBN,
+    IdealParentGaussianBN,
+    LGLPCCTemporal,
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    QuartetStructureLearner,
+    _warn,
+)
+from sklearn_latent._progress import with_callbacks
+from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
+
+# Constant columns: nothing can be learned.
+POOR = np.zeros((6, 4))
+RICH = np.random.default_rng(0).integers(0, 2, size=(30, 4)).astype(float)
+
+
+def in_library(source):
+    """Names that a source defines, as if it stood in a file of the library."""
+    space = {"warn": _warn.warn, "PoorDataWarning": PoorDataWarning}
+    exec(compile(source, _warn.__file__, "exec"), space)
+    return space
+
+
+def points_to_its_line(action):
+    """Run an action, which returns the line of its call, and check our warnings."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        line = action()
+    expected = LatentWarning, ConvergenceWarning
+    ours = [w for w in found if issubclass(w.category, expected)]
+    assert ours
+    for warning in ours:
+        assert (warning.filename, warning.lineno) == (__file__, line)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_through_functions_of_the_library(depth):
+    source = "def f0(): warn('Hm.', PoorDataWarning)\n" + "".join(
+        f"def f{i}(): f{i - 1}()\n" for i in range(1, depth + 1)
+    )
+    function = in_library(source)[f"f{depth}"]
+
+    def action():
+        function(), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
+
+
+def test_the_nearest_user_counts():
+    """A function of the user that the library calls is nearer than their script."""
+    call = in_library("def call(function): return function()")["call"]
+    warns = in_library("def warns(): warn('Hm.', PoorDataWarning)")["warns"]
+
+    def back():
+        warns(), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(lambda: call(back))
+
+
+def test_through_the_wrapper_of_callbacks():
+    source = "def fit(self, X, y=None): warn('Hm.', PoorDataWarning)"
+    fit = with_callbacks(in_library(source)["fit"])
+    estimator = IdealParentGaussianBN()
+
+    def action():
+        fit(estimator, POOR), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
+
+
+def test_no_user_at_all():
+    """A thread that runs the library alone."""
+    run = in_library("def run(): warn('Hm.', PoorDataWarning)")["run"]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert [w.category for w in found] == [PoorDataWarning]
+
+
+CASES = [
+    (NoisyOrMoMLearner(np.ones((1, 4), dtype=bool)), POOR),
+    (NoisyOrEM(1, max_iter=1, tol=0.0, random_state=0), RICH),
+    (QuartetStructureLearner(), POOR),
+    (IdealParentGaussianBN(), np.where([True, False, False, False], np.nan, RICH)),
+    (LPCC(random_state=0), POOR),
+    (LGLPCCTemporal(2, random_state=0), POOR),
+    (SEMDBN(3, 2, 2, n_init=1, random_state=0), RICH),
+]
+EACH = pytest.mark.parametrize(
+    ("estimator", "X"), CASES, ids=[type(estimator).__name__ for estimator, _ in CASES]
+)
+
+
+@EACH
+def test_through_fit(estimator, X):
+    def action():
+        estimator.fit(X), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
+
+
+@EACH
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_through_a_pipeline(estimator, X, method):
+    fit = getattr(make_pipeline("passthrough", estimator), method)
+
+    def action():
+        fit(X), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
+
+
+def test_through_cross_validation():
+    def action():
+        cross_val_score(CASES[0][0], POOR, cv=3), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
