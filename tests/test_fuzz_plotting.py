@@ -22,7 +22,6 @@ from hypothesis.extra import numpy as hnp
 from sklearn_latent import LPCC, IdealParentGaussianBN, NoisyOrMoMLearner, datasets
 from sklearn_latent.export import edges_to_frame
 from sklearn_latent.noisy_or import Schedule, find_schedule
-from sklearn_latent.noisy_or._export import noisy_or_to_networkx, noisy_or_to_pgmpy
 from sklearn_latent.plotting import (
     LatentGraphDisplay,
     LatentImagesDisplay,
@@ -96,10 +95,10 @@ def test_graphs(data):
 @given(st.data())
 def test_networks(data):
     network = datasets.make_noisy_or(n_samples=1, random_state=0).network
-    network = data.draw(st.sampled_from([network, network, network, *JUNK]))
     names = [data.draw(arguments(None, ["a", "b"], list("abcde"))) for _ in range(2)]
-    for function in (noisy_or_to_networkx, noisy_or_to_pgmpy):
-        attempt(function.__name__, function, network, *names)
+    for export in (network.to_networkx, network.to_pgmpy, network.to_frame):
+        attempt(export.__name__, export, *names)
+    network = data.draw(st.sampled_from([network, network, network, *JUNK]))
     attempt(
         "LatentGraphDisplay.from_network",
         LatentGraphDisplay.from_network,

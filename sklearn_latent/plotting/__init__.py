@@ -1,4 +1,4 @@
-"""Pictures of fitted models, in the way of scikit-learn's displays."""
+"""Displays of fitted models, with the interface of scikit-learn's displays."""
 
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay

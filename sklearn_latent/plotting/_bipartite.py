@@ -1,28 +1,30 @@
-"""Two layers: latents above the features that they drive."""
+"""Bipartite graphs: latents above the features that they drive."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ._ink import (
+from ._layout import bipartite_matrix, order_layers, place_above, spread_evenly
+from ._style import (
     FEATURE_COLOR,
     PALETTE,
-    edge_opacity,
-    edge_width,
-    ink_on,
+    GraphOptions,
+    draw_curves,
+    ease,
+    new_graph_axes,
     shorten,
     size_in_points,
     strength_legend,
+    text_color_on,
     text_width,
 )
-from ._layout import bipartite_matrix, order_layers, place_above, spread_evenly
 
 __all__ = ["draw_bipartite"]
 
 LEGEND_POINTS = 22.0
 
 
-def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend, tints=None):
+def draw_bipartite(graph, ax, options: GraphOptions):
     """Draw a graph whose edges all run from latents to features."""
     latents, features, strength = bipartite_matrix(graph)
     latent_order, feature_order = order_layers(~np.isnan(strength))
@@ -30,41 +32,39 @@ def draw_bipartite(graph, ax, *, min_strength, feature_labels, legend, tints=Non
     features = [features[j] for j in feature_order]
     strength = strength[np.ix_(latent_order, feature_order)]
     captions = [shorten(name) for name in latents]
-    names = [shorten(name) for name in features] if feature_labels else []
+    names = [shorten(name) for name in features] if options.feature_labels else []
 
     ax = _new_axes(captions, len(features)) if ax is None else ax
     ax.set_axis_off()
     places, gap = spread_evenly(len(features))
     bottom = _Row(ax, places, gap, names, node=11.0, font=9.0)
-    bottom.may_thin = feature_labels == "auto"
+    bottom.may_thin = options.feature_labels == "auto"
     places, gap = place_above(~np.isnan(strength), places)
     top = _Row(ax, places, gap, captions, node=32.0, font=10.0)
-    top.put_numbers(_priors(graph, latents))
-    _set_limits(ax, top.extent, bottom.extent, legend)
+    priors = [graph.nodes[name].get("prior") for name in latents]
+    top.put_numbers(["" if prior is None else f"{prior:#.2g}" for prior in priors])
+    _set_limits(ax, top.extent, bottom.extent, options.legend)
 
-    shown = np.argwhere(strength >= min_strength)
+    shown = np.argwhere(strength >= options.min_strength)
+    # Weak edges first, below strong ones.
+    shown = shown[np.argsort(strength[tuple(shown.T)])]
     colors = [PALETTE[i % len(PALETTE)] for i in range(len(latents))]
-    hues = [
-        colors[i] if tints is None else tints(latents[i], features[j]) for i, j in shown
-    ]
-    edges = _draw_edges(ax, top.x, bottom.x, strength, shown, hues)
+    chosen = options.edge_colors
+    hues = [chosen(latents[i], features[j]) if chosen else colors[i] for i, j in shown]
+    t = np.linspace(0.0, 1.0, 25)
+    start, end = top.x[shown[:, 0], None], bottom.x[shown[:, 1], None]
+    x = start + (end - start) * ease(t)
+    curves = np.stack([x, np.broadcast_to(1.0 - t, x.shape)], axis=2)
+    edges = draw_curves(ax, curves, strength[tuple(shown.T)], hues, thinnest=0.15)[0]
     top.draw(1.0, colors)
     bottom.draw(0.0, [FEATURE_COLOR] * len(features))
     if not latents:
         ax.text(0.5, 0.6, "no latents", ha="center", color="0.5", fontsize=12)
-    if legend and len(shown):
-        strength_legend(ax, [] if tints is None else tints.legend())
+    if options.legend and len(shown):
+        strength_legend(ax, chosen.legend() if chosen else [])
     positions = {name: (float(x), 1.0) for name, x in zip(latents, top.x, strict=True)}
-    positions |= {
-        name: (float(x), 0.0) for name, x in zip(features, bottom.x, strict=True)
-    }
-    return ax, positions, edges
-
-
-def _priors(graph, latents) -> list[str]:
-    """Priors for people, empty where a node has none."""
-    priors = [graph.nodes[name].get("prior") for name in latents]
-    return ["" if prior is None else f"{prior:#.2g}" for prior in priors]
+    below = zip(features, bottom.x, strict=True)
+    return ax, positions | {name: (float(x), 0.0) for name, x in below}, edges
 
 
 def _set_limits(ax, above: float, below: float, legend: bool) -> None:
@@ -77,11 +77,10 @@ def _set_limits(ax, above: float, below: float, legend: bool) -> None:
 
 
 class _Row:
-    """Nodes on one line, sized such that they stay apart and labels stay readable.
+    """Nodes on one line, small enough to stay apart, with readable labels.
 
     All sizes are in points.
 
-    ax: where the row is drawn
     x: places of the nodes, as shares of the width, (n_nodes,)
     gap: smallest distance of two neighbours, as a share of the width
     labels: names of the nodes, or an empty list
@@ -97,7 +96,7 @@ class _Row:
         self.labels = labels
         self.spacing = gap * size_in_points(ax)[0]
         self.diameter = float(np.clip(0.7 * self.spacing, 1.0, node))
-        # Rather a smaller font than a turned one, as long as it reads well.
+        # A somewhat smaller font reads better than rotated text.
         level = font * self.spacing / max(text_width(labels, font), 1.0)
         self.font = font if level >= font else max(level, 0.8 * font)
         if self.is_turned:
@@ -113,7 +112,7 @@ class _Row:
 
     @property
     def is_turned(self) -> bool:
-        """Whether labels must run upwards."""
+        """Whether labels must be rotated."""
         return text_width(self.labels, self.font) > 1.001 * self.spacing
 
     @property
@@ -121,8 +120,8 @@ class _Row:
         """Label every how many-th node; 0 for none."""
         if not self.may_thin or not self.is_turned:
             return 1
-        # A turned label needs the height of a line. More than every other name
-        # missing tells nobody anything.
+        # A rotated label needs the height of a line. If more than every other name
+        # is missing, the remaining ones do not help.
         step = int(np.ceil(1.05 * self.font / self.spacing))
         return step if step <= 2 else 0
 
@@ -148,7 +147,7 @@ class _Row:
         )
         for x, number, color in zip(self.x, self.numbers or [], colors, strict=False):
             size = 0.25 * self.diameter
-            style = {"ha": "center", "va": "center", "color": ink_on(color)}
+            style = {"ha": "center", "va": "center", "color": text_color_on(color)}
             self.ax.text(x, y, number, fontsize=size, zorder=4, **style)
         if self.labels and self.step:
             for i in range(0, len(self.labels), self.step):
@@ -172,40 +171,10 @@ class _Row:
         )
 
 
-def _draw_edges(ax, top, bottom, strength, shown, colors):
-    """Edges as curves that leave and arrive upright, weak ones first."""
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import to_rgb
-
-    value = strength[tuple(shown.T)]
-    order = np.argsort(value)
-    shown, value = shown[order], np.clip(value[order], 0.0, 1.0)
-    colors = [colors[k] for k in order]
-    t = np.linspace(0.0, 1.0, 25)
-    ease = t * t * (3.0 - 2.0 * t)
-    start, end = top[shown[:, 0], None], bottom[shown[:, 1], None]
-    x = start + (end - start) * ease
-    curves = np.stack([x, np.broadcast_to(1.0 - t, x.shape)], axis=2)
-    # A thousand edges at full width would be a wall of ink.
-    scale = float(np.clip(np.sqrt(60.0 / max(len(shown), 1)), 0.15, 1.0))
-    rgba = np.ones((len(shown), 4))
-    if len(shown):
-        rgba[:, :3] = [to_rgb(color) for color in colors]
-    rgba[:, 3] = edge_opacity(value)
-    lines = LineCollection(
-        list(curves), colors=rgba, linewidths=edge_width(value) * scale, zorder=1
-    )
-    return ax.add_collection(lines, autolim=False)
-
-
 def _new_axes(captions, n_features: int):
-    """Axes of a new figure that is as wide as its rows of nodes need."""
-    import matplotlib.pyplot as plt
-
+    """Axes of a new figure that is wide enough for its rows of nodes."""
     # Latents keep a gap of 0.8 of their share of the width.
     per_latent = max(0.75, text_width(captions, 10.0) / 72.0 / 0.8)
     wanted = max(0.24 * n_features, per_latent * len(captions))
     width = float(np.clip(wanted, 6.4, 16.0))
-    figure, ax = plt.subplots(figsize=(width, 4.5 + 0.08 * (width - 6.4)))
-    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.98)
-    return ax
+    return new_graph_axes(width, 4.5 + 0.08 * (width - 6.4))

@@ -1,8 +1,10 @@
-"""The graph of a fitted model, drawn in the way that suits its kind."""
+"""Display of the graph of a fitted model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,9 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_choice, check_flag, shown
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
-from ._ink import check_axes, check_matplotlib
-from ._tint import Tints
+from ._edge_colors import EdgeColors
+from ._layout import two_layers
+from ._style import GraphOptions, check_has, check_plot
 from ._two_slices import draw_two_slices
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["LatentGraphDisplay"]
 
@@ -20,19 +29,18 @@ __all__ = ["LatentGraphDisplay"]
 class LatentGraphDisplay:
     """Picture of a network of latents and features.
 
-    Models of two layers show latents on top, with their priors, and features below.
-    Other networks stand in layers from causes to effects, hidden nodes filled. Models
-    over time show two slices side by side, or one if none depends on the one before.
-    The wider and darker an edge, the stronger; where weights have a sign, blue is
-    positive and orange negative; other colours can be asked for. Nodes are ordered such
-    that few edges cross. Names are turned, thinned or left out as space gets scarce.
+    Bipartite models are drawn with latents on top, labelled with their priors, and
+    features below. Other networks are drawn in layers from causes to effects, with
+    latents filled. Temporal models are drawn as two slices side by side, or as one if
+    slices are independent. Stronger edges are wider and darker. Where weights have a
+    sign, blue is positive and orange negative. Nodes are ordered to reduce edge
+    crossings; labels are rotated, thinned or omitted where space is scarce.
 
     Parameters
     ----------
     graph : networkx.DiGraph
-        Graph with the node attribute ``kind`` ("latent" or "feature"), as the
-        estimators' ``to_networkx`` returns it. Nodes of models over time have
-        ``slice`` (0 or 1) as well.
+        Graph with the node attribute ``kind`` ("latent" or "feature"), as returned by
+        ``to_networkx``. Nodes of temporal models also have ``slice`` (0 or 1).
 
     Attributes
     ----------
@@ -58,20 +66,27 @@ class LatentGraphDisplay:
     7
     """
 
-    def __init__(self, graph):
+    ax_: Axes
+    figure_: Figure | SubFigure
+    positions_: dict[Any, tuple[float, float]]
+    edges_: LineCollection
+
+    def __init__(self, graph: nx.DiGraph) -> None:
         self.graph = graph
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **kwargs):
+    def from_estimator(
+        cls, estimator: Any, *, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
         """Draw a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted estimator with a method ``to_networkx``.
+            Fitted estimator with the method ``to_networkx``.
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
             Passed on to `plot`.
@@ -81,11 +96,7 @@ class LatentGraphDisplay:
         display : LatentGraphDisplay
             The drawn display.
         """
-        if not hasattr(estimator, "to_networkx"):
-            raise TypeError(
-                "estimator must have a method to_networkx, got an instance of "
-                f"{type(estimator).__name__}."
-            )
+        check_has(estimator, "method", "to_networkx")
         check_is_fitted(estimator)
         graph = estimator.to_networkx()
         _add_depths(graph, getattr(estimator, "depth_", None))
@@ -93,8 +104,14 @@ class LatentGraphDisplay:
 
     @classmethod
     def from_network(
-        cls, network, *, latent_names=None, feature_names=None, ax=None, **kwargs
-    ):
+        cls,
+        network: Any,
+        *,
+        latent_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Draw a model object.
 
         Parameters
@@ -103,10 +120,10 @@ class LatentGraphDisplay:
             The network.
 
         latent_names, feature_names : sequence of str or None, default=None
-            Names of the nodes; None stands for latent0, ... and x0, ...
+            Names of the nodes. If None, they are latent0, ... and x0, ...
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
             Passed on to `plot`.
@@ -123,41 +140,40 @@ class LatentGraphDisplay:
 
     def plot(
         self,
-        ax=None,
+        ax: Axes | None = None,
         *,
-        min_strength=0.0,
-        feature_labels="auto",
-        color_by=None,
-        legend=True,
-    ):
-        """Draw the picture.
+        min_strength: float = 0.0,
+        feature_labels: Literal["auto"] | bool = "auto",
+        color_by: str | None = None,
+        legend: bool = True,
+    ) -> Self:
+        """Draw the graph.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         min_strength : float, default=0.0
-            Edges below this strength are left out of the picture.
+            Edges below this strength are not drawn.
 
         feature_labels : {"auto", True, False}, default="auto"
             Whether to write the names of features. "auto" writes as many as fit.
 
         color_by : str or None, default=None
-            Numeric attribute of edges that gives their colours, for example "depth" of
-            noisy-or networks or "support" of models over time. None: by latent, by sign
-            or by kind of edge, as suits the graph.
+            Numeric edge attribute that determines the colours, for example "depth" of
+            noisy-or networks or "support" of temporal models. If None, edges are
+            coloured by latent, by sign or by kind, depending on the graph.
 
         legend : bool, default=True
-            Whether to explain widths and colours of edges.
+            Whether to add a legend of edge widths and colours.
 
         Returns
         -------
         self : LatentGraphDisplay
             With the drawing in ``ax_`` and ``figure_``.
         """
-        check_matplotlib("LatentGraphDisplay")
-        check_axes("ax", ax)
+        check_plot("LatentGraphDisplay", ax)
         check_flag("legend", legend)
         if isinstance(feature_labels, str):
             check_choice("feature_labels", feature_labels, ("auto",))
@@ -168,21 +184,15 @@ class LatentGraphDisplay:
                 f"min_strength must be a number, got {shown(min_strength)}."
             )
         self._check_graph()
-        tints = None if color_by is None else Tints(self.graph, color_by)
+        colors = None if color_by is None else EdgeColors(self.graph, color_by)
+        options = GraphOptions(min_strength, feature_labels, legend, colors)
         draw = _drawing_of(self.graph)
-        self.ax_, self.positions_, self.edges_ = draw(
-            self.graph,
-            ax,
-            min_strength=min_strength,
-            feature_labels=feature_labels,
-            legend=legend,
-            tints=tints,
-        )
+        self.ax_, self.positions_, self.edges_ = draw(self.graph, ax, options)
         self.figure_ = self.ax_.figure
         return self
 
     def _check_graph(self) -> None:
-        """Refuse what is no graph, or has edges whose strength is no number."""
+        """Refuse what is not a graph, or has edges whose strength is not a number."""
         import networkx as nx
 
         if not isinstance(self.graph, nx.DiGraph) or self.graph.is_multigraph():
@@ -205,22 +215,17 @@ class LatentGraphDisplay:
 
 
 def _add_depths(graph, depth) -> None:
-    """Note on the edges of a noisy-or network when each was learned."""
+    """Add the depth at which it was learned to each edge of a noisy-or network."""
     if depth is None or graph.graph.get("family") != "noisy-or":
         return
-    kinds = graph.nodes(data="kind")
-    latents, features = (
-        {node: i for i, node in enumerate(n for n, kind in kinds if kind == wanted)}
-        for wanted in ("latent", "feature")
-    )
+    row, column = ({n: i for i, n in enumerate(nodes)} for nodes in two_layers(graph))
     for parent, child, data in graph.edges(data=True):
-        row = latents[parent]
-        value = depth[row] if depth.ndim == 1 else depth[row, features[child]]
-        data.setdefault("depth", float(value))
+        place = (row[parent], column[child])[: depth.ndim]
+        data.setdefault("depth", float(depth[place]))
 
 
-def _drawing_of(graph):
-    """The kind of picture that suits a graph."""
+def _drawing_of(graph) -> Callable:
+    """The drawing function for this kind of graph."""
     if any(place is not None for _, place in graph.nodes(data="slice")):
         return draw_two_slices
     if graph.graph.get("family") == "noisy-or":

@@ -1,14 +1,20 @@
-"""Pictures of latents whose features are the pixels of images."""
+"""Display of latents whose features are the pixels of images."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_names, check_numbers
-from ._ink import check_axes, check_cmap, check_matplotlib
+from ._style import check_cmap, check_has, check_plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["LatentImagesDisplay"]
 
@@ -16,10 +22,10 @@ LARGEST_GRID = 8  # images in a row
 
 
 class LatentImagesDisplay:
-    """Children of each latent as an image.
+    """One image per latent of the features that it drives.
 
-    The brightness of a pixel is the strength of its edge, 1 - failure: black is no
-    edge, white one that never fails.
+    The brightness of a pixel is the strength of its edge, 1 - failure: black means no
+    edge, white an edge that never fails.
 
     Parameters
     ----------
@@ -30,7 +36,7 @@ class LatentImagesDisplay:
         Height and width of the images.
 
     titles : sequence of str or None, default=None
-        What to write above each image.
+        Titles of the images.
 
     Attributes
     ----------
@@ -49,13 +55,23 @@ class LatentImagesDisplay:
     8
     """
 
-    def __init__(self, strength, shape, titles=None):
+    axes_: NDArray[Any]
+    figure_: Figure | SubFigure
+
+    def __init__(
+        self,
+        strength: ArrayLike,
+        shape: tuple[int, int],
+        titles: Sequence[str] | None = None,
+    ) -> None:
         self.strength = strength
         self.shape = shape
         self.titles = titles
 
     @classmethod
-    def from_estimator(cls, estimator, shape, *, axes=None, **kwargs):
+    def from_estimator(
+        cls, estimator: Any, shape: tuple[int, int], *, axes: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw a fitted estimator of a noisy-or network.
 
         Parameters
@@ -67,7 +83,7 @@ class LatentImagesDisplay:
             Height and width of the images.
 
         axes : array-like of matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
             Passed on to `plot`.
@@ -75,21 +91,13 @@ class LatentImagesDisplay:
         Returns
         -------
         display : LatentImagesDisplay
-            The drawn display. Above each image stand the name of the latent, its prior
-            and, if the estimator has it, the depth at which it was discovered.
+            The drawn display. The titles are the names of the latents, their priors
+            and, if the estimator has it, the depth at which they were discovered.
         """
         check_is_fitted(estimator)
-        for name in ("failure_", "prior_"):
-            if not hasattr(estimator, name):
-                raise TypeError(
-                    f"estimator must have the attribute {name}, got an instance of "
-                    f"{type(estimator).__name__}."
-                )
-        names = estimator.get_feature_names_out()
-        titles = [
-            f"{name}\nprior {prior:.2f}"
-            for name, prior in zip(names, estimator.prior_, strict=True)
-        ]
+        check_has(estimator, "attribute", "failure_", "prior_")
+        pairs = zip(estimator.get_feature_names_out(), estimator.prior_, strict=True)
+        titles = [f"{name}\nprior {prior:.2f}" for name, prior in pairs]
         depth = getattr(estimator, "depth_", None)
         if depth is not None and np.ndim(depth) == 1:
             titles = [
@@ -99,23 +107,23 @@ class LatentImagesDisplay:
         display = cls(1.0 - estimator.failure_, shape, titles)
         return display.plot(axes=axes, **kwargs)
 
-    def plot(self, axes=None, *, cmap="gray"):
+    def plot(self, axes: Any = None, *, cmap: str = "gray") -> Self:
         """Draw the images.
 
         Parameters
         ----------
         axes : array-like of matplotlib Axes or None, default=None
-            At least one per latent; None makes a new figure.
+            At least one per latent. If None, a new figure is created.
 
         cmap : str, default="gray"
-            Colours from no edge to one that never fails.
+            Colour map, from no edge to an edge that never fails.
 
         Returns
         -------
         self : LatentImagesDisplay
             With the drawing in ``axes_`` and ``figure_``.
         """
-        check_matplotlib("LatentImagesDisplay")
+        check_plot("LatentImagesDisplay", None)
         images = self._images()
         check_cmap(cmap)
         titles = self.titles
@@ -125,9 +133,8 @@ class LatentImagesDisplay:
             axes = _new_axes(len(images), 1.3 if titles is None else 1.7)
         axes = np.ravel(np.asarray(axes, dtype=object))
         for ax in axes:
-            if ax is None:
-                raise TypeError("axes must hold matplotlib Axes, got None.")
-            check_axes("axes", ax)
+            # None, which stands for a new figure elsewhere, is an error here.
+            check_plot("LatentImagesDisplay", False if ax is None else ax, "axes")
         if len(axes) < max(1, len(images)):
             raise ValueError(
                 f"axes must hold one Axes per latent, expected {len(images)}, "
@@ -137,7 +144,7 @@ class LatentImagesDisplay:
             ax.set_axis_off()
         for number, (ax, image) in enumerate(zip(axes, images, strict=False)):
             ax.imshow(image, vmin=0.0, vmax=1.0, cmap=cmap, interpolation="nearest")
-            # A frame, because bright pixels at the edge would fade into the page.
+            # Without a frame, bright pixels at the border could not be seen.
             ax.set_axis_on()
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_color("0.6")
@@ -147,8 +154,8 @@ class LatentImagesDisplay:
         self.figure_ = axes[0].figure
         return self
 
-    def _images(self):
-        """Check the shape."""
+    def _images(self) -> NDArray[np.float64]:
+        """Images (n_latents, height, width)."""
         strength = check_numbers("strength", self.strength)
         if strength.ndim != 2:
             raise ValueError(
@@ -175,11 +182,5 @@ def _new_axes(n_images, row_height):
 
     n_columns = int(np.clip(n_images, 1, LARGEST_GRID))
     n_rows = max(1, -(-n_images // n_columns))
-    _, axes = plt.subplots(
-        n_rows,
-        n_columns,
-        figsize=(max(3.0, 1.3 * n_columns), row_height * n_rows),
-        squeeze=False,
-        layout="constrained",
-    )
-    return axes
+    size = (max(3.0, 1.3 * n_columns), row_height * n_rows)
+    return plt.subplots(n_rows, n_columns, figsize=size, layout="constrained")[1]

@@ -1,4 +1,4 @@
-"""Where to put the nodes of an acyclic graph: in layers, with few crossings.
+"""Layout of acyclic graphs in layers, with few edge crossings.
 
 The steps of Sugiyama, Tagawa and Toda (1981): layers by the longest path, invisible
 nodes where an edge passes a layer, orders by barycentres, then places that pull
@@ -26,8 +26,7 @@ class LayeredLayout(NamedTuple):
 
     layer: 0 is the top; every edge runs downwards, (n_nodes,)
     x: places, in the unit of the widths, (n_nodes,)
-    routes: by edge ``(parent, child)`` the points ``(x, layer)`` that it runs through,
-        one per layer
+    routes: by edge ``(parent, child)`` the points ``(x, layer)`` of its route
     """
 
     layer: np.ndarray
@@ -36,19 +35,14 @@ class LayeredLayout(NamedTuple):
 
 
 def layered_layout(adjacency: np.ndarray, width: np.ndarray) -> LayeredLayout:
-    """Place the nodes of an acyclic graph in layers.
-
-    adjacency (n_nodes, n_nodes), width (n_nodes,).
-    """
+    """Place nodes in layers; adjacency (n_nodes, n_nodes), width (n_nodes,)."""
     n = len(adjacency)
     layer = assign_layers(adjacency)
     if n == 0:
         return LayeredLayout(layer, width, {})
     edges = [tuple(edge) for edge in np.argwhere(adjacency).tolist()]
     # Nodes on the way of long edges get numbers from n on, and little room.
-    layers = [
-        np.flatnonzero(layer == k).tolist() for k in range(layer.max(initial=0) + 1)
-    ]
+    layers = [np.flatnonzero(layer == k).tolist() for k in range(layer.max() + 1)]
     ways: dict = {}
     n_all = n
     for parent, child in edges:
@@ -74,10 +68,7 @@ def layered_layout(adjacency: np.ndarray, width: np.ndarray) -> LayeredLayout:
 
 
 def assign_layers(adjacency: np.ndarray) -> np.ndarray:
-    """Layers by the longest path from a root, with short edges where that is free.
-
-    adjacency (n_nodes, n_nodes) -> layer (n_nodes,).
-    """
+    """Layer of each node by the longest path, with short edges where possible."""
     n = len(adjacency)
     layer = np.zeros(n, dtype=np.intp)
     if n == 0:
@@ -116,29 +107,30 @@ def _links(steps, layers, n_all):
     return links
 
 
+def _sweeps(links, n_sweeps: int):
+    """Layers to move, their fixed neighbours and the links; down and up in turns."""
+    n = len(links)
+    down = [(k, k - 1, links[k - 1].T) for k in range(1, n + 1)]
+    up = [(k, k + 1, links[k]) for k in range(n - 1, -1, -1)]
+    return [up if sweep % 2 else down for sweep in range(n_sweeps)]
+
+
 def _order(links, layers):
     """Order every layer by the barycentres of its neighbours; the best order wins."""
     orders = [np.arange(len(nodes)) for nodes in layers]
-    best, fewest = [order.copy() for order in orders], _crossings(links, orders)
-    for sweep in range(N_ORDER_SWEEPS):
-        down = sweep % 2 == 0
-        ks = range(1, len(layers)) if down else range(len(layers) - 2, -1, -1)
-        for k in ks:
-            matrix = links[k - 1].T if down else links[k]
-            fixed = orders[k - 1] if down else orders[k + 1]
-            orders[k] = _sorted_by_neighbours(matrix, fixed, orders[k])
+    best, fewest = orders.copy(), _crossings(links, orders)
+    for sweep in _sweeps(links, N_ORDER_SWEEPS):
+        for k, fixed, matrix in sweep:
+            orders[k] = _sorted_by_neighbours(matrix, orders[fixed], orders[k])
         crossings = _crossings(links, orders)
         if crossings < fewest:
-            best, fewest = [order.copy() for order in orders], crossings
+            best, fewest = orders.copy(), crossings
     return best
 
 
 def _sorted_by_neighbours(matrix, fixed, order):
     """Sort one layer; nodes without neighbours there keep their place."""
-    place = np.empty(len(fixed))
-    place[fixed] = (np.arange(len(fixed)) + 0.5) / len(fixed)
-    own = np.empty(len(order))
-    own[order] = (np.arange(len(order)) + 0.5) / len(order)
+    place, own = ((np.argsort(o) + 0.5) / len(o) for o in (fixed, order))
     degree = matrix.sum(axis=1)
     mean = np.where(degree > 0, matrix @ place / np.maximum(degree, 1.0), own)
     return order[np.argsort(mean[order], kind="stable")]
@@ -161,23 +153,18 @@ def _place(links, layers, orders, room, pull):
     for nodes in ordered:
         ends = np.cumsum(room[nodes])
         x[nodes] = ends - room[nodes] / 2 - ends[-1] / 2
-    for sweep in range(N_PLACE_SWEEPS):
-        down = sweep % 2 == 0
-        ks = range(1, len(layers)) if down else range(len(layers) - 2, -1, -1)
-        for k in ks:
-            other = k - 1 if down else k + 1
-            matrix = links[k - 1].T if down else links[k]
-            weights = matrix[orders[k]] * pull[layers[other]]
+    for sweep in _sweeps(links, N_PLACE_SWEEPS):
+        for k, fixed, matrix in sweep:
+            weights = matrix[orders[k]] * pull[layers[fixed]]
             total = weights.sum(axis=1)
             nodes = ordered[k]
-            wanted = np.where(
-                total > 0, weights @ x[layers[other]] / np.maximum(total, 1.0), x[nodes]
-            )
+            mean = weights @ x[layers[fixed]] / np.maximum(total, 1.0)
+            wanted = np.where(total > 0, mean, x[nodes])
             x[nodes] = _apart(wanted, room[nodes], pull[nodes] * np.maximum(total, 0.1))
     return x
 
 
 def _apart(wanted, room, weight):
-    """Least squares under smallest gaps: isotonic once the gaps are taken off."""
+    """Least squares under smallest gaps: isotonic once the gaps are subtracted."""
     offset = np.concatenate([[0.0], np.cumsum((room[1:] + room[:-1]) / 2)])
     return isotonic_regression(wanted - offset, sample_weight=weight) + offset

@@ -1,4 +1,4 @@
-"""Where to put the nodes of a two-layer picture, such that few edges cross."""
+"""Layout of bipartite graphs with few edge crossings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ __all__ = [
     "order_layers",
     "place_above",
     "spread_evenly",
+    "two_layers",
 ]
 
 N_SWEEPS = 24
 
 
-def bipartite_matrix(graph):
-    """Read the two layers of a graph.
-
-    Returns strength (n_latents, n_features).
-    """
-    kinds = graph.nodes(data="kind", default="feature")
+def two_layers(graph) -> tuple[list, list]:
+    """Latents, and all other nodes."""
+    kinds = list(graph.nodes(data="kind"))
     latents = [node for node, kind in kinds if kind == "latent"]
-    features = [node for node, kind in kinds if kind != "latent"]
+    return latents, [node for node, kind in kinds if kind != "latent"]
+
+
+def bipartite_matrix(graph):
+    """Latents, features and the strengths of edges (n_latents, n_features)."""
+    latents, features = two_layers(graph)
     row = {node: i for i, node in enumerate(latents)}
     column = {node: j for j, node in enumerate(features)}
     strength = np.full((len(latents), len(features)), np.nan)
@@ -40,41 +43,33 @@ def bipartite_matrix(graph):
 
 
 def order_layers(has_edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Order two layers such that few edges cross.
+    """Order both layers of has_edge (n_upper, n_lower) to reduce crossings.
 
-    Connected parts stand side by side, in the order of their first upper node; nodes
-    without edges come last.
-
-    has_edge (n_upper, n_lower).
+    Connected parts are placed side by side, in the order of their first upper node;
+    nodes without edges come last.
     """
     n_upper = len(has_edge)
     links = sparse.block_array([[None, has_edge], [has_edge.T, None]], format="csr")
     part = connected_components(links, directed=False)[1]
-    uppers, lowers, singles = [], [], []
+    nothing = np.zeros(0, dtype=np.intp)
+    parts, singles = [(nothing, nothing)], []
     for label in dict.fromkeys(part.tolist()):
         upper = np.flatnonzero(part[:n_upper] == label)
         lower = np.flatnonzero(part[n_upper:] == label)
         if len(upper) and len(lower):
             rows, columns = _order_part(has_edge[np.ix_(upper, lower)])
-            upper, lower = upper[rows], lower[columns]
-            uppers.append(upper)
-            lowers.append(lower)
+            parts.append((upper[rows], lower[columns]))
         else:
             singles.append((upper, lower))
-    nothing = np.zeros(0, dtype=np.intp)
-    return (
-        np.concatenate([nothing, *uppers, *(upper for upper, _ in singles)]),
-        np.concatenate([nothing, *lowers, *(lower for _, lower in singles)]),
-    )
+    uppers, lowers = zip(*parts, *singles, strict=True)
+    return np.concatenate(uppers), np.concatenate(lowers)
 
 
 def place_above(has_edge: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, float]:
-    """Place the upper nodes over the middle of their children, but not too close.
+    """Place upper nodes over the middle of their children, and return their gap.
 
     Least squares under a smallest gap, which is an isotonic regression once the gaps
-    are taken off.
-
-    has_edge (n_upper, n_lower), places (n_lower,) -> upper (n_upper,).
+    are subtracted. has_edge (n_upper, n_lower), places (n_lower,).
     """
     n_upper = len(has_edge)
     gap = 0.8 / max(n_upper, 1)
@@ -91,10 +86,7 @@ def place_above(has_edge: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, f
 
 
 def spread_evenly(n: int) -> tuple[np.ndarray, float]:
-    """Place `n` nodes in the middle of `n` equal parts of the width.
-
-    Returns places (n,).
-    """
+    """Places in the middle of n equal parts of the width, and their gap."""
     gap = 1.0 / max(n, 1)
     return gap * (np.arange(n) + 0.5), gap
 
@@ -103,7 +95,7 @@ def _order_part(has_edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Order a connected part by barycentres; the best order seen wins.
 
     The heuristic of Sugiyama et al. (1981): in turns, each layer is sorted by the mean
-    place of the neighbours in the other. It gets stuck, so it starts twice.
+    place of the neighbours in the other. It finds local optima, so it starts twice.
     """
     adjacency = has_edge.astype(np.float64)
     rows, columns = (np.arange(n) for n in adjacency.shape)
@@ -121,7 +113,7 @@ def _order_part(has_edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _spectral_order(adjacency) -> np.ndarray:
     """Order rows by the second singular vector, the fixed point of mean places."""
-    n_rows, n_columns = np.maximum(adjacency.sum(1), 1), np.maximum(adjacency.sum(0), 1)
+    n_rows, n_columns = adjacency.sum(axis=1), adjacency.sum(axis=0)
     scaled = adjacency / np.sqrt(n_rows[:, np.newaxis] * n_columns)
     left = np.linalg.svd(scaled, full_matrices=False)[0]
     vector = left[:, min(1, left.shape[1] - 1)] / np.sqrt(n_rows)
@@ -130,12 +122,9 @@ def _spectral_order(adjacency) -> np.ndarray:
 
 
 def _by_barycentre(adjacency, order) -> np.ndarray:
-    """Order nodes by the mean place of their neighbours; those without any go last."""
-    place = np.empty(len(order))
-    place[order] = np.arange(len(order))
-    degree = adjacency.sum(axis=1)
-    mean = np.where(degree > 0, adjacency @ place / np.maximum(degree, 1), np.inf)
-    return np.argsort(mean, kind="stable")
+    """Order nodes by the mean place of their neighbours."""
+    place = np.argsort(order)
+    return np.argsort(adjacency @ place / adjacency.sum(axis=1), kind="stable")
 
 
 def count_crossings(adjacency) -> float:

@@ -1,44 +1,53 @@
-"""In which round each edge of a noisy-or network is learned."""
+"""Display of the rounds in which the edges of a noisy-or network are learned."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import MOST_COLUMNS, check_names, check_numbers
-from ._ink import (
-    check_axes,
+from .._validation import MOST_COLUMNS, check_numbers
+from ._edge_colors import color_scale
+from ._style import (
+    add_legend,
     check_cmap,
-    check_matplotlib,
-    shorten,
+    check_has,
+    check_plot,
+    labels_or_default,
+    new_axes,
     size_in_points,
     text_width,
 )
-from ._panels import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["ScheduleDisplay"]
 
-# Beyond this many rows or columns a cell is smaller than a dot of ink.
+# With more rows or columns a cell is smaller than a pixel.
 MOST_LATENTS, MOST_FEATURES = 120, 400
-UNREACHED_COLOR = "#D55E00"
 FONT = 8.0
 
 
 class ScheduleDisplay:
-    """What is learned at which depth.
+    """Matrix of the depths at which edges are learned.
 
-    Latents are rows and features columns. A coloured cell is an edge, darker the
-    earlier it is learned; those that only a search reaches are orange. Latents that are
-    learned first stand on top. The legend counts the edges of each depth. Structures
-    too large for that are drawn as bars, one per depth.
+    Latents are rows and features columns. Coloured cells are edges, darker the earlier
+    they are learned; edges that only the clean-up reaches are orange. Latents that are
+    learned first are at the top. The legend counts the edges of each depth. Structures
+    too large for a matrix are drawn as bars, one per depth.
 
     Parameters
     ----------
     depth : array-like of shape (n_latents, n_features)
-        Round in which an edge is learned; NaN: no edge; inf: only by clean-up.
+        Round in which an edge is learned. NaN means no edge, inf only by clean-up.
 
     latent_names, feature_names : sequence of str or None, default=None
-        Names of the nodes; None stands for latent0, ... and x0, ...
+        Names of the nodes. If None, they are latent0, ... and x0, ...
 
     Attributes
     ----------
@@ -59,27 +68,41 @@ class ScheduleDisplay:
     ['depth 0: 4 edges', 'depth 1: 3 edges']
     """
 
-    def __init__(self, depth, latent_names=None, feature_names=None):
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(
+        self,
+        depth: ArrayLike,
+        latent_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
         self.depth = depth
         self.latent_names = latent_names
         self.feature_names = feature_names
 
     @classmethod
     def from_schedule(
-        cls, schedule, *, latent_names=None, feature_names=None, ax=None, **kwargs
-    ):
-        """Draw the schedule of a structure, before there are any data.
+        cls,
+        schedule: Any,
+        *,
+        latent_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the schedule of a structure, which does not depend on data.
 
         Parameters
         ----------
         schedule : Schedule
-            What `find_schedule` returned.
+            As returned by `find_schedule`.
 
         latent_names, feature_names : sequence of str or None, default=None
             Names of the nodes.
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
             Passed on to `plot`.
@@ -98,8 +121,15 @@ class ScheduleDisplay:
         return display.plot(ax=ax, **kwargs)
 
     @classmethod
-    def from_estimator(cls, estimator, *, latent_names=None, ax=None, **kwargs):
-        """Draw what a fitted estimator learned when.
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        latent_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the depths of a fitted estimator.
 
         Parameters
         ----------
@@ -111,7 +141,7 @@ class ScheduleDisplay:
             Names of the latents.
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
             Passed on to `plot`.
@@ -122,39 +152,35 @@ class ScheduleDisplay:
             The drawn display.
         """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "depth_"):
-            raise TypeError(
-                "estimator must have the attribute depth_, got an instance of "
-                f"{type(estimator).__name__}."
-            )
+        check_has(estimator, "attribute", "depth_")
         depth = np.asarray(estimator.depth_, dtype=float)
         if depth.ndim == 1:
             depth = np.where(estimator.structure_, depth[:, np.newaxis], np.nan)
         names = getattr(estimator, "feature_names_in_", None)
         return cls(depth, latent_names, names).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, *, cmap="viridis"):
-        """Draw the picture.
+    def plot(self, ax: Axes | None = None, *, cmap: str = "viridis") -> Self:
+        """Draw the depths.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         cmap : str, default="viridis"
-            Colours from the first round to the last.
+            Colour map, from the first round to the last.
 
         Returns
         -------
         self : ScheduleDisplay
             With the drawing in ``ax_`` and ``figure_``.
         """
-        check_matplotlib("ScheduleDisplay")
-        check_axes("ax", ax)
+        check_plot("ScheduleDisplay", ax)
         check_cmap(cmap)
         depth, latents, features = self._check()
         rounds = np.unique(depth[~np.isnan(depth)])
-        colors = _colors(rounds, cmap)
+        last = np.max(rounds, initial=1.0, where=np.isfinite(rounds))
+        colors = list(map(color_scale(cmap, 0.0, last), rounds))
         if depth.shape[0] > MOST_LATENTS or depth.shape[1] > MOST_FEATURES:
             self.ax_ = new_axes(6.4, 1.2 + 0.35 * len(rounds)) if ax is None else ax
             _draw_bars(self.ax_, depth, rounds, colors)
@@ -178,37 +204,16 @@ class ScheduleDisplay:
             raise ValueError(
                 "depth must hold whole numbers of at least 0, inf or NaN, got others."
             )
-        names = []
-        for argument, prefix, size in (
-            ("latent_names", "latent", depth.shape[0]),
-            ("feature_names", "x", depth.shape[1]),
-        ):
-            given = getattr(self, argument)
-            given = [f"{prefix}{i}" for i in range(size)] if given is None else given
-            names.append([shorten(n) for n in check_names(argument, given, size)])
-        return depth, *names
+        n_latents, n_features = depth.shape
+        return (
+            depth,
+            labels_or_default("latent_names", self.latent_names, "latent", n_latents),
+            labels_or_default("feature_names", self.feature_names, "x", n_features),
+        )
 
 
-def _colors(rounds, cmap) -> list:
-    """One colour per round, that of edges out of reach last."""
-    import matplotlib as mpl
-
-    scale = mpl.colormaps[cmap]
-    last = max(np.max(rounds, initial=0.0, where=np.isfinite(rounds)), 1.0)
-    return [
-        scale(0.85 * value / last) if np.isfinite(value) else UNREACHED_COLOR
-        for value in rounds
-    ]
-
-
-def _captions(depth, rounds) -> list[str]:
-    """What each colour stands for, and how many edges it has."""
-    captions = []
-    for value in rounds:
-        n_edges = int((depth == value).sum())
-        name = f"depth {value:.0f}" if np.isfinite(value) else "out of reach"
-        captions.append(f"{name}: {n_edges:,} edge{'s' if n_edges != 1 else ''}")
-    return captions
+def _depth_name(value: float) -> str:
+    return f"depth {value:.0f}" if np.isfinite(value) else "out of reach"
 
 
 def _draw_matrix(ax, depth, latents, features, rounds, colors) -> None:
@@ -217,7 +222,7 @@ def _draw_matrix(ax, depth, latents, features, rounds, colors) -> None:
     from matplotlib.patches import Patch
 
     reached = np.where(np.isnan(depth), np.inf, depth)
-    order = np.lexsort((np.arange(len(depth)), reached.min(axis=1, initial=np.inf)))
+    order = np.argsort(reached.min(axis=1, initial=np.inf), kind="stable")
     depth = depth[order]
     image = np.ones((*depth.shape, 4))
     for value, color in zip(rounds, colors, strict=True):
@@ -232,21 +237,18 @@ def _draw_matrix(ax, depth, latents, features, rounds, colors) -> None:
     _label(ax.xaxis, features, width, turned=True)
     ax.tick_params(length=0)
     ax.spines[:].set_color("0.8")
-    if len(rounds):
-        ax.legend(
-            [Patch(color=color) for color in colors],
-            _captions(depth, rounds),
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=min(len(rounds), 4),
-            frameon=False,
-            fontsize=FONT,
-            borderaxespad=0.2,
-        )
+    entries = []
+    for value, color in zip(rounds, colors, strict=True):
+        n_edges = int((depth == value).sum())
+        plural = "s" if n_edges != 1 else ""
+        label = f"{_depth_name(value)}: {n_edges:,} edge{plural}"
+        entries.append((Patch(color=color), label))
+    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    add_legend(ax, entries, ncols=min(len(rounds), 4), **place)
 
 
 def _grid(ax, shape) -> None:
-    """Thin lines between cells, as long as cells are larger than lines."""
+    """Thin lines between cells that are large enough for them."""
     width, height = size_in_points(ax)
     n_latents, n_features = shape
     if width > 5 * n_features:
@@ -264,9 +266,9 @@ def _label(axis, names, room, *, turned) -> None:
     step = 1 if level else int(np.ceil(1.3 * FONT / max(per_name, 1e-9)))
     places = np.arange(0, len(names), step)
     axis.set_ticks(places, [names[i] for i in places])
-    axis.set_tick_params(
-        labelsize=FONT, **({"labelrotation": 90} if turned and not level else {})
-    )
+    axis.set_tick_params(labelsize=FONT)
+    if turned and not level:
+        axis.set_tick_params(labelrotation=90)
 
 
 def _draw_bars(ax, depth, rounds, colors) -> None:
@@ -276,8 +278,7 @@ def _draw_bars(ax, depth, rounds, colors) -> None:
     ax.barh(places, n_edges, color=colors, height=0.7)
     ax.set_xscale("log")
     ax.set_xlim(0.5, 4.0 * max(n_edges, default=1))
-    names = [f"depth {v:.0f}" if np.isfinite(v) else "out of reach" for v in rounds]
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, list(map(_depth_name, rounds)))
     ax.invert_yaxis()
     for place, count in zip(places, n_edges, strict=True):
         ax.text(1.1 * count, place, f"{count:,}", va="center", fontsize=FONT + 1)

@@ -1,33 +1,37 @@
-"""What a parameter does to the structure and to the likelihood of rows held out."""
+"""Display of structure and held-out likelihood along the values of a parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_jobs, check_numbers, shown
-from ._ink import PALETTE, check_axes, check_matplotlib
-from ._panels import new_axes, split_axes
+from ._style import PALETTE, check_has, check_plot, new_axes, split_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["ThresholdCurveDisplay", "score_and_count"]
 
-# Beyond this, matplotlib fails to choose the limits of an axis.
+# With larger numbers matplotlib fails to choose the limits of an axis.
 LARGEST = 1e100
 
 COUNTS = {"n_latents": "latents", "n_edges": "edges"}
 
 
-def score_and_count(estimator, X, y=None):
-    """Score a fitted model, and count what it consists of.
+def score_and_count(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:
+    """Score a fitted model and count its latents and edges.
 
-    Made to be the ``scoring`` of scikit-learn's searches, with ``refit="score"``: a
-    search that has counted can be drawn by `ThresholdCurveDisplay.from_search` with
-    the structure beside the likelihood.
+    Use it as the ``scoring`` of scikit-learn's searches, with ``refit="score"``.
+    `ThresholdCurveDisplay.from_search` then shows structure and likelihood.
 
     Parameters
     ----------
@@ -43,8 +47,8 @@ def score_and_count(estimator, X, y=None):
     Returns
     -------
     scores : dict
-        ``score``, the mean log-likelihood of `X`, ``n_latents`` and ``n_edges``. Of a
-        model over time, latents of one slice and edges that leave it are counted.
+        ``score``, the mean log-likelihood of `X`, ``n_latents`` and ``n_edges``. For
+        temporal models, latents of one slice and edges that leave it are counted.
 
     Examples
     --------
@@ -63,7 +67,7 @@ def score_and_count(estimator, X, y=None):
     >>> bool(search.cv_results_["mean_test_n_edges"].min() > 0)
     True
     """
-    _check_estimator(estimator)
+    check_has(estimator, "method", "score", "to_networkx")
     graph = estimator.to_networkx()
     first = {node: (place or 0) == 0 for node, place in graph.nodes(data="slice")}
     n_latents = sum(
@@ -85,9 +89,9 @@ def score_and_count(estimator, X, y=None):
 class ThresholdCurveDisplay:
     """Likelihood and structure along the values of one parameter.
 
-    The upper panel shows the mean log-likelihood of rows held out, with one standard
-    error over the folds; the value that is best is marked. The panels below show how
-    many latents and edges the model has, if that was counted.
+    The upper panel shows the mean log-likelihood of held-out rows, with one standard
+    error over the folds; the best value is marked. The panels below show the numbers
+    of latents and edges, if they were counted.
 
     Parameters
     ----------
@@ -96,16 +100,16 @@ class ThresholdCurveDisplay:
 
     param_values : sequence of length n_values
         Its values. Positive numbers that span more than a factor of ten are drawn on
-        a logarithmic axis, values that are no numbers side by side.
+        a logarithmic axis, values that are not numbers side by side.
 
     score : array-like of shape (n_values,)
-        Mean log-likelihood of rows held out.
+        Mean log-likelihood of held-out rows.
 
     score_error : array-like of shape (n_values,) or None, default=None
         Its standard error.
 
     counts : dict of str to array-like of shape (n_values,) or None, default=None
-        What to show below, by what to call it.
+        Numbers to show in the panels below, by label.
 
     Attributes
     ----------
@@ -120,7 +124,7 @@ class ThresholdCurveDisplay:
 
     See Also
     --------
-    score_and_count : Makes a search count latents and edges.
+    score_and_count : Scoring function that counts latents and edges.
 
     Examples
     --------
@@ -139,9 +143,19 @@ class ThresholdCurveDisplay:
     3
     """
 
+    ax_: Axes
+    axes_: NDArray[Any]
+    figure_: Figure | SubFigure
+
     def __init__(
-        self, param_name, param_values, score, *, score_error=None, counts=None
-    ):
+        self,
+        param_name: str,
+        param_values: Sequence[Any],
+        score: ArrayLike,
+        *,
+        score_error: ArrayLike | None = None,
+        counts: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
         self.param_name = param_name
         self.param_values = param_values
         self.score = score
@@ -150,20 +164,28 @@ class ThresholdCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, *, param_name, param_range, cv=None, n_jobs=None, ax=None
-    ):
-        """Fit an estimator with every value, by cross-validation, and draw.
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        param_name: str,
+        param_range: Iterable[Any],
+        cv: Any = None,
+        n_jobs: int | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Cross-validate an estimator with every value, and draw.
 
         Parameters
         ----------
         estimator : estimator
-            Estimator with ``score`` and ``to_networkx``; it is cloned and not changed.
+            Estimator with ``score`` and ``to_networkx``; it is cloned.
 
         X : array-like of shape (n_samples, n_features)
             Data.
 
         param_name : str
-            Name of the parameter to change.
+            Name of the parameter to vary.
 
         param_range : sequence
             Its values.
@@ -175,14 +197,14 @@ class ThresholdCurveDisplay:
             Number of folds to fit at the same time.
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         Returns
         -------
         display : ThresholdCurveDisplay
             The drawn display.
         """
-        _check_estimator(estimator, "get_params")
+        check_has(estimator, "method", "score", "to_networkx", "get_params")
         check_choice("param_name", param_name, sorted(estimator.get_params()))
         check_jobs(n_jobs)
         values = list(param_range) if isinstance(param_range, Iterable) else []
@@ -215,8 +237,10 @@ class ThresholdCurveDisplay:
         return display.plot(ax=ax)
 
     @classmethod
-    def from_search(cls, search, *, param_name=None, ax=None):
-        """Draw what a search has found.
+    def from_search(
+        cls, search: Any, *, param_name: str | None = None, ax: Axes | None = None
+    ) -> Self:
+        """Draw the results of a search.
 
         Parameters
         ----------
@@ -225,11 +249,11 @@ class ThresholdCurveDisplay:
             `score_and_count`.
 
         param_name : str or None, default=None
-            Parameter to show; of the other parameters that were searched, the best
-            are taken at each of its values. None: the only one searched.
+            Parameter to show. At each of its values, the best values of the other
+            parameters are taken. If None, the only parameter of the search.
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         Returns
         -------
@@ -254,7 +278,7 @@ class ThresholdCurveDisplay:
         )
         n_folds = getattr(search, "n_splits_", 1)
         display = cls(
-            param_name,
+            str(param_name),
             values,
             score[best],
             score_error=_standard_error(results[f"std_test_{metric}"][best], n_folds),
@@ -266,29 +290,30 @@ class ThresholdCurveDisplay:
         )
         return display.plot(ax=ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the panels.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         Returns
         -------
         self : ThresholdCurveDisplay
             With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
-        check_matplotlib("ThresholdCurveDisplay")
-        check_axes("ax", ax)
+        check_plot("ThresholdCurveDisplay", ax)
         score, error, counts = self._check()
         n_panels = 1 + len(counts)
         self.ax_ = new_axes(6.4, 1.8 + 1.4 * n_panels) if ax is None else ax
         self.figure_ = self.ax_.figure
         self.axes_ = split_axes(self.ax_, n_panels)[:, 0]
-        x = _places(self.param_values)
+        is_numeric = _are_numbers(self.param_values)
+        values = self.param_values if is_numeric else range(len(self.param_values))
+        x = np.asarray(values, dtype=float)
         # A line between values without an order would mean nothing.
-        marks = "o-" if _are_numbers(self.param_values) else "o"
+        marks = "o-" if is_numeric else "o"
 
         top = self.axes_[0]
         top.errorbar(x, score, error, fmt=marks, color=PALETTE[0], capsize=2.5)
@@ -305,17 +330,16 @@ class ThresholdCurveDisplay:
                 panel.axvline(x[chosen], color="0.6", ls=":", lw=1.2, zorder=0)
             label = f"best: {_write(self.param_values[chosen])}"
             top.set_title(label, fontsize=9, color="0.35")
-        self._label_values(x)
+        self._label_values(x, is_numeric)
         return self
 
-    def _label_values(self, x) -> None:
+    def _label_values(self, x, is_numeric) -> None:
         """Share one axis of values, written below the last panel."""
-        numbers = _are_numbers(self.param_values)
         for panel in self.axes_:
-            if not numbers:
+            if not is_numeric:
                 panel.set_xticks(x, [_write(v) for v in self.param_values])
                 panel.set_xlim(-0.5, len(x) - 0.5)
-            elif _is_wide(x):
+            elif np.min(x) > 0 and np.max(x) > 10 * np.min(x):
                 panel.set_xscale("log")
             panel.grid(axis="y", color="0.92")
             panel.spines[["top", "right"]].set_visible(False)
@@ -324,7 +348,7 @@ class ThresholdCurveDisplay:
         self.axes_[-1].set_xlabel(self.param_name)
 
     def _check(self):
-        """Arrays of one length, in the order of the values."""
+        """Arrays with one number per value."""
         values = self.param_values
         is_row = isinstance(values, Sequence) or getattr(values, "ndim", 0) == 1
         if not is_row or not len(values):
@@ -346,7 +370,7 @@ class ThresholdCurveDisplay:
         return score, error, {n: self._per_value(n, a) for n, a in counts.items()}
 
     def _per_value(self, name, array) -> np.ndarray:
-        """One number per value; those that no axis can show are missing."""
+        """Validate an array; numbers too large for an axis become NaN."""
         array = check_numbers(name, array)
         if array.shape != (len(self.param_values),):
             raise ValueError(
@@ -354,16 +378,6 @@ class ThresholdCurveDisplay:
                 f"({len(self.param_values)},), got shape {array.shape}."
             )
         return np.where(np.abs(array) <= LARGEST, array, np.nan)
-
-
-def _check_estimator(estimator, *more) -> None:
-    """Refuse what cannot be scored and counted."""
-    for method in ("score", "to_networkx", *more):
-        if not hasattr(estimator, method):
-            raise TypeError(
-                f"estimator must have a method {method}, got an instance of "
-                f"{type(estimator).__name__}."
-            )
 
 
 def _standard_error(deviation, n_folds):
@@ -385,7 +399,7 @@ def _best_by_value(values, score):
 
 
 def _are_numbers(values) -> bool:
-    """Whether all values are numbers for an axis; True and False are not."""
+    """Whether all values can be placed on an axis; True and False are not."""
     return all(
         isinstance(value, Real)
         and not isinstance(value, bool | np.bool_)
@@ -394,18 +408,6 @@ def _are_numbers(values) -> bool:
     )
 
 
-def _is_wide(x) -> bool:
-    """Whether only a logarithmic axis keeps the values apart."""
-    return bool(np.min(x) > 0 and np.max(x) > 10 * np.min(x))
-
-
-def _places(values) -> np.ndarray:
-    """Where values stand on the axis."""
-    if _are_numbers(values):
-        return np.asarray(values, dtype=float)
-    return np.arange(len(values), dtype=float)
-
-
 def _write(value) -> str:
-    """A value for people."""
+    """Label of a value."""
     return f"{value:.3g}" if _are_numbers([value]) else str(value)

@@ -1,29 +1,41 @@
-"""Posterior states of latents over time."""
+"""Display of the posterior states of latents over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_choice, check_names, check_numbers, shown
-from ._ink import PALETTE, check_axes, check_matplotlib, shorten
-from ._panels import new_axes, split_axes
+from .._validation import check_choice, check_numbers, shown
+from ._style import (
+    PALETTE,
+    add_legend,
+    check_has,
+    check_plot,
+    labels_or_default,
+    new_axes,
+    split_axes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["TrajectoryDisplay"]
 
-MOST_SEQUENCES = 6  # more are drawn as lines of a heat map
+MOST_SEQUENCES = 6  # more are drawn as rows of a heat map
 FONT = 8.0
 
 
 class TrajectoryDisplay:
-    """States of latents over time, as far as the data tell.
+    """Posterior probabilities of the states of latents over time.
 
-    A few sequences are drawn one below the other, latents side by side: bars over
-    time are divided by the probabilities of the states. Of many sequences each is one
-    line of a heat map, whose colour is the most probable state, the paler the less
-    certain.
+    Few sequences are drawn as stacked bars, one row of panels per sequence and one
+    column per latent. Many sequences are drawn as heat maps with one row per sequence:
+    the hue is the most probable state, and paler cells are less certain.
 
     Parameters
     ----------
@@ -31,13 +43,13 @@ class TrajectoryDisplay:
         One array per latent: P(state | sequence).
 
     latent_names : sequence of str or None, default=None
-        Names of the latents; None stands for latent0, latent1, ...
+        Names of the latents. If None, they are latent0, latent1, ...
 
     sequence_names : sequence of str or None, default=None
-        Names of the sequences; None numbers them.
+        Names of the sequences. If None, they are numbered.
 
     slice_names : sequence of str or None, default=None
-        Names of the slices; None numbers them.
+        Names of the slices. If None, they are numbered.
 
     Attributes
     ----------
@@ -45,7 +57,7 @@ class TrajectoryDisplay:
         The axes that hold the panels.
 
     axes_ : ndarray of matplotlib Axes of shape (n_rows, n_latents)
-        The panels; one row per sequence, or one for all.
+        The panels, with one row per sequence or one for all.
 
     figure_ : matplotlib Figure
         Figure of these axes.
@@ -61,9 +73,17 @@ class TrajectoryDisplay:
     (1, 1)
     """
 
+    ax_: Axes
+    axes_: NDArray[Any]
+    figure_: Figure | SubFigure
+
     def __init__(
-        self, probabilities, latent_names=None, sequence_names=None, slice_names=None
-    ):
+        self,
+        probabilities: Sequence[ArrayLike],
+        latent_names: Sequence[str] | None = None,
+        sequence_names: Sequence[str] | None = None,
+        slice_names: Sequence[str] | None = None,
+    ) -> None:
         self.probabilities = probabilities
         self.latent_names = latent_names
         self.sequence_names = sequence_names
@@ -72,15 +92,15 @@ class TrajectoryDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Any,
         *,
-        latent_names=None,
-        sequence_names=None,
-        slice_names=None,
-        ax=None,
-        **kwargs,
-    ):
+        latent_names: Sequence[str] | None = None,
+        sequence_names: Sequence[str] | None = None,
+        slice_names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Infer the states of sequences, and draw them.
 
         Parameters
@@ -94,10 +114,10 @@ class TrajectoryDisplay:
             The sequences to draw; NaN is missing.
 
         latent_names, sequence_names, slice_names : sequence of str or None
-            Names; None numbers them.
+            Names. If None, they are numbered.
 
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
             Passed on to `plot`.
@@ -107,17 +127,9 @@ class TrajectoryDisplay:
         display : TrajectoryDisplay
             The drawn display.
         """
-        if not hasattr(estimator, "transform"):
-            raise TypeError(
-                "estimator must have a method transform, got an instance of "
-                f"{type(estimator).__name__}."
-            )
+        check_has(estimator, "method", "transform")
         check_is_fitted(estimator)
-        if not hasattr(estimator, "cardinality_"):
-            raise TypeError(
-                "estimator must have the attribute cardinality_, got an instance of "
-                f"{type(estimator).__name__}."
-            )
+        check_has(estimator, "attribute", "cardinality_")
         cardinality = np.asarray(estimator.cardinality_, dtype=int)
         posterior = np.asarray(estimator.transform(X), dtype=float)
         n_states = int(cardinality.sum())
@@ -129,25 +141,29 @@ class TrajectoryDisplay:
         )
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None, *, kind="auto"):
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        kind: Literal["auto", "bars", "heatmap"] = "auto",
+    ) -> Self:
         """Draw the states.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         kind : {"auto", "bars", "heatmap"}, default="auto"
-            Bars for each sequence, or a heat map with a line for each. "auto" draws
-            bars up to six sequences.
+            Bars for each sequence, or a heat map with a row for each. "auto" draws
+            bars for up to six sequences.
 
         Returns
         -------
         self : TrajectoryDisplay
             With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
-        check_matplotlib("TrajectoryDisplay")
-        check_axes("ax", ax)
+        check_plot("TrajectoryDisplay", ax)
         check_choice("kind", kind, ("auto", "bars", "heatmap"))
         parts, latents, sequences, slices = self._check()
         if kind == "auto":
@@ -156,10 +172,8 @@ class TrajectoryDisplay:
         n_columns = max(len(parts), 1)
         if ax is None:
             height = 1.1 * n_rows if kind == "bars" else 0.14 * len(sequences)
-            ax = new_axes(
-                float(np.clip(3.4 * n_columns, 5.0, 16.0)),
-                float(np.clip(height, 1.6, 10.0) + 1.0),
-            )
+            width = float(np.clip(3.4 * n_columns, 5.0, 16.0))
+            ax = new_axes(width, float(np.clip(height, 1.6, 10.0) + 1.0))
         self.ax_, self.figure_ = ax, ax.figure
         self.axes_ = split_axes(ax, n_rows, n_columns, gap=(0.22 / n_rows, 0.04))
         if not parts or not all(states.size for states in parts):
@@ -182,8 +196,7 @@ class TrajectoryDisplay:
 
     def _label(self, kind, sequences, slices) -> None:
         """Name sequences at the left and slices at the bottom."""
-        step = max(1, -(-len(slices) // 12))
-        places = np.arange(0, len(slices), step)
+        places = _thinned(slices, 12)
         for panel in self.axes_.flat:
             panel.set_xticks(places, [slices[t] for t in places], fontsize=FONT)
             panel.tick_params(length=2)
@@ -192,16 +205,14 @@ class TrajectoryDisplay:
         for panel in self.axes_[:, 1:].flat:
             panel.tick_params(labelleft=False)
         if kind == "bars":
+            level = {"rotation": 0, "ha": "right", "va": "center"}
             for panel, name in zip(self.axes_[:, 0], sequences, strict=True):
-                panel.set_ylabel(
-                    name, rotation=0, ha="right", va="center", fontsize=FONT + 1
-                )
+                panel.set_ylabel(name, fontsize=FONT + 1, **level)
                 panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
             for panel in self.axes_[:, 1:].flat:
                 panel.set_yticks([])
             return
-        step = max(1, -(-len(sequences) // 25))
-        places = np.arange(0, len(sequences), step)
+        places = _thinned(sequences, 25)
         for panel in self.axes_[0]:
             panel.set_yticks(places, [sequences[i] for i in places], fontsize=FONT - 1)
 
@@ -226,33 +237,29 @@ class TrajectoryDisplay:
                     f"{number}."
                 )
         n_sequences, n_slices = parts[0].shape[:2] if parts else (0, 0)
-        return (
-            parts,
-            _names("latent_names", self.latent_names, "latent", len(parts)),
-            _names("sequence_names", self.sequence_names, "sequence ", n_sequences),
-            _names("slice_names", self.slice_names, "", n_slices),
+        latents, sequences, slices = (
+            labels_or_default(f"{name}_names", getattr(self, f"{name}_names"), *default)
+            for name, *default in (
+                ("latent", "latent", len(parts)),
+                ("sequence", "sequence ", n_sequences),
+                ("slice", "", n_slices),
+            )
         )
+        return parts, latents, sequences, slices
 
 
-def _names(argument, given, prefix, size) -> list[str]:
-    """Names that were given, or numbers."""
-    if given is None:
-        return [f"{prefix}{i}" for i in range(size)]
-    return [shorten(name) for name in check_names(argument, given, size)]
+def _thinned(names, most: int) -> NDArray[np.intp]:
+    """Places of at most `most` names, evenly spaced."""
+    return np.arange(0, len(names), max(1, -(-len(names) // most)))
 
 
 def _draw_bars(panel, states) -> None:
     """Bars over time, divided by the probabilities of the states."""
     n_slices, n_states = states.shape
-    bottom = np.zeros(n_slices)
+    places, bottom = np.arange(n_slices), np.zeros(n_slices)
     for k in range(n_states):
-        panel.bar(
-            np.arange(n_slices),
-            states[:, k],
-            width=0.96,
-            bottom=bottom,
-            color=PALETTE[k % len(PALETTE)],
-        )
+        color = PALETTE[k % len(PALETTE)]
+        panel.bar(places, states[:, k], width=0.96, bottom=bottom, color=color)
         bottom += states[:, k]
     panel.set_xlim(-0.5, n_slices - 0.5)
     panel.set_ylim(0.0, 1.0)
@@ -260,7 +267,7 @@ def _draw_bars(panel, states) -> None:
 
 
 def _draw_heatmap(panel, states) -> None:
-    """A line per sequence: hue is the most probable state, paleness is doubt."""
+    """A row per sequence: hue is the most probable state, paler is less certain."""
     from matplotlib.colors import to_rgb
 
     n_states = states.shape[2]
@@ -279,14 +286,9 @@ def _draw_legend(ax, n_states: int) -> None:
     """Name the colours above the panels."""
     from matplotlib.patches import Patch
 
-    ax.legend(
-        [Patch(color=PALETTE[k % len(PALETTE)]) for k in range(n_states)],
-        [f"state {k}" for k in range(n_states)],
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        # In units of the font: above the titles, however high the panels are.
-        borderaxespad=2.4,
-        ncols=min(n_states, 7),
-        frameon=False,
-        fontsize=FONT,
-    )
+    entries = [
+        (Patch(color=PALETTE[k % len(PALETTE)]), f"state {k}") for k in range(n_states)
+    ]
+    # The pad is in units of the font: above the titles, however high the panels are.
+    place = {"bbox_to_anchor": (0.5, 1.0), "borderaxespad": 2.4}
+    add_legend(ax, entries, ncols=min(n_states, 7), **place)

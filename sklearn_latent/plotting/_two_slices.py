@@ -1,17 +1,21 @@
-"""Two slices of a model over time: now on the left, the next slice on the right."""
+"""Two slices of a temporal model: now on the left, the next slice on the right."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ._ink import (
+from ._style import (
     FEATURE_COLOR,
     PALETTE,
+    GraphOptions,
+    add_legend,
+    ease,
     edge_opacity,
     edge_width,
-    ink_on,
+    new_graph_axes,
     shorten,
     size_in_points,
+    text_color_on,
     text_width,
 )
 
@@ -20,56 +24,60 @@ __all__ = ["draw_two_slices"]
 # Columns of the picture: features, latents | latents, features.
 LATENT_X = (0.3, 0.7)
 FEATURE_X = (0.0, 1.0)
-INTER_COLOR = "#B2182B"
-INTRA_COLOR = "#303030"
+COLORS = {"inter": "#B2182B", "intra": "#303030", "measurement": "#8C8C8C"}
+DASHED = (0, (4, 3))
 
 
-def draw_two_slices(graph, ax, *, min_strength, feature_labels, legend, tints=None):
+def draw_two_slices(graph, ax, options: GraphOptions):
     """Draw a two-slice graph: features outside, latents inside, time to the right.
 
-    Edges within a slice bend outwards, those between slices run across the middle;
-    edges without a direction have no arrow. A number beside an edge between latents
-    is its support, if the edge has one. Without edges between slices all slices are the
-    same and independent, and one of them is drawn.
+    Edges within a slice are bent, those between slices run across the middle; edges
+    without a direction have no arrow. The number on an edge is its support. Without
+    edges between slices, one slice is drawn.
     """
-    kinds = {kind for *_, kind in graph.edges(data="kind")}
-    n_slices = 2 if "inter" in kinds else 1
+    n_slices = 2 if any(k == "inter" for *_, k in graph.edges(data="kind")) else 1
     if n_slices == 1:
         graph = graph.subgraph([n for n, when in graph.nodes(data="slice") if not when])
     positions, n_rows = _positions(graph)
-    longest = max(
-        (text_width([shorten(_label(graph, node))], 9.0) for node in graph), default=0.0
-    )
+    longest = text_width([_label(graph, node) for node in graph], 9.0) * bool(graph)
     ax = _new_axes(n_rows, longest) if ax is None else ax
     ax.set_axis_off()
     width, height = size_in_points(ax)
     margin = (longest + 14.0) / max(width - 2 * (longest + 14.0), 0.4 * width)
     ax.set_xlim(-margin, 1.0 + margin if n_slices == 2 else LATENT_X[1])
     top = 30.0 / height * (n_rows + 1.5)
-    ax.set_ylim(-n_rows - 0.4 - 2 * top * bool(legend), 0.2 + top)
-    row = height / (n_rows + 0.6 + top * (1 + 2 * bool(legend)))
+    ax.set_ylim(-n_rows - 0.4 - 2 * top * bool(options.legend), 0.2 + top)
+    row = height / (n_rows + 0.6 + top * (1 + 2 * bool(options.legend)))
     # A latent's circle must fit between its neighbours in the column.
-    n_latents = (
-        sum(kind == "latent" for _, kind in graph.nodes(data="kind")) // n_slices
-    )
+    latents = [node for node in graph if _is_latent(graph, node)]
+    n_latents = len(latents) // n_slices
     diameter = float(np.clip(0.62 * row * n_rows / max(n_latents, 1), 6.0, 34.0))
     font = float(np.clip(0.8 * row, 0.0, 9.0))
 
-    edges = _draw_edges(ax, graph, positions, min_strength, diameter, tints)
-    _draw_nodes(ax, graph, positions, diameter, font, feature_labels, n_latents)
+    edges = _draw_edges(ax, graph, positions, diameter, options)
+    for number, node in enumerate(latents):
+        color = PALETTE[number % n_latents % len(PALETTE)]
+        _draw_latent(ax, positions[node], _label(graph, node), color, diameter)
+    if options.feature_labels != "auto":
+        font = max(font, 5.0) if options.feature_labels else 0.0
+    _draw_features(ax, graph, positions, font)
     titles = ("time t", "time t + 1") if n_slices == 2 else ()
     for x, title in zip(LATENT_X, titles, strict=False):
         ax.text(x, 0.2 + 0.4 * top, title, ha="center", fontsize=10, color="0.35")
     if not n_latents:
         ax.text(0.5, -n_rows / 2, "no latents", ha="center", color="0.5", fontsize=12)
-    if legend:
-        _draw_legend(ax, graph, tints)
+    if options.legend:
+        _draw_legend(ax, graph, options.edge_colors)
     return ax, positions, edges
 
 
+def _is_latent(graph, node) -> bool:
+    return graph.nodes[node].get("kind") == "latent"
+
+
 def _label(graph, node) -> str:
-    """Name of a node without its slice."""
-    return str(graph.nodes[node].get("name", node))
+    """Short name of a node without its slice."""
+    return shorten(graph.nodes[node].get("name", node))
 
 
 def _positions(graph) -> tuple[dict, int]:
@@ -78,14 +86,14 @@ def _positions(graph) -> tuple[dict, int]:
     n_rows = 1
     for when in (0, 1):
         nodes = [node for node, place in graph.nodes(data="slice") if place == when]
-        latents = [node for node in nodes if graph.nodes[node]["kind"] == "latent"]
         children = {
             latent: [
                 child
                 for _, child, kind in graph.out_edges(latent, data="kind")
                 if kind == "measurement"
             ]
-            for latent in latents
+            for latent in nodes
+            if _is_latent(graph, latent)
         }
         taken = {child for group in children.values() for child in group}
         loose = [node for node in nodes if node not in taken and node not in children]
@@ -103,51 +111,47 @@ def _positions(graph) -> tuple[dict, int]:
     return positions, n_rows
 
 
-def _draw_nodes(
-    ax, graph, positions, diameter, font, feature_labels, n_latents
-) -> None:
-    """Latents as numbered circles, features as dots with their names outside."""
-    style = {"edgecolors": "white", "linewidths": 1.0, "zorder": 3}
-    latents = [node for node in graph if graph.nodes[node]["kind"] == "latent"]
-    for number, node in enumerate(latents):
-        color = PALETTE[number % n_latents % len(PALETTE)]
-        x, y = positions[node]
-        ax.scatter([x], [y], s=diameter**2, facecolors=[color], **style)
-        name = shorten(_label(graph, node))
-        inside = text_width([name], 8.0) <= diameter + 6.0
-        ax.annotate(
-            name,
-            (x, y),
-            xytext=(0, 0 if inside else diameter / 2 + 2.0),
-            textcoords="offset points",
-            ha="center",
-            va="center" if inside else "bottom",
-            fontsize=8.0,
-            color=ink_on(color) if inside else "black",
-            zorder=5,
-        )
-    features = [node for node in graph if graph.nodes[node]["kind"] != "latent"]
-    if features:
-        places = np.array([positions[node] for node in features])
-        ax.scatter(*places.T, s=30, facecolors=FEATURE_COLOR, **style)
-    if not feature_labels or (feature_labels == "auto" and font < 5.0):
-        return
-    for node in features:
-        x, y = positions[node]
-        outside = -1 if x < 0.5 else 1
-        ax.annotate(
-            shorten(_label(graph, node)),
-            (x, y),
-            xytext=(6 * outside, 0),
-            textcoords="offset points",
-            ha="right" if outside < 0 else "left",
-            va="center",
-            fontsize=max(font, 5.0),
-            annotation_clip=False,
-        )
+NODE_STYLE = {"edgecolors": "white", "linewidths": 1.0, "zorder": 3}
 
 
-def _draw_edges(ax, graph, positions, min_strength, diameter, tints):
+def _draw_latent(ax, place, name, color, diameter) -> None:
+    """A circle with its name inside, or above if it is too long."""
+    ax.scatter(*np.transpose([place]), s=diameter**2, facecolors=[color], **NODE_STYLE)
+    inside = text_width([name], 8.0) <= diameter + 6.0
+    ax.annotate(
+        name,
+        place,
+        xytext=(0, 0 if inside else diameter / 2 + 2.0),
+        textcoords="offset points",
+        ha="center",
+        va="center" if inside else "bottom",
+        fontsize=8.0,
+        color=text_color_on(color) if inside else "black",
+        zorder=5,
+    )
+
+
+def _draw_features(ax, graph, positions, font) -> None:
+    """Dots with their names outside, if the font is readable."""
+    for node in graph:
+        if _is_latent(graph, node):
+            continue
+        x, y = positions[node]
+        ax.scatter([x], [y], s=30, facecolors=FEATURE_COLOR, **NODE_STYLE)
+        if font >= 5.0:
+            ax.annotate(
+                _label(graph, node),
+                (x, y),
+                xytext=(-6 if x < 0.5 else 6, 0),
+                textcoords="offset points",
+                ha="right" if x < 0.5 else "left",
+                va="center",
+                fontsize=font,
+                annotation_clip=False,
+            )
+
+
+def _draw_edges(ax, graph, positions, diameter, options: GraphOptions):
     """All edges as curves; arrows at the ends of directed ones between latents."""
     from matplotlib.collections import LineCollection
 
@@ -165,7 +169,8 @@ def _draw_edges(ax, graph, positions, min_strength, diameter, tints):
     for parent, child, data in graph.edges(data=True):
         strength = float(np.clip(data.get("strength", 1.0), 0.0, 1.0))
         directed = data.get("directed", True)
-        if strength < min_strength or (not directed and (child, parent) in drawn):
+        seen = not directed and (child, parent) in drawn
+        if strength < options.min_strength or seen:
             continue
         drawn.add((parent, child))
         kind = data.get("kind", "measurement")
@@ -174,11 +179,11 @@ def _draw_edges(ax, graph, positions, min_strength, diameter, tints):
         share = min(strength / strongest, 1.0) if strongest > 0 else 1.0
         curves.append(curve)
         widths.append(edge_width(share) if between else 1.1)
-        shade = {"inter": INTER_COLOR, "intra": INTRA_COLOR}.get(kind, "#8C8C8C")
-        if between and tints is not None:
-            shade = tints(parent, child)
+        shade = COLORS.get(kind, COLORS["measurement"])
+        if between and options.edge_colors:
+            shade = options.edge_colors(parent, child)
         colors.append((shade, float(edge_opacity(share)) if between else 0.7))
-        styles.append((0, (4, 3)) if kind == "intra" and not directed else "solid")
+        styles.append(DASHED if kind == "intra" and not directed else "solid")
         if between:
             if directed:
                 _arrow(ax, curve, colors[-1], widths[-1], diameter)
@@ -190,43 +195,31 @@ def _draw_edges(ax, graph, positions, min_strength, diameter, tints):
 
 
 def _curve(start, end, kind):
-    """Straight to features, across for time, bent outwards within a slice."""
+    """Straight to features, across for time, bent within a slice."""
     t = np.linspace(0.0, 1.0, 33)[:, np.newaxis]
     start, end = np.asarray(start), np.asarray(end)
     line = start + (end - start) * t
     if kind == "intra":
-        outwards = 1.0 if start[0] < 0.5 else -1.0
+        inwards = 1.0 if start[0] < 0.5 else -1.0
         bend = 0.05 + 0.012 * abs(end[1] - start[1])
-        line[:, :1] += outwards * min(bend, 0.14) * 4 * t * (1 - t)
+        line[:, :1] += inwards * min(bend, 0.14) * 4 * t * (1 - t)
     elif kind == "inter":
-        ease = t * t * (3 - 2 * t)
-        line[:, 1:] = start[1] + (end[1] - start[1]) * ease
+        line[:, 1:] = start[1] + (end[1] - start[1]) * ease(t)
     return line
 
 
 def _arrow(ax, curve, color, width, diameter) -> None:
     """Point an arrow at the end of a curve, clear of the node's circle."""
-    ax.annotate(
-        "",
-        xy=curve[-1],
-        xytext=curve[-12],
-        arrowprops={
-            "arrowstyle": "-|>",
-            "color": color,
-            "lw": 0.0,
-            "mutation_scale": 9.0 + 2.0 * width,
-            "shrinkB": diameter / 2,
-            "shrinkA": 0.0,
-        },
-        zorder=2,
-    )
+    style = {"arrowstyle": "-|>", "color": color, "lw": 0.0, "shrinkA": 0.0}
+    style |= {"mutation_scale": 9.0 + 2.0 * width, "shrinkB": diameter / 2}
+    ax.annotate("", xy=curve[-1], xytext=curve[-12], arrowprops=style, zorder=2)
 
 
 def _write_support(ax, curve, support, color) -> None:
-    """Share of local graphs behind an edge, beside its middle."""
+    """Share of local graphs behind an edge, on its middle."""
     if support is None or not np.isfinite(support):
         return
-    # Edges that cross meet in the middle, so sloping ones bear theirs earlier.
+    # Edges that cross meet in the middle, so sloping ones are labelled earlier.
     level = np.isclose(*curve[[0, -1], 1]) or np.isclose(*curve[[0, -1], 0])
     ax.text(
         *curve[len(curve) // (2 if level else 3)],
@@ -240,7 +233,7 @@ def _write_support(ax, curve, support, color) -> None:
     )
 
 
-def _draw_legend(ax, graph, tints) -> None:
+def _draw_legend(ax, graph, edge_colors) -> None:
     """Name the kinds of edges that occur."""
     from matplotlib.lines import Line2D
 
@@ -249,34 +242,21 @@ def _draw_legend(ax, graph, tints) -> None:
         for _, _, data in graph.edges(data=True)
     }
     entries = [
-        (("inter", True), INTER_COLOR, "solid", "to the next slice"),
-        (("intra", True), INTRA_COLOR, "solid", "within a slice"),
-        (("intra", False), INTRA_COLOR, (0, (4, 3)), "direction unknown"),
-        (("measurement", True), "#8C8C8C", "solid", "measured by"),
+        (("inter", True), "solid", "to the next slice"),
+        (("intra", True), "solid", "within a slice"),
+        (("intra", False), DASHED, "direction unknown"),
+        (("measurement", True), "solid", "measured by"),
     ]
     shown = [
-        (Line2D([], [], color=color, ls=style), label)
-        for kind, color, style, label in entries
-        if kind in kinds and (tints is None or kind[0] == "measurement")
+        (Line2D([], [], color=COLORS[kind[0]], ls=style), label)
+        for kind, style, label in entries
+        if kind in kinds and (edge_colors is None or kind[0] == "measurement")
     ]
-    shown += [] if tints is None else tints.legend()
-    if shown:
-        ax.legend(
-            *zip(*shown, strict=True),
-            loc="lower center",
-            ncols=len(shown),
-            frameon=False,
-            fontsize=8,
-            borderaxespad=0.0,
-        )
+    add_legend(ax, shown + ([] if edge_colors is None else edge_colors.legend()))
 
 
 def _new_axes(n_rows: int, longest: float):
     """Axes of a new figure with a line for every feature."""
-    import matplotlib.pyplot as plt
-
-    width = float(np.clip(5.0 + 2 * longest / 72.0, 6.4, 12.0))
-    height = float(np.clip(0.26 * n_rows + 1.2, 3.2, 18.0))
-    figure, ax = plt.subplots(figsize=(width, height))
-    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.98)
-    return ax
+    width = np.clip(5.0 + 2 * longest / 72.0, 6.4, 12.0)
+    height = np.clip(0.26 * n_rows + 1.2, 3.2, 18.0)
+    return new_graph_axes(float(width), float(height))

@@ -1,0 +1,78 @@
+"""Colours of edges by one of their attributes."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+
+from .._validation import shown
+from ._style import UNREACHED_COLOR
+
+__all__ = ["EdgeColors", "color_scale"]
+
+UNKNOWN_COLOR = "#9A9A9A"
+MOST_ENTRIES = 5
+
+
+def color_scale(cmap, low: float, high: float):
+    """Function from a value to its colour; infinite values have one of their own."""
+    import matplotlib as mpl
+
+    colors = mpl.colormaps.get_cmap(cmap)
+
+    def color(value: float):
+        if not np.isfinite(value):
+            return UNREACHED_COLOR
+        # The end of most colour maps is too pale on white.
+        return colors(0.85 * (value - low) / (high - low) if high > low else 0.0)
+
+    return color
+
+
+class EdgeColors:
+    """One colour per edge, and a legend of the colours.
+
+    attribute: name of a numeric attribute of edges. Edges without it are grey
+    """
+
+    def __init__(self, graph, attribute: str):
+        self.attribute = attribute
+        if not isinstance(attribute, str):
+            raise ValueError(
+                f"color_by must be an attribute of the edges, got {shown(attribute)}."
+            )
+        self._values = {
+            (parent, child): float(value)
+            for parent, child, value in graph.edges(data=attribute)
+            if isinstance(value, Real) and not np.isnan(float(value))
+        }
+        if not self._values:
+            known = sorted({key for *_, data in graph.edges(data=True) for key in data})
+            raise ValueError(
+                "color_by must be a numeric attribute of the edges, which have "
+                f"{known}, got {attribute!r}."
+            )
+        self._finite = np.unique([v for v in self._values.values() if np.isfinite(v)])
+        limits = self._finite[[0, -1]] if len(self._finite) else (0.0, 0.0)
+        self._color = color_scale("viridis", *limits)
+
+    def __call__(self, parent, child):
+        """Colour of an edge."""
+        value = self._values.get((parent, child))
+        return UNKNOWN_COLOR if value is None else self._color(value)
+
+    def legend(self) -> list:
+        """Entries of a legend: all values, or some of them if there are many."""
+        from matplotlib.lines import Line2D
+
+        named = self._finite.tolist()
+        if len(named) > MOST_ENTRIES:
+            named = np.linspace(named[0], named[-1], 3).tolist()
+        whole = all(value == round(value) for value in named)
+        labels = [f"{self.attribute} {v:.0f}" if whole else f"{v:.2g}" for v in named]
+        if not all(map(np.isfinite, self._values.values())):
+            named, labels = [*named, np.inf], [*labels, "out of reach"]
+        colors = map(self._color, named)
+        handles = [Line2D([], [], color=color, lw=2.0) for color in colors]
+        return list(zip(handles, labels, strict=True))
