@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_jobs, check_numbers, shown
@@ -212,29 +211,16 @@ class ThresholdCurveDisplay:
             raise ValueError(
                 f"param_range must hold at least one value, got {shown(param_range)}."
             )
-        results = [
-            cross_validate(
-                clone(estimator).set_params(**{param_name: value}),
-                X,
-                scoring=score_and_count,
-                cv=cv,
-                n_jobs=n_jobs,
-                error_score="raise",
-            )
-            for value in values
-        ]
-        folds = np.array([result["test_score"] for result in results])
-        display = cls(
-            param_name,
-            values,
-            folds.mean(axis=1),
-            score_error=_standard_error(folds.std(axis=1), folds.shape[1]),
-            counts={
-                name: np.array([result[f"test_{key}"].mean() for result in results])
-                for key, name in COUNTS.items()
-            },
+        search = GridSearchCV(
+            estimator,
+            {param_name: values},
+            scoring=score_and_count,
+            refit=False,
+            cv=cv,
+            n_jobs=n_jobs,
+            error_score="raise",
         )
-        return display.plot(ax=ax)
+        return cls.from_search(search.fit(X), ax=ax)
 
     @classmethod
     def from_search(
@@ -276,17 +262,15 @@ class ThresholdCurveDisplay:
         values, best = _best_by_value(
             [params.get(param_name) for params in results["params"]], score
         )
-        n_folds = getattr(search, "n_splits_", 1)
+        # Standard error of the mean over folds.
+        error = results[f"std_test_{metric}"] / np.sqrt(max(search.n_splits_ - 1, 1))
+        counts = {
+            name: results[f"mean_test_{key}"][best]
+            for key, name in COUNTS.items()
+            if f"mean_test_{key}" in results
+        }
         display = cls(
-            str(param_name),
-            values,
-            score[best],
-            score_error=_standard_error(results[f"std_test_{metric}"][best], n_folds),
-            counts={
-                name: results[f"mean_test_{key}"][best]
-                for key, name in COUNTS.items()
-                if f"mean_test_{key}" in results
-            },
+            str(param_name), values, score[best], score_error=error[best], counts=counts
         )
         return display.plot(ax=ax)
 
@@ -378,11 +362,6 @@ class ThresholdCurveDisplay:
                 f"({len(self.param_values)},), got shape {array.shape}."
             )
         return np.where(np.abs(array) <= LARGEST, array, np.nan)
-
-
-def _standard_error(deviation, n_folds):
-    """Standard error of a mean over folds, from their standard deviation."""
-    return np.asarray(deviation) / np.sqrt(max(n_folds - 1, 1))
 
 
 def _best_by_value(values, score):
