@@ -1,10 +1,11 @@
-"""What every estimator of the library shares, whatever its model family."""
+"""Base class of all estimators."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -13,6 +14,10 @@ from ._progress import CallbackSupportMixin
 from ._validation import shown
 from .export import edges_to_frame
 from .plotting import LatentGraphDisplay
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["BaseLatentModel"]
 
@@ -27,14 +32,27 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     network_: Any
     n_latents_: int
-    structure_: np.ndarray
+    structure_: NDArray[np.bool_]
+    log_likelihood_: float
+    is_exact_: bool
+    bic_: float
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
 
-    def __sklearn_is_fitted__(self):
-        # Batches that are still to be learned from leave other attributes.
+    if TYPE_CHECKING:
+        # scikit-learn has no types.
+        def fit_transform(
+            self, X: Any, y: Any = None, **fit_params: Any
+        ) -> NDArray[np.float64]: ...
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # `partial_fit` may set other attributes before there is a model.
         return hasattr(self, "network_")
 
-    def _store_fit(self, log_likelihood, n_rows, *, is_exact=True):
-        """Set how well the fitted network explains the training rows.
+    def _store_fit(
+        self, log_likelihood: float, n_rows: float, *, is_exact: bool = True
+    ) -> None:
+        """Set the log-likelihood and the BIC of the training rows.
 
         `log_likelihood` is the total, `n_rows` the sum of the weights.
         """
@@ -47,13 +65,13 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return self.network_.n_parameters
 
     @property
-    def latent_names_(self) -> np.ndarray:
+    def latent_names_(self) -> NDArray[Any]:
         """Names of the latents: latent0, latent1, ..."""
         check_is_fitted(self)
         names = [f"latent{i}" for i in range(self.n_latents_)]
         return np.asarray(names, dtype=object)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: latent0, latent1, ...
 
         Parameters
@@ -69,7 +87,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self._feature_names(input_features)
         return self.latent_names_
 
-    def score(self, X, y=None):
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood per row, in nats.
 
         Parameters
@@ -87,7 +105,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         return float(np.mean(self.score_samples(X)))
 
-    def bic(self, X):
+    def bic(self, X: Any) -> float:
         """Bayesian information criterion on `X`; lower is better.
 
         Parameters
@@ -103,7 +121,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         rows = self.score_samples(X)
         return _criteria.bic(rows.sum(), self._n_parameters(), len(rows))
 
-    def aic(self, X):
+    def aic(self, X: Any) -> float:
         """Akaike information criterion on `X`; lower is better.
 
         Parameters
@@ -118,26 +136,26 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         return _criteria.aic(self.score_samples(X).sum(), self._n_parameters())
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Table of the edges of the fitted model.
 
         Returns
         -------
         frame : pandas.DataFrame
-            One row per edge: parent, child and what was learned of the edge.
+            One row per edge: parent, child and the parameters of the edge.
         """
         return edges_to_frame(self.to_networkx())
 
-    def plot(self, ax=None, **kwargs):
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> LatentGraphDisplay:
         """Draw the fitted model.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `LatentGraphDisplay.plot`.
+            Passed to `LatentGraphDisplay.plot`.
 
         Returns
         -------
@@ -146,7 +164,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
 
-    def _feature_names(self, input_features=None):
+    def _feature_names(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features: given, seen in fit, or the default x0, x1, ..."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)

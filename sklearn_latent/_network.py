@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ._persistence import Persistent
 from .export import edges_to_frame
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["Network"]
 
@@ -16,13 +23,23 @@ class Network(Persistent):
     ``_fields``; plain dictionaries, JSON and ``==`` follow from these.
     """
 
-    def to_frame(self, latent_names=None, feature_names=None):
+    if TYPE_CHECKING:
+
+        def to_networkx(
+            self, latent_names: Any = None, feature_names: Any = None
+        ) -> nx.DiGraph: ...
+
+    def to_frame(
+        self,
+        latent_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
         """Export as a table of edges.
 
         Parameters
         ----------
         latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+            Names of the nodes. If None, they are latent0, ... and x0, ...
 
         Returns
         -------

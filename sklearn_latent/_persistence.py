@@ -1,8 +1,8 @@
-"""Model objects as plain dictionaries, and back: JSON instead of pickle.
+"""Model objects as plain dictionaries and JSON, a safe alternative to pickle.
 
-A file from a stranger, or from a bad disk, must not run code or make a model that is
-not one. So nothing but numbers, strings, lists and dictionaries is written, and every
-field is checked on the way in, before the constructor checks how they fit together.
+An untrusted or damaged file must neither run code nor make an invalid model. So only
+numbers, strings, lists and dictionaries are written, and every field is validated when
+it is read, before the constructor validates how they fit together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ FORMAT = "sklearn_latent"
 # `n_hidden` and `measurement` for what is `n_latents` and `structure` now.
 VERSION = 2
 
-# Types of stored values: bool is no number here, although Python thinks so.
+# Types of stored values; to Python, bool is an integer, but not here.
 STORED: dict[str, set[type]] = {"float": {float, int}, "int": {int}, "bool": {bool}}
 DTYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
 
@@ -209,25 +209,24 @@ class Persistent:
 
     _fields: ClassVar[dict[str, Field]]
 
-    # Other formats restore a model through its constructor too, so that what they
-    # bring is checked.
-    def __getstate__(self):
+    # Other formats restore a model through its constructor too, which validates.
+    def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._fields}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         values = _mapping("state", state, set(self._fields))
         # mypy distrusts calls of __init__, because a subclass may have other arguments.
         # Here `_fields` names the arguments of each class.
         self.__init__(**values)  # type: ignore[misc]
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return all(
             _equal(getattr(self, name), getattr(other, name)) for name in self._fields
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(tuple(_hashable(getattr(self, name)) for name in self._fields))
 
     def to_dict(self) -> dict[str, Any]:
@@ -236,7 +235,7 @@ class Persistent:
         Returns
         -------
         data : dict
-            Ready for `json.dump`; `from_dict` reads it.
+            Can be written by `json.dump` and read by `from_dict`.
         """
         return {
             "format": FORMAT,
@@ -249,18 +248,18 @@ class Persistent:
         }
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: dict[str, Any]) -> Self:
         """Model from its plain form.
 
         Parameters
         ----------
         data : dict
-            As `to_dict` makes it. Everything is checked; no code of the data is run.
+            As returned by `to_dict`. All fields are validated; no code is run.
 
         Returns
         -------
         model : object of this class
-            Equal to the one that was written, to the last bit.
+            Equal to the model that was written.
         """
         head = _mapping("data", data, {"format", "version", "type", "fields"})
         if type(head["format"]) is not str or head["format"] != FORMAT:
@@ -291,23 +290,23 @@ class Persistent:
         Returns
         -------
         text : str
-            `from_json` reads it.
+            Can be read by `from_json`.
         """
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str | bytes) -> Self:
         """Model from JSON text.
 
         Parameters
         ----------
         text : str or bytes
-            As `to_json` makes it. Everything is checked; no code is run.
+            As returned by `to_json`. All fields are validated; no code is run.
 
         Returns
         -------
         model : object of this class
-            Equal to the one that was written, to the last bit.
+            Equal to the model that was written.
         """
         if not isinstance(text, (str, bytes, bytearray)):
             raise TypeError(f"text must be a string, got {type(text).__name__}.")

@@ -7,19 +7,25 @@ stand-ins that do nothing, so estimators are written once.
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ._validation import check_running
 
-try:
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# scikit-learn has no types: type checkers must not see its decorator, which would hide
+# the types of the methods.
+if find_spec("sklearn.callback") and not TYPE_CHECKING:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn < 1.9
-    # mypy sees the class of newer versions, of which this is a stand-in.
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+else:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:
         """Stand-in: an estimator without callbacks."""
 
-    def with_callbacks(method):
-        """Stand-in: the method as it is."""
+    def with_callbacks(method: Method) -> Method:
+        """Stand-in: return the method as it is."""
         return method
 
 
@@ -27,25 +33,27 @@ __all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
 
 
 class Progress:
-    """Tell the user, and scikit-learn's callbacks, how far a fit has come.
+    """Report the progress of a fit to the user and to scikit-learn's callbacks.
 
-    Use it as a context manager around the whole of ``fit``, and call it once at the
-    end of each step.
+    Use it as a context manager around the whole of ``fit``, and call it at the end of
+    each step.
 
-    estimator: whose ``fit`` it is; its ``verbose`` decides what is printed
-    max_steps: upper limit of the number of steps, if known
-    X: training data, handed on to callbacks that ask for it
+    estimator: whose ``verbose`` decides what is printed
+    max_steps: maximum number of steps, if known
+    X: training data, passed on to callbacks
     """
 
-    def __init__(self, estimator, max_steps=None, X=None):
+    def __init__(
+        self, estimator: Any, max_steps: int | None = None, X: Any = None
+    ) -> None:
         # Every fit begins here.
         check_running(estimator)
         self.estimator = estimator
         self.max_steps = max_steps
         self.X = X
-        self._context = None
+        self._context: Any = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._start = time.perf_counter()
         if hasattr(self.estimator, "_init_callback_context"):
             self._context = self.estimator._init_callback_context(
@@ -55,7 +63,7 @@ class Progress:
         return self
 
     def __call__(self, message: str, **fitted: Any) -> bool:
-        """Report that a step has ended."""
+        """Report the end of a step; True asks the fit to stop."""
         if self.estimator.verbose:
             elapsed = time.perf_counter() - self._start
             print(f"[{type(self.estimator).__name__}] {message} ({elapsed:.1f} s)")
@@ -69,7 +77,6 @@ class Progress:
             reconstruction_attributes=fitted or None,
         )
 
-    def __exit__(self, exc_type, exc, traceback):
+    def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
         if self._context is not None and exc_type is None:
             self._context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
-        return False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 __all__ = ["all_or_nothing"]
 
 
 @contextmanager
-def all_or_nothing(estimator):
+def all_or_nothing(estimator: Any) -> Iterator[None]:
     """Restore an estimator if its fit is interrupted or fails.
 
     Validation sets ``n_features_in_`` long before there is a model, so that without

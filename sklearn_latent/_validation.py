@@ -20,6 +20,7 @@ __all__ = [
     "check_jobs",
     "check_names",
     "check_numbers",
+    "check_probabilities",
     "check_running",
     "check_sample_weight",
     "check_tol",
@@ -111,6 +112,15 @@ def check_numbers(name: str, values, dtype=np.float64) -> np.ndarray:
     if array.dtype.kind not in "biuf" or values is None:
         raise ValueError(f"{name} must be an array of numbers, got {shown(values)}.")
     return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def check_probabilities(name: str, array: np.ndarray) -> None:
+    """Refuse numbers outside of [0, 1]."""
+    if array.size and not (array.min() >= 0 and array.max() <= 1):
+        raise ValueError(
+            f"{name} must hold probabilities in [0, 1], got values from "
+            f"{array.min():g} to {array.max():g}."
+        )
 
 
 def check_counts(name: str, values) -> np.ndarray:

@@ -1,21 +1,26 @@
-"""Graphs of fitted models as tables, and the names of their nodes."""
+"""Tables of the edges of fitted models, and names of their nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ._validation import check_names, shown
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
 
 __all__ = ["edges_to_frame"]
 
 
-def edges_to_frame(graph):
+def edges_to_frame(graph: nx.DiGraph) -> pd.DataFrame:
     """Table of the edges of a graph.
 
     Parameters
     ----------
     graph : networkx.DiGraph
-        A graph as the estimators' ``to_networkx`` returns it.
+        Graph as returned by ``to_networkx``.
 
     Returns
     -------
@@ -39,7 +44,7 @@ def edges_to_frame(graph):
     if not isinstance(graph, nx.Graph):
         raise TypeError(f"graph must be a networkx graph, got {shown(graph)}.")
     edges = list(graph.edges(data=True))
-    columns = {
+    columns: dict[str, list[Any]] = {
         "parent": [parent for parent, _, _ in edges],
         "child": [child for _, child, _ in edges],
     }
@@ -55,13 +60,16 @@ def edges_to_frame(graph):
 
 
 def node_names(
-    latent_names: Sequence | None, n_latents, feature_names: Sequence | None, n_features
+    latent_names: Sequence | None,
+    n_latents: int,
+    feature_names: Sequence | None,
+    n_features: int,
 ) -> tuple[list, list]:
-    """Names of all nodes, unique in the whole graph; None stands for default ones."""
+    """Names of all nodes, unique in the whole graph; None gives default names."""
     features = _unique_names("feature_names", feature_names, n_features, "x")
     latents = _unique_names("latent_names", latent_names, n_latents, "latent")
-    # A table that another latent model has transformed has columns named latent0,
-    # latent1, ... That is no mistake of the user's, so the latents give way.
+    # The output of another latent model has columns named latent0, latent1, ...
+    # Such a table is valid input, so the latents are renamed.
     taken = set(features) | set(latents)
     for i, name in enumerate(latents):
         if name in features:

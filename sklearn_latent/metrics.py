@@ -1,15 +1,18 @@
-"""How close a learned model is to the true one, whatever the order of its latents."""
+"""Distances between learned and true models, for any order of the latents."""
 
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from sklearn.utils import check_array
 
-from ._validation import check_numbers
+from ._validation import check_numbers, check_probabilities
 
 __all__ = ["edge_f1", "match_latents", "structural_hamming_distance"]
 
@@ -25,7 +28,9 @@ SMALLEST_FAILURE = 1e-6
 MAX_PERMUTED = 8
 
 
-def match_latents(true_failure, failure, prior=None):
+def match_latents(
+    true_failure: ArrayLike, failure: ArrayLike, prior: ArrayLike | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Match learned latents with true ones, one to one.
 
     The distance of two latents is the largest difference of their log failures over
@@ -42,7 +47,7 @@ def match_latents(true_failure, failure, prior=None):
         Failure probabilities of the learned network.
 
     prior : array-like of shape (n_learned,) or None, default=None
-        Priors of the learned latents. None leaves priors out of the judgement.
+        Priors of the learned latents. If None, priors are not considered.
 
     Returns
     -------
@@ -67,12 +72,18 @@ def match_latents(true_failure, failure, prior=None):
     log_true = _log_failure(true_failure, "true_failure")
     log_learned = _log_failure(failure, "failure")
     _check_same_width(log_true, log_learned, "true_failure", "failure")
-    distance = _chebyshev(log_true, log_learned)
+    distance = cdist(log_true, log_learned, "chebyshev")
     close = distance <= LOG_FAILURE_TOLERANCE
     if prior is not None:
-        close &= _check_prior(prior, len(log_learned)) >= MIN_PRIOR
+        priors = check_numbers("prior", prior)
+        if priors.shape != (len(log_learned),):
+            raise ValueError(
+                "prior must have one value per row of failure, shape "
+                f"({len(log_learned)},), got shape {priors.shape}."
+            )
+        close &= priors >= MIN_PRIOR
     # A miss costs more than all distances together, so that a matching never gives
-    # up a recovered latent to shorten a hopeless distance elsewhere.
+    # up a recovered latent to reduce the distance of others.
     miss = distance.max(initial=0.0) * min(distance.shape) + 1.0
     true, learned = linear_sum_assignment(distance + miss * ~close)
     recovered = np.zeros(len(log_true), dtype=bool)
@@ -80,12 +91,12 @@ def match_latents(true_failure, failure, prior=None):
     return np.column_stack([true, learned]), recovered
 
 
-def edge_f1(true_structure, structure):
+def edge_f1(true_structure: Any, structure: Any) -> float:
     """F1 score of the edges of a bipartite structure.
 
-    Latents have no names, so the learned rows are first matched with the true ones
-    such that the number of common edges is largest; the numbers of rows may differ.
-    Edges of latents without a partner count as false or as missed edges.
+    Latents have no order, so the learned rows are first matched with the true ones
+    to maximise the number of common edges; the numbers of rows may differ. Edges of
+    latents without a partner count as false or as missed edges.
 
     Parameters
     ----------
@@ -118,14 +129,14 @@ def edge_f1(true_structure, structure):
     return float(2 * common[linear_sum_assignment(-common)].sum() / n_edges)
 
 
-def structural_hamming_distance(true, learned):
+def structural_hamming_distance(true: Any, learned: Any) -> tuple[int, int]:
     """Count the edges by which two graphs with latents differ.
 
-    A missing, an extra, a reversed edge, and an edge that is directed in one graph
-    only, count 1 each. Latents have no names, so the smallest count over all
-    relabellings of the latents is taken (Algorithm 2 of [1]_): exactly up to 8 latents,
-    above by an assignment that is then improved by exchanges. The numbers of latents
-    may differ; edges of a latent without a partner are missing or extra.
+    A missing, extra or reversed edge, and an edge that is directed in one graph only,
+    each count 1. Latents have no order, so the smallest count over all relabellings of
+    the latents is taken (Algorithm 2 of [1]_): exactly up to 8 latents, above by an
+    assignment that is then improved by exchanges. The numbers of latents may differ;
+    edges of a latent without a partner are missing or extra.
 
     Parameters
     ----------
@@ -134,7 +145,7 @@ def structural_hamming_distance(true, learned):
         ``(structure, intra)`` or ``(structure, intra, inter)`` as in
         `TemporalGraph`, or an adjacency matrix with ``[i, j]`` = i -> j, both =
         undirected, of the features, which have no children, followed by the latents,
-        which have. A matrix that is not square is a measurement model alone.
+        which have. A matrix that is not square is a structure alone.
 
     Returns
     -------
@@ -142,8 +153,8 @@ def structural_hamming_distance(true, learned):
         Number of differing edges.
 
     o_shd : int
-        The part of it that concerns edges into features. Among relabellings with the
-        smallest `shd` the one with the smallest `o_shd` counts.
+        Number of differing edges into features. Among relabellings with the smallest
+        `shd`, the smallest `o_shd` is taken.
 
     References
     ----------
@@ -161,7 +172,8 @@ def structural_hamming_distance(true, learned):
     >>> structural_hamming_distance(true, learned)
     (2, 1)
     """
-    # A latent without any edge looks like a feature, unless the other graph knows.
+    # In an adjacency matrix a latent without edges looks like a feature, so the number
+    # of features is the smaller of the two.
     a, b = _read_graph(true, "true"), _read_graph(learned, "learned")
     n_observed = min(_n_leaves(a), _n_leaves(b))
     a = _graph_matrices(a, "true", n_observed)
@@ -185,15 +197,10 @@ def _read_graph(graph, name: str) -> list[np.ndarray]:
     graph = getattr(graph, "graph_", graph)
     if all(hasattr(graph, part) for part in ("structure", "intra", "inter")):
         graph = graph.structure, graph.intra, graph.inter
-    matrices = list(graph) if isinstance(graph, tuple) else [graph]
-    if not 1 <= len(matrices) <= 3:
-        raise ValueError(
-            f"{name} must be a graph, (structure, intra[, inter]) or an adjacency "
-            f"matrix, got a tuple of {len(matrices)}."
-        )
+    matrices = graph if isinstance(graph, tuple) else (graph,)
     dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]
     edges = [check_numbers(name, matrix) != 0 for matrix in dense]
-    if any(matrix.ndim != 2 for matrix in edges):
+    if not 1 <= len(edges) <= 3 or any(matrix.ndim != 2 for matrix in edges):
         raise ValueError(
             f"{name} must be a graph, (structure, intra[, inter]) or an adjacency "
             f"matrix, got arrays of shapes {[matrix.shape for matrix in edges]}."
@@ -214,7 +221,7 @@ def _n_leaves(matrices) -> int:
 
 
 def _graph_matrices(matrices, name: str, n_observed: int):
-    """Measurement, intra-slice and inter-slice matrices."""
+    """Structure, intra-slice and inter-slice matrices."""
     if len(matrices) == 1:
         matrices = _split_adjacency(matrices[0], name, n_observed)
     n = len(matrices[0])
@@ -245,14 +252,11 @@ def _split_adjacency(adjacency, name: str, n_observed: int) -> list:
 
 def _padded(matrices, n: int):
     """The same graph with latents without edges at the end, n in all."""
-    structure, intra, inter = matrices
-    extra = n - len(structure)
-    square = ((0, extra), (0, extra))
-    return (
-        np.pad(structure, ((0, extra), (0, 0))),
-        np.pad(intra, square),
-        np.pad(inter, square),
-    )
+    after = (0, n - len(matrices[0]))
+    return [
+        np.pad(m, (after, columns))
+        for m, columns in zip(matrices, ((0, 0), after, after), strict=True)
+    ]
 
 
 def _distances(a, b, into_features, orders):
@@ -287,21 +291,8 @@ def _log_failure(failure, name: str) -> np.ndarray:
     failure = check_array(
         failure, dtype=np.float64, ensure_min_samples=0, input_name=name
     )
-    if failure.size and (failure.min() < 0 or failure.max() > 1):
-        raise ValueError(
-            f"{name} must hold probabilities in [0, 1], got values from "
-            f"{failure.min():g} to {failure.max():g}."
-        )
+    check_probabilities(name, failure)
     return np.log(np.maximum(failure, SMALLEST_FAILURE))
-
-
-def _chebyshev(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Largest absolute difference of each row of `a` and each row of `b`."""
-    distance = np.zeros((len(a), len(b)))
-    # Row by row: all differences at once would be n_true x n_learned x n_features.
-    for i, row in enumerate(a):
-        distance[i] = np.abs(b - row).max(axis=1, initial=0.0)
-    return distance
 
 
 def _check_structure(structure, name: str) -> np.ndarray:
@@ -310,17 +301,6 @@ def _check_structure(structure, name: str) -> np.ndarray:
         structure = structure.toarray()
     structure = check_array(structure, ensure_min_samples=0, input_name=name)
     return (structure != 0).astype(np.float64)
-
-
-def _check_prior(prior, n_latents: int) -> np.ndarray:
-    """Validate the priors of the learned latents."""
-    prior = check_numbers("prior", prior)
-    if prior.shape != (n_latents,):
-        raise ValueError(
-            "prior must have one value per row of failure, shape "
-            f"({n_latents},), got shape {prior.shape}."
-        )
-    return prior
 
 
 def _check_same_width(a, b, name_a: str, name_b: str) -> None:

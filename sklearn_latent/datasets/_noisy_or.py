@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 from sklearn.utils import Bunch, check_random_state
 
-from .._validation import MOST_COLUMNS, check_count, check_numbers
+from .._validation import (
+    MOST_COLUMNS,
+    check_count,
+    check_numbers,
+    check_probabilities,
+)
 from ..noisy_or._identifiability.schedule import check_structure
 from ..noisy_or._network import NoisyOrNetwork
 
@@ -38,17 +45,17 @@ _LEVEL_SHARES = (0.1, 0.3, 0.3, 0.2, 0.1)
 
 # Chosen such that, at full size, findings have from 1 to several hundred parents with
 # a median of 3, and the schedule learns about 91% of the edges at depth 0 and nearly
-# all of the rest at depths 1 to 3.
+# all others at depths 1 to 3.
 _FINDING_SPREAD = 2.0  # standard deviation of the log popularity of findings
 _DISEASE_SPREAD = 0.6  # the same of diseases
 _N_SYSTEMS = 10  # organ systems; a disease prefers the findings of its own
 _SYSTEM_BONUS = 4.0
 _VARIANT_SHARE = 0.05  # diseases that are variants of another one
-_VARIANT_LIKENESS = 0.9  # share of findings that a variant has the taste of its kin for
+_VARIANT_LIKENESS = 0.9  # share of findings whose scores a variant copies
 
 
-def image_sources():
-    """Eight binary images that overlap, the classical test of noisy-or learners.
+def image_sources() -> NDArray[np.bool_]:
+    """Eight overlapping binary images, a classical benchmark of noisy-or learners.
 
     Returns
     -------
@@ -66,11 +73,11 @@ def image_sources():
     return (np.array(lines) == "#").transpose(1, 0, 2).reshape(8, 64)
 
 
-def figure_1_structure():
+def figure_1_structure() -> NDArray[np.bool_]:
     """Two latents that share two of five features.
 
-    The smallest network that can only be learned by subtracting the influence of a
-    latent that was learned before: Figure 1 of Halpern and Sontag (2013).
+    The smallest network that can only be learned by first learning one latent and
+    subtracting its influence: Figure 1 of Halpern and Sontag (2013).
 
     Returns
     -------
@@ -87,11 +94,11 @@ def figure_1_structure():
     return np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], dtype=bool)
 
 
-def make_noisy_or_images(n_samples=1000, random_state=None):
+def make_noisy_or_images(n_samples: int = 1000, random_state: Any = None) -> Bunch:
     """Mix eight overlapping images of 8 x 8 pixels.
 
-    Each image is present with probability 0.25; each of its pixels fails to show
-    with probability 0.1; any pixel lights up by itself with probability 0.001.
+    Each image is present with probability 0.25. Each of its pixels fails to show with
+    probability 0.1, and any pixel is on by itself with probability 0.001.
 
     Parameters
     ----------
@@ -133,24 +140,24 @@ def make_noisy_or_images(n_samples=1000, random_state=None):
 
 
 def make_noisy_or(
-    structure=None,
-    n_samples=1000,
+    structure: Any = None,
+    n_samples: int = 1000,
     *,
-    prior=(0.2, 0.8),
-    failure=(0.2, 0.8),
-    leak=0.01,
-    random_state=None,
-):
-    """Rows of a noisy-or network with given structure and random parameters.
+    prior: ArrayLike = (0.2, 0.8),
+    failure: ArrayLike = (0.2, 0.8),
+    leak: ArrayLike = 0.01,
+    random_state: Any = None,
+) -> Bunch:
+    """Sample from a noisy-or network with given structure and random parameters.
 
-    Each parameter may be a number for all, a tuple ``(low, high)`` to draw from
-    uniformly, or an array with every value.
+    Each parameter is a number for all, a tuple ``(low, high)`` to draw from uniformly,
+    or an array with every value.
 
     Parameters
     ----------
     structure : {array-like, sparse matrix} of shape (n_latents, n_features) or None
         True where a latent is a parent of a feature; every latent needs a child.
-        None stands for `figure_1_structure`.
+        If None, `figure_1_structure`.
 
     n_samples : int, default=1000
         Number of rows.
@@ -202,16 +209,20 @@ default=(0.2, 0.8)
 
 
 def make_qmr_like(
-    n_latents=570, n_features=4075, n_edges=45470, n_samples=1000, random_state=None
-):
+    n_latents: int = 570,
+    n_features: int = 4075,
+    n_edges: int = 45470,
+    n_samples: int = 1000,
+    random_state: Any = None,
+) -> Bunch:
     """Diseases and findings: a random network of the size and shape of QMR-DT.
 
-    QMR-DT [1]_ is a network for medical diagnosis that is not free to use. This one
-    imitates what matters to a learner: a few findings (such as fever) belong to
+    QMR-DT [1]_ is a network for medical diagnosis that is not freely available. This
+    generator imitates its main properties: a few findings (such as fever) belong to
     hundreds of diseases while most belong to a few; diseases of the same organ system
     share findings, and some are variants of another; the priors of diseases follow a
-    Zipf law from 0.1 down to 0.004; a finding shows in 2.5, 20, 50, 80 or 98.5 per
-    cent of cases or so; leaks are between 0.0001 and 0.005.
+    Zipf law from 0.1 down to 0.004; a finding shows in about 2.5, 20, 50, 80 or 98.5
+    per cent of cases; leaks are between 0.0001 and 0.005.
 
     Parameters
     ----------
@@ -226,8 +237,7 @@ def make_qmr_like(
         ``n_latents * n_features``.
 
     n_samples : int, default=1000
-        Number of patients. For millions of them draw batches of ``network.sample``,
-        so that they need not be in memory at once.
+        Number of patients. For millions of them, draw batches by ``network.sample``.
 
     random_state : int, RandomState instance or None, default=None
         Source of randomness.
@@ -319,13 +329,8 @@ def _sample_bunch(*, prior, failure, leak, n_samples, rng, feature_names, descri
     """Draw rows and pack what belongs to them."""
     network = NoisyOrNetwork(prior, failure, leak)
     X, Z = network.sample(n_samples, random_state=rng)
-    return Bunch(
-        X=X,
-        Z=Z,
-        network=network,
-        feature_names=feature_names,
-        DESCR=description,
-    )
+    names = {"feature_names": feature_names, "DESCR": description}
+    return Bunch(X=X, Z=Z, network=network, **names)
 
 
 def _draw(value, name: str, shape, rng) -> np.ndarray:
@@ -343,9 +348,5 @@ def _draw(value, name: str, shape, rng) -> np.ndarray:
         drawn = check_numbers(name, value)
     if drawn.shape != tuple(shape):
         raise ValueError(f"{name} must have shape {shape}, got shape {drawn.shape}.")
-    if drawn.size and not (drawn.min() >= 0 and drawn.max() <= 1):
-        raise ValueError(
-            f"{name} must hold probabilities in [0, 1], got values from "
-            f"{drawn.min():g} to {drawn.max():g}."
-        )
+    check_probabilities(name, drawn)
     return drawn

@@ -89,7 +89,7 @@ class LatentGraphDisplay:
             Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -126,7 +126,7 @@ class LatentGraphDisplay:
             Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `plot`.
+            Passed to `plot`.
 
         Returns
         -------

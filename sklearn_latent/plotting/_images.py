@@ -86,7 +86,7 @@ class LatentImagesDisplay:
             Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `plot`.
+            Passed to `plot`.
 
         Returns
         -------

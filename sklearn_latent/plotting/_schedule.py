@@ -105,7 +105,7 @@ class ScheduleDisplay:
             Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class ScheduleDisplay:
             Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `plot`.
+            Passed to `plot`.
 
         Returns
         -------

@@ -120,7 +120,7 @@ class TrajectoryDisplay:
             Axes to draw on. If None, a new figure is created.
 
         **kwargs : dict
-            Passed on to `plot`.
+            Passed to `plot`.
 
         Returns
         -------
