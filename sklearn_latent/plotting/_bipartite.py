@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._edge_colors import GraphOptions
 from ._layout import bipartite_matrix, order_layers, place_above, spread_evenly
 from ._style import (
     FEATURE_COLOR,
     PALETTE,
-    GraphOptions,
     draw_curves,
     ease,
     new_graph_axes,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._edge_colors import GraphOptions
 from ._layers import assign_layers, layered_layout
 from ._style import (
     FEATURE_COLOR,
     LATENT_COLOR,
     NEGATIVE_COLOR,
     POSITIVE_COLOR,
-    GraphOptions,
     draw_curves,
     ease,
     new_graph_axes,

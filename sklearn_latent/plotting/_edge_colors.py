@@ -1,15 +1,16 @@
-"""Colours of edges by one of their attributes."""
+"""Colours of edges, and the other options of drawings of graphs."""
 
 from __future__ import annotations
 
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 
 from .._validation import shown
 from ._style import UNREACHED_COLOR
 
-__all__ = ["EdgeColors", "color_scale"]
+__all__ = ["EdgeColors", "GraphOptions", "color_scale"]
 
 UNKNOWN_COLOR = "#9A9A9A"
 MOST_ENTRIES = 5
@@ -76,3 +77,12 @@ class EdgeColors:
         colors = map(self._color, named)
         handles = [Line2D([], [], color=color, lw=2.0) for color in colors]
         return list(zip(handles, labels, strict=True))
+
+
+class GraphOptions(NamedTuple):
+    """How to draw a graph; see `LatentGraphDisplay.plot`."""
+
+    min_strength: float
+    feature_labels: str | bool
+    legend: bool
+    edge_colors: EdgeColors | None

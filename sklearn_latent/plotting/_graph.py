@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_choice, check_flag, shown
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
-from ._edge_colors import EdgeColors
+from ._edge_colors import EdgeColors, GraphOptions
 from ._layout import two_layers
-from ._style import GraphOptions, check_has, check_plot
+from ._style import check_has, check_plot
 from ._two_slices import draw_two_slices
 
 if TYPE_CHECKING:

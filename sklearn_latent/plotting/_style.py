@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,6 @@ from .._validation import check_names, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ._edge_colors import EdgeColors
-
 __all__ = [
     "FEATURE_COLOR",
     "LATENT_COLOR",
@@ -21,7 +19,6 @@ __all__ = [
     "PALETTE",
     "POSITIVE_COLOR",
     "UNREACHED_COLOR",
-    "GraphOptions",
     "add_legend",
     "check_cmap",
     "check_has",
@@ -48,15 +45,6 @@ LATENT_COLOR = "#6A51A3"
 POSITIVE_COLOR = "#0072B2"
 NEGATIVE_COLOR = UNREACHED_COLOR = "#D55E00"
 LONGEST_LABEL = 24
-
-
-class GraphOptions(NamedTuple):
-    """How to draw a graph; see `LatentGraphDisplay.plot`."""
-
-    min_strength: float
-    feature_labels: str | bool
-    legend: bool
-    edge_colors: EdgeColors | None
 
 
 def check_plot(display: str, ax: Any, name: str = "ax") -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._edge_colors import GraphOptions
 from ._style import (
     FEATURE_COLOR,
     PALETTE,
-    GraphOptions,
     add_legend,
     ease,
     edge_opacity,
