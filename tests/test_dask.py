@@ -12,15 +12,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork, QuartetStructureLearner
+from sklearn_latent._blocks import LocalBlocks
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 from sklearn_latent.noisy_or._statistics import rows as _rows
 from sklearn_latent.noisy_or._statistics.counts import CountedMoments
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._statistics.rows import (
-    BlockMoments,
-    LocalBlocks,
-    PackedRows,
-)
+from sklearn_latent.noisy_or._statistics.rows import BlockMoments, append_blocks
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -168,7 +166,7 @@ def test_many_small_batches_become_few_blocks():
     learner = QuartetStructureLearner(refine=False)
     for row in np.split(X, 250):
         learner.partial_fit(row, update=False)
-    assert len(learner._blocks.parts) <= 10
+    assert len(learner._blocks) <= 10
     learner.partial_fit(X[:4])
     whole = QuartetStructureLearner(refine=False).fit(np.vstack([X, X[:4]]))
     assert_identical(whole, learner)
@@ -204,10 +202,10 @@ def test_counts_do_not_depend_on_blocks(rows_and_cuts, size, weighted):
     split = BlockMoments(blocks)
     np.testing.assert_array_equal(whole.probability(sets), split.probability(sets))
     np.testing.assert_array_equal(whole.known_rows(sets), split.known_rows(sets))
-    joined = LocalBlocks(blocks.parts[:1]).append(blocks.parts[1:])
-    assert len(joined.parts) <= len(blocks.parts)
+    joined = append_blocks([], blocks.parts)
+    assert len(joined) <= len(blocks.parts)
     np.testing.assert_array_equal(
-        split.probability(sets), BlockMoments(joined).probability(sets)
+        split.probability(sets), BlockMoments(LocalBlocks(joined)).probability(sets)
     )
 
 

@@ -60,8 +60,9 @@ ANYTHING = st.recursive(
 REFUSED = [
     ((), [], "data must be a dictionary"),
     (("format",), "pickle", "format must be 'sklearn_latent'"),
-    (("version",), 2, "version must be an integer from 1"),
-    (("version",), True, "version must be an integer from 1"),
+    (("version",), 1, "version must be 2, got 1"),
+    (("version",), 3, "version must be 2, got 3"),
+    (("version",), True, "version must be 2, got True"),
     (("version",), 10**5000, "a huge integer"),
     (("type",), "GaussianNetwork", "type must be 'NoisyOrNetwork'"),
     (("fields",), {}, "fields must have failure, leak, prior"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from ...exceptions import ApproximateInferenceWarning
+from ..._validation import check_choice
 from .._likelihood.exact import (
     StateTable,
     configurations,
@@ -22,7 +22,7 @@ from .findings import FlatParts, NegativeEvidence, PositiveEvidence
 from .kernels import sum_over_findings, sum_over_latents
 from .truncated import truncated_sum
 
-__all__ = ["infer"]
+__all__ = ["Inference", "infer"]
 
 METHODS = ("auto", "exact", "variational")
 
@@ -40,14 +40,24 @@ BATCH_ELEMENTS = 1 << 20
 BATCH_EDGES = 1 << 17
 
 
-def infer(prior, failure, leak, on, observed=None, method="auto"):
+class Inference(NamedTuple):
+    """What is known of rows.
+
+    log_likelihood (n_rows,), posterior (n_rows, n_latents)
+    is_bound: rows out of reach, whose likelihood is a lower bound, (n_rows,)
+    """
+
+    log_likelihood: np.ndarray
+    posterior: np.ndarray
+    is_bound: np.ndarray
+
+
+def infer(prior, failure, leak, on, observed=None, method="auto") -> Inference:
     """Likelihood of rows and posterior of the latents.
 
-    on (n_rows, n_features), observed (n_rows, n_features) -> log_likelihood (n_rows,),
-    posterior (n_rows, n_latents).
+    on, observed (n_rows, n_features).
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    check_choice("method", method, METHODS)
     log_likelihood = np.zeros(len(on))
     posterior = np.empty((len(on), len(prior)))
     beyond = np.zeros(len(on), dtype=bool)
@@ -61,16 +71,9 @@ def infer(prior, failure, leak, on, observed=None, method="auto"):
             value, posterior[:, latents], out = _by_parts(parameters, *data, method)
             beyond |= out
         log_likelihood += value
-    if method == "auto" and beyond.any():
-        warnings.warn(
-            f"Exact inference is out of reach for {beyond.sum()} of {len(on)} rows, "
-            "whose positive findings couple too many latents; they got a lower bound, "
-            "the sum over the likeliest states.",
-            ApproximateInferenceWarning,
-            stacklevel=3,
-        )
     posterior[np.isneginf(log_likelihood)] = prior
-    return log_likelihood, np.clip(posterior, 0.0, 1.0, out=posterior)
+    np.clip(posterior, 0.0, 1.0, out=posterior)
+    return Inference(log_likelihood, posterior, beyond)
 
 
 def _by_table(parameters, on, observed):
