@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
+from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._validation import check_columns, check_flag
-from ._inference.inference import infer
+from ._inference.inference import infer, predict_off
+from ._network import warn_of_bounds
 from ._statistics.packed import binarize_rows, pack_block
 from ._statistics.patterns import Patterns
 
@@ -191,6 +193,44 @@ class NoisyOrModel(BaseLatentModel):
             Log-probability of each binary row.
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
+
+    def impute(self, X):
+        """Fill missing values with the more probable one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        filled : as X
+            A copy in the same container, with the same types and labels. Missing
+            values are 1 where the feature is more likely on than off, given the other
+            values of its row, and 0 elsewhere; all other values are as they were.
+        """
+        check_is_fitted(self, "network_")
+        table = self._check_X(X)
+        network = self.network_
+        missing = np.zeros(table.shape, dtype=bool)
+        is_on = np.zeros(table.shape)
+        bounds = [np.zeros(0, dtype=bool)]
+        for where in _row_slices(table):
+            rows = binarize_rows(table[where], self.binarize)
+            if rows.dtype == bool:
+                continue
+            missing[where] = np.isnan(rows)
+            found = predict_off(
+                network.prior,
+                network.failure,
+                network.leak,
+                rows == 1,
+                ~missing[where],
+            )
+            is_on[where][missing[where]] = found.off < 0.5
+            bounds.append(found.is_bound)
+        warn_of_bounds(np.concatenate(bounds), "missing values")
+        return fill_gaps(X, missing, is_on)
 
     def sample(self, n_samples=1, random_state=None):
         """Draw rows from the fitted network.

@@ -18,7 +18,7 @@ from ._inference.inference import Inference, infer
 from ._numerics import safe_log
 from ._statistics.moments import negative_moments
 
-__all__ = ["NoisyOrNetwork"]
+__all__ = ["NoisyOrNetwork", "warn_of_bounds"]
 
 # Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
@@ -252,13 +252,8 @@ class NoisyOrNetwork(Network):
         """Infer, and warn of rows that are out of reach."""
         on, observed = self._check(X)
         found = infer(self.prior, self.failure, self.leak, on, observed, method)
-        if method == "auto" and found.is_bound.any():
-            warn(
-                f"Exact inference is out of reach for {found.is_bound.sum()} of "
-                f"{len(on)} rows, whose positive findings couple too many latents; "
-                "they got a lower bound, the sum over the likeliest states.",
-                ApproximateInferenceWarning,
-            )
+        if method == "auto":
+            warn_of_bounds(found.is_bound, "rows")
         return found
 
     def _check(self, X):
@@ -310,6 +305,17 @@ class NoisyOrNetwork(Network):
             With one table per node.
         """
         return noisy_or_to_pgmpy(self, latent_names, feature_names)
+
+
+def warn_of_bounds(is_bound, what: str) -> None:
+    """Warn if some answers come from lower bounds of the likelihood."""
+    if is_bound.any():
+        warn(
+            f"Exact inference is out of reach for {is_bound.sum()} of {len(is_bound)} "
+            f"{what}, whose positive findings couple too many latents; they got a "
+            "lower bound, the sum over the likeliest states.",
+            ApproximateInferenceWarning,
+        )
 
 
 def _probabilities(name, values, ndim):
