@@ -28,7 +28,7 @@ __all__ = ["Inference", "Predictions", "infer", "predict_off"]
 METHODS = ("auto", "exact", "variational")
 
 # Components with at most this many latents are summed for all rows by matrix products.
-MAX_TABLE = 10
+MAX_TABLE = 12
 
 # Numbers that the exact sum of a part may hold. With method="auto" a part takes some
 # tenths of a second at most; with method="exact", a second or two and 400 MB.
