@@ -54,10 +54,7 @@ class Inference(NamedTuple):
 
 
 def infer(prior, failure, leak, on, observed=None, method="auto") -> Inference:
-    """Likelihood of rows and posterior of the latents.
-
-    on, observed (n_rows, n_features).
-    """
+    """Likelihood of rows and posterior of the latents."""
     check_choice("method", method, METHODS)
     log_likelihood = np.zeros(len(on))
     posterior = np.empty((len(on), len(prior)))

@@ -80,13 +80,7 @@ def log_prior(prior) -> np.ndarray:
 
 
 def log_off(failure, leak) -> np.ndarray:
-    """Log P(feature off | state), shape (2 ** n_latents, n_features); [1]_, eq. 2.
-
-    References
-    ----------
-    .. [1] Halpern, Y., Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian
-       networks. UAI.
-    """
+    """Log P(feature off | state), shape (2 ** n_latents, n_features)."""
     with np.errstate(divide="ignore"):
         total = np.log1p(-leak)[np.newaxis]
     for row in safe_log(failure):

@@ -63,14 +63,10 @@ def maximize_likelihood(
 ) -> LikelihoodFit:
     """Climb to a maximum of the exact likelihood from a good start.
 
-    EM with quasi-Newton acceleration [1]_, component by component.
+    EM with quasi-Newton acceleration (Jamshidian and Jennrich, 1997), component by
+    component.
 
     structure (n_latents, n_features).
-
-    References
-    ----------
-    .. [1] Jamshidian, M., Jennrich, R. I. (1997). Acceleration of the EM algorithm by
-       using quasi-Newton methods. Journal of the Royal Statistical Society B, 59.
     """
     prior, failure, leak = start
     failure = np.where(structure, clip_probability(failure), 1.0)
@@ -169,15 +165,11 @@ def _maximize_component(start: Parameters, patterns, max_iter, tol):
 
 
 def score_covariance(prior, failure, leak, structure, on, observed, weights):
-    """Information matrix as the outer product of the scores of the rows [1]_.
+    """Information matrix as the outer product of the scores of the rows.
+
+    The estimator of Berndt, Hall, Hall and Hausman (1974).
 
     structure (n_latents, n_features) -> information (n_parameters, n_parameters).
-
-    References
-    ----------
-    .. [1] Berndt, E. K., Hall, B. H., Hall, R. E., Hausman, J. A. (1974). Estimation
-       and inference in nonlinear structural models. Annals of Economic and Social
-       Measurement, 3.
     """
     prior, failure, leak = clip_parameters(prior, failure, leak)
     table = StateTable.of(prior, failure, leak)

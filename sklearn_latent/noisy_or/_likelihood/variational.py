@@ -116,11 +116,6 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
     half of a step that goes too far is tried next, and no step at all last.
 
     shares, lift (n_edges,), posterior (n_latents,) -> shares, lift (n_edges,).
-
-    References
-    ----------
-    .. [1] Singliar, T., Hauskrecht, M. (2006). Noisy-or component analysis and its
-       application to link analysis. Journal of Machine Learning Research, 7.
     """
     on = posterior[couplings.latent]
     reach = couplings.reach(shares)

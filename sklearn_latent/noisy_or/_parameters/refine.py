@@ -39,10 +39,7 @@ def _without_table(plan, statistics):
 
 
 def refine(plan, statistics, prior, failure, leak, learned):
-    """Improve on moment estimates.
-
-    learned (n_latents, n_features).
-    """
+    """Improve on moment estimates."""
     values = Parameters(prior.copy(), failure.copy(), leak.copy())
     structure = plan.schedule.structure
     for part, table in _tables(plan, statistics):

@@ -180,11 +180,5 @@ class Residual:
         return negative_moments(self._prior, self._failure, none, np.sort(sets, axis=1))
 
     def probability(self, sets) -> np.ndarray:
-        """P(all off) without the known latents: equation 3 of [1]_.
-
-        References
-        ----------
-        .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden
-           variables in noisy-or networks using quartet tests. NIPS.
-        """
+        """P(all off) without the known latents: equation 3 of Jernite et al. (2013)."""
         return self.source.probability(sets) / self.influence(sets)

@@ -156,10 +156,7 @@ class NegativeMoments:
 
     @classmethod
     def of(cls, rows: PackedRows, sets) -> NegativeMoments:
-        """Count in binary rows.
-
-        sets (n_sets, order).
-        """
+        """Count in binary rows."""
         off = count_weighted(rows.off, sets, rows.weights)
         if rows.known is None:
             total = np.full(len(sets), rows.total)

@@ -165,10 +165,7 @@ class PackedRows(NamedTuple):
 
     @classmethod
     def of(cls, X, threshold: float | None = None, weights=None) -> PackedRows:
-        """Pack validated rows.
-
-        X (n_samples, n_features), weights (n_samples,).
-        """
+        """Pack validated rows."""
         if weights is not None and not weights.all():
             # Rows without weight are rows that are not there, but no place for values
             # that no row may have.

@@ -31,10 +31,7 @@ class Patterns(NamedTuple):
 
     @classmethod
     def of(cls, rows, weights=None) -> Patterns:
-        """Collapse binary rows.
-
-        rows (n_samples, n_features), weights (n_samples,).
-        """
+        """Collapse binary rows."""
         if rows.dtype == bool:
             return cls._collapse(rows, None, weights)
         missing = np.isnan(rows) if rows.dtype.kind == "f" else None
@@ -131,10 +128,7 @@ class Component(NamedTuple):
 
 
 def components(structure) -> list[Component]:
-    """Split a structure into parts that share no edge.
-
-    structure (n_latents, n_features).
-    """
+    """Split a structure into parts that share no edge."""
     edges = sparse.coo_array(structure)
     n_latents, n_features = edges.shape
     n_nodes = n_latents + n_features

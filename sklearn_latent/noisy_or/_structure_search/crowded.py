@@ -28,10 +28,7 @@ WEAKEST_FAILURE = 0.97
 
 
 def search_crowded(source: RowSource, children, pretest, report=None) -> Model:
-    """Find latents by moments alone.
-
-    children (n_latents, n_features).
-    """
+    """Find latents by moments alone."""
     pairs = pair_moments(source)
     for number in range(MAX_ROUNDS):
         model = _fit(children, source)

@@ -72,10 +72,7 @@ def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
 def search_latents(
     source: MomentSource, likelihood: Likelihood, children, pretest="auto", report=None
 ) -> Model:
-    """Find latents, their children and their parameters.
-
-    children (n_proposals, n_features).
-    """
+    """Find latents, their children and their parameters."""
     n_features, n_rows = source.n_features, likelihood.n_rows
     pairs = pair_moments(source)
     leak = 1.0 - np.diag(pairs)
