@@ -18,12 +18,13 @@ PATIENCE = 3
 class Convergence:
     """Tells from successive objectives whether an ascent has ended.
 
-    It has when, `PATIENCE` times in a row, a step gained at most `tol` and no more than
+    It has when, `patience` times in a row, a step gained at most `tol` and no more than
     the step before. Objectives of several ascents may come as one array.
     """
 
-    def __init__(self, tol: float):
+    def __init__(self, tol: float, patience: int = PATIENCE):
         self.tol = tol
+        self.patience = patience
         self._last: Any = -np.inf
         self._gain: Any = np.inf
         self._calm: Any = 0
@@ -40,7 +41,7 @@ class Convergence:
         calm = (gain <= np.maximum(self.tol, noise)) & falls
         self._calm = np.where(calm, self._calm + 1, 0)
         self._last, self._gain = objective, gain
-        return self._calm >= PATIENCE
+        return self._calm >= self.patience
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,17 @@ def climb(
     tol: float,
     max_iter: int,
     report: Callable | None = None,
+    patience: int = PATIENCE,
 ) -> Ascent:
     """Alternate E-steps and M-steps until the objective has converged.
 
     ``expect(state)`` returns the objective of `state` and expected statistics;
     ``maximize(state, statistics)`` the next state. `tol` is in units of the objective:
     a tolerance per row times the weight of the rows. ``report(n_iter, objective)`` is
-    called after each E-step and ends the ascent by returning True.
+    called after each E-step and ends the ascent by returning True. An M-step that makes
+    several steps of EM at once needs less `patience`.
     """
-    convergence = Convergence(tol)
+    convergence = Convergence(tol, patience)
     objectives: list = []
     while True:
         objective, statistics = expect(state)
