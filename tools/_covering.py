@@ -111,6 +111,8 @@ def _run(tree, cache, files, n_workers):
     command += ["--cov-context=test", "--cov-report=", f"--cov-config={os.devnull}"]
     command += ["--continue-on-collection-errors", *files]
     variables = {"MUTANTS_TIMES": str(times), "COVERAGE_FILE": str(database)}
+    # The other cores of coverage know no contexts.
+    variables["COVERAGE_CORE"] = "ctrace"
     subprocess.run(command, cwd=tree, env=environment(tree, **variables), check=False)
     if not times.exists():
         raise SystemExit("The tests did not run.")
