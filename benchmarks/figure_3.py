@@ -37,8 +37,8 @@ from sklearn.utils import Bunch
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.noisy_or._parameters.plan import Plan, Statistics
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
-from sklearn_latent.noisy_or._statistics.statistics import Plan, Statistics
 
 STRUCTURE = figure_1_structure()
 SHARED = STRUCTURE.all(axis=0)  # features b and c

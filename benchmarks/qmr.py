@@ -28,8 +28,8 @@ from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import make_qmr_like
 from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
 from sklearn_latent.noisy_or import find_schedule
+from sklearn_latent.noisy_or._parameters.plan import Plan, Statistics
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
-from sklearn_latent.noisy_or._statistics.statistics import Plan, Statistics
 
 BATCH = 8192
 METHODS = {"plain moments": False, "refined": True}

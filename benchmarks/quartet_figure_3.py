@@ -46,7 +46,7 @@ def likelihood_from_the_truth(data):
     truth = data.network
     parameters = truth.prior, truth.failure, truth.leak
     patterns = Patterns.of(data.X == 1)
-    fit = maximize_likelihood(*parameters, truth.structure, *patterns)
+    fit = maximize_likelihood(parameters, truth.structure, patterns)
     return fit.failure, fit.prior
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 
 from ._blocks import Blocks, LocalBlocks
 from ._validation import check_sample_weight
@@ -16,12 +17,20 @@ def is_blockwise(X) -> bool:
 
 
 def read_blocks(
-    X, sample_weight, check: Callable, check_block: Callable, *, n_jobs=None
+    X,
+    sample_weight,
+    check: Callable,
+    check_block: Callable,
+    *,
+    cut: Callable | None = None,
+    n_jobs=None,
 ) -> Blocks:
     """Blocks of ``(rows, weights)`` of one table, a stream of tables or a collection.
 
     ``check(table)`` validates in this process and knows the estimator;
     ``check_block(rows)`` validates rows that are elsewhere, by a plain function.
+    ``cut(table)`` gives slices of a table in memory, each a block of its own; blocks
+    can then be read once only.
     """
     if hasattr(X, "__dask_graph__"):
         # Dask is optional.
@@ -34,6 +43,24 @@ def read_blocks(
                 "sample_weight must be None when X is an iterator of batches, got an "
                 "array. Pass weights to partial_fit, batch by batch."
             )
-        return LocalBlocks(((check(batch), None) for batch in X), n_jobs)
+        # The first batch tells names and number of features, before any work.
+        first = [check(batch) for batch in islice(X, 1)]
+        if not first:
+            raise ValueError("X must hold at least one batch of rows, got none.")
+        tables = chain(first, map(check, X))
+        return LocalBlocks(
+            (block for table in tables for block in _cut(table, None, cut)), n_jobs
+        )
     X = check(X)
-    return LocalBlocks([(X, check_sample_weight(sample_weight, X.shape[0]))], n_jobs)
+    weights = check_sample_weight(sample_weight, X.shape[0])
+    blocks = _cut(X, weights, cut)
+    return LocalBlocks(blocks if cut else list(blocks), n_jobs)
+
+
+def _cut(X, weights, cut):
+    """Blocks of a table in memory."""
+    if cut is None:
+        yield X, weights
+        return
+    for rows in cut(X):
+        yield X[rows], None if weights is None else weights[rows]

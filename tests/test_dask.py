@@ -11,16 +11,19 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.base import clone
 
-from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork, QuartetStructureLearner
+from sklearn_latent import (
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    NoisyOrNetwork,
+    QuartetStructureLearner,
+)
+from sklearn_latent._blocks import LocalBlocks
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 from sklearn_latent.noisy_or._statistics import rows as _rows
 from sklearn_latent.noisy_or._statistics.counts import CountedMoments
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._statistics.rows import (
-    BlockMoments,
-    LocalBlocks,
-    PackedRows,
-)
+from sklearn_latent.noisy_or._statistics.rows import BlockMoments, append_blocks
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -81,6 +84,7 @@ def test_blocks_batches_and_memory_agree(learner, missing):
     in_blocks = clone(learner)
     in_blocks.fit(da.from_array(X, chunks=(700, 4)))
     assert_identical(whole, in_blocks)
+    assert_identical(whole, clone(learner).fit(iter(np.array_split(X, 7))))
     for start in range(0, len(X), 900):
         batch = X[start : start + 900]
         learner.partial_fit(batch, update=start + 900 >= len(X))
@@ -168,10 +172,53 @@ def test_many_small_batches_become_few_blocks():
     learner = QuartetStructureLearner(refine=False)
     for row in np.split(X, 250):
         learner.partial_fit(row, update=False)
-    assert len(learner._blocks.parts) <= 10
+    assert len(learner._blocks) <= 10
     learner.partial_fit(X[:4])
     whole = QuartetStructureLearner(refine=False).fit(np.vstack([X, X[:4]]))
     assert_identical(whole, learner)
+
+
+@pytest.mark.parametrize("inference", ["exact", "variational"])
+def test_em_of_blocks_and_batches(inference):
+    X = make_rows(1000, missing=0.02)
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    model = NoisyOrEM(structure=STRUCTURE, inference=inference, random_state=0)
+    whole = clone(model).fit(X)
+    for data in (iter(np.array_split(X, 7)), da.from_array(X, chunks=(300, 4))):
+        other = clone(model).fit(data)
+        np.testing.assert_allclose(other.failure_, whole.failure_, atol=1e-10)
+        assert other.bic_ == pytest.approx(whole.bic_)
+    weighted = clone(model).fit(X, sample_weight=weights)
+    blocks = da.from_array(X, chunks=(300, 15))
+    model.fit(blocks, sample_weight=weights)
+    np.testing.assert_allclose(model.failure_, weighted.failure_, atol=1e-10)
+    with pytest.raises(ValueError, match="at least one row"):
+        model.fit(da.zeros((0, 15)))
+
+
+@pytest.mark.parametrize(
+    "learner", [*learners(), NoisyOrEM(structure=STRUCTURE)], ids=str
+)
+def test_iterators(learner):
+    X = make_rows(500)
+    with pytest.raises(ValueError, match="at least one batch"):
+        learner.fit(iter([]))
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        learner.fit(iter([X]), sample_weight=np.ones(500))
+    with pytest.raises(ValueError, match="15 features"):
+        learner.fit(iter([X, X[:, :4]]))
+    assert not hasattr(learner, "n_features_in_")
+
+
+def test_a_sample_of_rows_estimates_the_likelihood(monkeypatch):
+    X = make_rows(3000)
+    whole = QuartetStructureLearner().fit(X)
+    assert whole.is_exact_
+    monkeypatch.setattr(_rows, "KEPT_ROWS", (500, 500))
+    few = QuartetStructureLearner().fit(X)
+    assert not few.is_exact_
+    assert few.log_likelihood_ == pytest.approx(whole.log_likelihood_, rel=0.05)
+    assert few.log_likelihood_ != whole.log_likelihood_
 
 
 rows_and_cuts = hnp.arrays(
@@ -204,10 +251,10 @@ def test_counts_do_not_depend_on_blocks(rows_and_cuts, size, weighted):
     split = BlockMoments(blocks)
     np.testing.assert_array_equal(whole.probability(sets), split.probability(sets))
     np.testing.assert_array_equal(whole.known_rows(sets), split.known_rows(sets))
-    joined = LocalBlocks(blocks.parts[:1]).append(blocks.parts[1:])
-    assert len(joined.parts) <= len(blocks.parts)
+    joined = append_blocks([], blocks.parts)
+    assert len(joined) <= len(blocks.parts)
     np.testing.assert_array_equal(
-        split.probability(sets), BlockMoments(joined).probability(sets)
+        split.probability(sets), BlockMoments(LocalBlocks(joined)).probability(sets)
     )
 
 

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent.noisy_or._likelihood.exact import (
+    Parameters,
     StateTable,
+    climb_exact,
     clip_parameters,
     configurations,
-    em_step,
     expected_statistics,
     joint_log_probability,
     normalize,
@@ -94,10 +95,11 @@ def test_gradient_is_the_slope_of_the_likelihood(seed, n_latents, missing):
 def test_em_never_goes_down(seed, n_latents, missing):
     network = random_network(seed, n_latents, 5)
     patterns = some_patterns(seed, 5, missing)
-    point, values = parameters(network), []
+    point, values = Parameters(*parameters(network)), []
     for _ in range(15):
-        *point, value = em_step(*point, *patterns)
-        values.append(value)
+        step = climb_exact(point, patterns, tol=0.0, max_iter=1)
+        point = step.state
+        values.extend(step.objectives)
         np.testing.assert_array_equal(point[1] == 1.0, ~network.structure)
         for array in (point[0], point[1][network.structure], point[2]):
             assert ((array >= EPSILON) & (array <= 1 - EPSILON)).all()
@@ -109,7 +111,8 @@ def test_em_never_goes_down(seed, n_latents, missing):
 def test_truth_is_a_fixed_point_of_em(seed, n_latents):
     network = random_network(seed, n_latents, 4)
     patterns = all_rows(network)
-    *point, _ = em_step(*parameters(network), *patterns)
+    start = Parameters(*parameters(network))
+    point = climb_exact(start, patterns, tol=0.0, max_iter=1).state
     for new, old in zip(point, parameters(network), strict=True):
         np.testing.assert_allclose(new, old, atol=1e-9)
 
@@ -129,7 +132,8 @@ def test_feature_that_is_never_known_keeps_its_parameters():
     X = random_rows(0, 20, 3)
     X[:, 1] = np.nan
     patterns = Patterns.of(X)
-    *point, _ = em_step(*parameters(network), *patterns)
+    start = Parameters(*parameters(network))
+    point = climb_exact(start, patterns, tol=0.0, max_iter=1).state
     np.testing.assert_allclose(point[1][:, 1], network.failure[:, 1])
     assert point[2][1] == pytest.approx(network.leak[1])
 
@@ -183,15 +187,13 @@ def test_maximum_is_stationary_and_beats_em(seed):
     X, _ = network.sample(2000, random_state=seed)
     patterns = Patterns.of(X)
     start = np.full(2, 0.4), np.where(FIGURE_1, 0.5, 1.0), np.full(5, 0.05)
-    fit = maximize_likelihood(*start, FIGURE_1, *patterns)
+    fit = maximize_likelihood(start, FIGURE_1, patterns)
     assert fit.converged
     assert projected_gradient(fit, patterns) < 1e-5
     assert fit.log_likelihood == pytest.approx(
         patterns.weights @ answer_of(fit, patterns.on), abs=1e-6
     )
-    point = start
-    for _ in range(200):
-        *point, value = em_step(*point, *patterns)
+    value = climb_exact(start, patterns, tol=0.0, max_iter=200).objective
     assert fit.log_likelihood >= value - 1e-6
 
 
@@ -204,11 +206,9 @@ def answer_of(fit, on):
 def test_maximum_with_infinite_data_is_the_truth():
     network = figure_1_network(11)
     patterns = all_rows(network)
-    weights = patterns.weights * 1e6
+    patterns = patterns._replace(weights=patterns.weights * 1e6)
     start = np.full(2, 0.4), np.where(FIGURE_1, 0.5, 1.0), np.full(5, 0.05)
-    fit = maximize_likelihood(
-        *start, FIGURE_1, patterns.on, None, weights, tol=1e-6, max_iter=2000
-    )
+    fit = maximize_likelihood(start, FIGURE_1, patterns, tol=1e-6, max_iter=2000)
     np.testing.assert_allclose(fit.prior, network.prior, atol=1e-4)
     np.testing.assert_allclose(fit.failure, network.failure, atol=1e-4)
     np.testing.assert_allclose(fit.leak, network.leak, atol=1e-4)
@@ -220,13 +220,13 @@ def test_components_are_maximised_apart():
     both[:2, :5] = both[2:, 5:] = FIGURE_1
     X = np.hstack([figure_1_network(s).sample(1000, s)[0] for s in (0, 1)])
     start = np.full(4, 0.4), np.where(both, 0.5, 1.0), np.full(10, 0.05)
-    fit = maximize_likelihood(*start, both, *Patterns.of(X))
-    alone = maximize_likelihood(
-        start[0][:2], start[1][:2, :5], start[2][:5], FIGURE_1, *Patterns.of(X[:, :5])
-    )
+    fit = maximize_likelihood(start, both, Patterns.of(X))
+    of_one = start[0][:2], start[1][:2, :5], start[2][:5]
+    alone = maximize_likelihood(of_one, FIGURE_1, Patterns.of(X[:, :5]))
     np.testing.assert_allclose(fit.failure[:2, :5], alone.failure, atol=1e-8)
-    errors = standard_errors(*fit[:3], both, *Patterns.of(X))
-    of_first = standard_errors(*alone[:3], FIGURE_1, *Patterns.of(X[:, :5]))
+    errors = standard_errors(Parameters(*fit[:3]), both, Patterns.of(X))
+    point = Parameters(*alone[:3])
+    of_first = standard_errors(point, FIGURE_1, Patterns.of(X[:, :5]))
     np.testing.assert_allclose(errors.prior[:2], of_first.prior, rtol=1e-6)
     np.testing.assert_array_equal(np.isnan(errors.failure), ~both)
 
@@ -261,8 +261,8 @@ def test_intervals_cover_the_truth():
         network = figure_1_network(seed)
         X, _ = network.sample(10_000, random_state=seed)
         patterns = Patterns.of(X)
-        fit = maximize_likelihood(*parameters(network), FIGURE_1, *patterns)
-        errors = standard_errors(*fit[:3], FIGURE_1, *patterns)
+        fit = maximize_likelihood(parameters(network), FIGURE_1, patterns)
+        errors = standard_errors(Parameters(*fit[:3]), FIGURE_1, patterns)
         distance = np.abs(fit.failure - network.failure) / errors.failure
         covered += [*(np.abs(fit.prior - network.prior) / errors.prior < 1.96)]
         covered += [*(distance[FIGURE_1] < 1.96)]
@@ -274,8 +274,8 @@ def test_standard_errors_of_nothing_are_those_of_a_guess():
     """Constant features: bounds, singular information, and still finite numbers."""
     X = np.zeros((50, 5))
     start = np.full(2, 0.4), np.where(FIGURE_1, 0.5, 1.0), np.full(5, 0.05)
-    fit = maximize_likelihood(*start, FIGURE_1, *Patterns.of(X))
-    errors = standard_errors(*fit[:3], FIGURE_1, *Patterns.of(X))
+    fit = maximize_likelihood(start, FIGURE_1, Patterns.of(X))
+    errors = standard_errors(Parameters(*fit[:3]), FIGURE_1, Patterns.of(X))
     for array in (errors.prior, errors.failure[FIGURE_1], errors.leak):
         assert ((array > 0) & (array <= np.sqrt(1 / 12) + 1e-9)).all()
     # Fifty rows without the feature leave about one in fifty to the leak.
@@ -288,6 +288,6 @@ def test_standard_errors_of_rows_too_heavy_for_the_others():
     patterns = Patterns.of(X, np.array([1e100, 0.3, 1e100]))
     structure = np.ones((1, 4), dtype=bool)
     start = np.full(1, 0.4), np.full((1, 4), 0.5), np.full(4, 0.05)
-    errors = standard_errors(*start, structure, *patterns)
+    errors = standard_errors(Parameters(*start), structure, patterns)
     for array in (errors.prior, errors.failure, errors.leak):
         assert ((array >= 0) & (array <= np.sqrt(1 / 12) + 1e-9)).all()

@@ -19,7 +19,7 @@ from strategies import with_parameters
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import UnidentifiableWarning
-from sklearn_latent.noisy_or._statistics import statistics as _statistics
+from sklearn_latent.noisy_or._parameters import plan as _plan
 
 FIGURE_1 = figure_1_structure()
 
@@ -83,7 +83,7 @@ class TestAccuracy:
         assert error[0] < 0.75 * error[1]
 
     def test_overflowing_tables_fall_back_to_moments(self, monkeypatch):
-        monkeypatch.setattr(_statistics, "MAX_PATTERNS", 10)
+        monkeypatch.setattr(_plan, "MAX_PATTERNS", 10)
         data = figure_1_data(20_000)
         learner = NoisyOrMoMLearner(FIGURE_1).fit(data.X)
         assert learner._statistics.tables == (None,)

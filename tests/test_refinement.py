@@ -14,6 +14,7 @@ from sklearn_latent.noisy_or._parameters.interactions import (
     Interactions,
     fit_interactions,
 )
+from sklearn_latent.noisy_or._parameters.plan import Plan
 from sklearn_latent.noisy_or._parameters.siblings import pairs_of
 from sklearn_latent.noisy_or._parameters.solve import Estimates, solve_schedule
 from sklearn_latent.noisy_or._parameters.uncertainty import (
@@ -21,7 +22,6 @@ from sklearn_latent.noisy_or._parameters.uncertainty import (
     moment_covariance,
 )
 from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
-from sklearn_latent.noisy_or._statistics.statistics import Plan
 
 
 def exact_interactions(network):

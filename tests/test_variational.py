@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
-from sklearn_latent.noisy_or._likelihood.exact import clip_parameters
+from sklearn_latent.noisy_or._likelihood.exact import Parameters, clip_parameters
 from sklearn_latent.noisy_or._likelihood.variational import (
     VariationalEM,
     best_posterior,
@@ -54,11 +54,11 @@ def test_slope_of_g():
 )
 def test_em_climbs_and_stays_below_the_likelihood(seed, n_latents, n_features, missing):
     network, patterns, em = problem(seed, n_latents, n_features, missing)
-    point = clip_parameters(network.prior, network.failure, network.leak)
+    point = Parameters(*clip_parameters(network.prior, network.failure, network.leak))
     shares, bounds = em.start(), []
     for _ in range(20):
         previous = point
-        *point, shares, bound = em.step(*point, shares)
+        bound, (point, shares) = em.step(point, shares)
         assert bound <= log_likelihood(previous, patterns) + 1e-9
         np.testing.assert_array_equal(point[1] == 1.0, ~network.structure)
         bounds.append(bound)
@@ -91,7 +91,7 @@ def test_one_parent_per_feature_is_exact():
     patterns = Patterns.of(random_rows(0, 30, 4, missing=0.2))
     em = VariationalEM(network.structure, patterns)
     point = network.prior, network.failure, network.leak
-    *_, bound = em.step(*point, em.start())
+    bound, _ = em.step(point, em.start())
     assert bound == pytest.approx(log_likelihood(point, patterns), abs=1e-9)
 
 
@@ -120,8 +120,7 @@ def test_children_of_two_parents_go_to_one():
             np.where(FIGURE_1, rng.uniform(0.2, 0.8, FIGURE_1.shape), 1.0),
             np.full(5, 0.05),
         )
-        shares = em.start()
-        for _ in range(600):
-            *point, shares, _ = em.step(*point, shares)
+        ascent = em.climb(Parameters(*point), em.start(), tol=0.0, max_iter=600)
+        point, _ = ascent.state
         pruned.append((point[1][:, [1, 2]].max(axis=0) > 0.95).any())
     assert np.mean(pruned) >= 0.3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,16 +17,21 @@ from .._validation import (
     MOST_ROWS,
     check_choice,
     check_count,
-    check_sample_weight,
     check_tol,
 )
+from .._warn import warn
 from ._identifiability.schedule import check_structure
-from ._likelihood.exact import MAX_ENUMERATED, clip_parameters, em_step
+from ._likelihood.exact import (
+    MAX_ENUMERATED,
+    Parameters,
+    climb_exact,
+    clip_parameters,
+)
 from ._likelihood.likelihood import maximize_likelihood
 from ._likelihood.variational import VariationalEM
-from ._model import NoisyOrModel, check_flags
+from ._model import NoisyOrModel, check_flags, read_patterns
 from ._network import NoisyOrNetwork
-from ._statistics.patterns import Patterns, components
+from ._statistics.patterns import Component, Patterns
 
 __all__ = ["NoisyOrEM"]
 
@@ -198,14 +202,13 @@ default=None
             Progress(self, max_steps=n_rounds + 1, X=X) as progress,
             all_or_nothing(self),
         ):
-            X = self._check_X(X, reset=True)
-            weights = check_sample_weight(sample_weight, X.shape[0])
-            patterns = self._patterns(X, weights)
+            patterns = read_patterns(
+                self._read_blocks(X, sample_weight, reset=True), self.binarize
+            )
             structure = self._check_structure()
-            parts = components(structure)
-            self._check_reach(parts)
-            runs = self._starts(structure, parts, patterns)
-            fitted = partial(_fitted, structure, parts)
+            runs = self._starts(structure, patterns)
+            self._check_reach(runs)
+            fitted = partial(_fitted, structure)
             with Parallel(n_jobs=self.n_jobs) as parallel:
                 stopped = self._climb(runs, parallel, progress, fitted)
                 if self.inference == "exact" and not stopped:
@@ -215,13 +218,17 @@ default=None
             best = _best_runs(runs)
             for name, value in fitted(best).items():
                 setattr(self, name, value)
+            if self.inference == "exact":
+                total = patterns.weights.sum()
+                self._store_fit(sum(run.bound for run in best), total)
+            else:
+                self._store_score(patterns)
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if not (self.converged_ or stopped):
-            warnings.warn(
+            warn(
                 f"EM did not converge within max_iter={self.max_iter} iterations; "
                 "raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
@@ -248,16 +255,16 @@ default=None
             )
         return structure
 
-    def _check_reach(self, parts):
+    def _check_reach(self, runs):
         """Refuse to enumerate the states of too many latents."""
-        largest = max((len(part.latents) for part in parts), default=0)
+        largest = max((len(run.part.latents) for run in runs), default=0)
         if self.inference == "exact" and largest > MAX_ENUMERATED:
             raise ValueError(
                 f"inference='exact' must have at most {MAX_ENUMERATED} latents coupled "
                 f"by the structure, got {largest}; use inference='variational'."
             )
 
-    def _starts(self, structure, parts, patterns):
+    def _starts(self, structure, patterns):
         """Draw random starts; they depend on the set of patterns and weights only."""
         rng = check_random_state(self.random_state)
         known = patterns.weights @ patterns.known
@@ -271,14 +278,11 @@ default=None
             failure = np.where(structure, rng.uniform(0.2, 0.8, structure.shape), 1.0)
             leak = rate * rng.uniform(0.02, 0.2, len(rate))
             draws.append(clip_parameters(prior, failure, leak))
-        runs = []
-        for number, part in enumerate(parts):
-            table = patterns if len(parts) == 1 else patterns.select(part.features)
-            edges = np.ix_(part.latents, part.features)
-            for prior, failure, leak in draws:
-                start = prior[part.latents], failure[edges], leak[part.features]
-                runs.append(_Run(number, table, *start))
-        return runs
+        return [
+            _Run(part, table, Parameters(*draw).restrict(part))
+            for part, table in patterns.by_component(structure)
+            for draw in draws
+        ]
 
     def _last_parameters(self, structure):
         """Parameters of the last fit, as a start."""
@@ -322,64 +326,52 @@ default=None
 
 @dataclass
 class _Run:
-    """A start of EM on the component number `part`, and how far it has come.
+    """A start of EM on a component, how far it has come, and the bound it has there."""
 
-    The bound is that of the parameters, unless a limit of iterations came first: then
-    it is that of the step before.
-    """
-
-    part: int
+    part: Component
     patterns: Patterns
-    prior: np.ndarray
-    failure: np.ndarray
-    leak: np.ndarray
+    parameters: Parameters
     shares: np.ndarray | None = None
     bound: float = -np.inf
     n_iter: int = 0
     converged: bool = False
 
     @property
-    def parameters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.prior, self.failure, self.leak
+    def structure(self) -> np.ndarray:
+        return self.parameters.failure < 1.0
 
 
 def _advance(run: _Run, n_steps, tol) -> _Run:
     """Take some steps of exact EM."""
-    total = run.patterns.weights.sum()
-    for _ in range(n_steps):
-        prior, failure, leak, bound = em_step(*run.parameters, *run.patterns)
-        converged = bound - run.bound < tol * total
-        run = replace(run, bound=bound, n_iter=run.n_iter + 1, converged=converged)
-        if converged:
-            break
-        run = replace(run, prior=prior, failure=failure, leak=leak)
-    return run
+    ascent = climb_exact(run.parameters, run.patterns, tol=tol, max_iter=n_steps)
+    return _moved(run, ascent, ascent.state)
 
 
 def _advance_variational(run: _Run, n_steps, tol) -> _Run:
     """Take some steps of variational EM."""
-    total = run.patterns.weights.sum()
-    em = VariationalEM(run.failure < 1.0, run.patterns)
-    if run.shares is None:
-        run = replace(run, shares=em.start())
-    for _ in range(n_steps):
-        prior, failure, leak, shares, bound = em.step(*run.parameters, run.shares)
-        converged = bound - run.bound < tol * total
-        run = replace(
-            run, shares=shares, bound=bound, n_iter=run.n_iter + 1, converged=converged
-        )
-        if converged:
-            break
-        run = replace(run, prior=prior, failure=failure, leak=leak)
-    return run
+    em = VariationalEM(run.structure, run.patterns)
+    shares = em.start() if run.shares is None else run.shares
+    ascent = em.climb(run.parameters, shares, tol=tol, max_iter=n_steps)
+    return replace(_moved(run, ascent, ascent.state[0]), shares=ascent.state[1])
+
+
+def _moved(run, ascent, parameters) -> _Run:
+    return replace(
+        run,
+        parameters=parameters,
+        bound=float(ascent.objective),
+        n_iter=run.n_iter + ascent.n_iter,
+        converged=ascent.converged,
+    )
 
 
 def _best_runs(runs):
     """Pick the best start of each component."""
-    best: dict[int, _Run] = {}
+    best: dict[bytes, _Run] = {}
     for run in runs:
-        if run.part not in best or run.bound > best[run.part].bound:
-            best[run.part] = run
+        key = run.part.features.tobytes() + run.part.latents.tobytes()
+        if key not in best or run.bound > best[key].bound:
+            best[key] = run
     return list(best.values())
 
 
@@ -387,35 +379,28 @@ def _polish(run: _Run, max_iter) -> _Run:
     """Go from where EM stopped to the maximum, within the limit of iterations."""
     if run.n_iter >= max_iter:
         return run
+    left = max_iter - run.n_iter
     fit = maximize_likelihood(
-        *run.parameters,
-        run.failure < 1.0,
-        *run.patterns,
-        max_iter=max_iter - run.n_iter,
+        run.parameters, run.structure, run.patterns, max_iter=left
     )
     return replace(
         run,
-        prior=fit.prior,
-        failure=fit.failure,
-        leak=fit.leak,
+        parameters=Parameters(*fit[:3]),
         bound=fit.log_likelihood,
         n_iter=run.n_iter + fit.n_iter,
         converged=fit.converged,
     )
 
 
-def _fitted(structure, parts, runs):
+def _fitted(structure, runs):
     """Fitted attributes from one run per component."""
-    prior = np.empty(len(structure))
-    failure = np.ones(structure.shape)
-    leak = np.empty(structure.shape[1])
+    values = Parameters(
+        np.empty(len(structure)), np.ones(structure.shape), np.empty(structure.shape[1])
+    )
     for run in runs:
-        latents, features = parts[run.part]
-        prior[latents] = run.prior
-        failure[np.ix_(latents, features)] = run.failure
-        leak[features] = run.leak
+        values.put(run.part, run.parameters)
     total = runs[0].patterns.weights.sum() if runs else 1.0
-    network = NoisyOrNetwork(prior, failure, leak)
+    network = NoisyOrNetwork(*values)
     return {
         "network_": network,
         "n_latents_": network.n_latents,

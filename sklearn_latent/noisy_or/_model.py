@@ -6,12 +6,17 @@ from numbers import Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from .._blocks import Blocks
+from .._fill import fill_gaps
+from .._rows import read_blocks
 from .._validation import check_columns, check_flag
-from ._statistics.packed import PackedRows, binarize_rows
+from ._inference.inference import infer, predict_off
+from ._network import warn_of_bounds
+from ._statistics.packed import binarize_rows, pack_block
 from ._statistics.patterns import Patterns
 
 __all__ = ["NoisyOrModel", "check_flags"]
@@ -20,6 +25,13 @@ __all__ = ["NoisyOrModel", "check_flags"]
 # number of rows; multiples of 64 keep the bit-packed words full.
 BATCH_VALUES = 2**25
 BATCH_ROWS = 2**13, 2**17
+
+# How rows are validated.
+CHECKS = {
+    "accept_sparse": "csr",
+    "dtype": "numeric",
+    "ensure_all_finite": "allow-nan",
+}
 
 
 def check_binarize(threshold) -> None:
@@ -36,6 +48,48 @@ def check_flags(estimator, *names) -> None:
     """Refuse parameters that are neither True nor False."""
     for name in names:
         check_flag(name, getattr(estimator, name))
+
+
+def check_rows(rows):
+    """Validate rows apart from the estimator, where they are."""
+    if not sparse.issparse(rows):
+        rows = np.asarray(rows)
+    return _check_values(check_array(rows, **CHECKS))
+
+
+def _check_values(X):
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
+    if sparse.issparse(X) and not X.has_canonical_format:
+        # Values that are stored twice add up.
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _row_slices(X):
+    """Slices of `X` that keep memory bounded."""
+    low, high = BATCH_ROWS
+    wanted = BATCH_VALUES // X.shape[1] // 64 * 64
+    return gen_batches(X.shape[0], int(np.clip(wanted, low, high)))
+
+
+def read_patterns(blocks: Blocks, threshold) -> Patterns:
+    """Distinct rows of all blocks."""
+    patterns = blocks.reduce(_block_patterns, _merge_patterns, threshold)
+    if patterns is None:
+        raise ValueError("X must have at least one row of positive weight, got none.")
+    return patterns
+
+
+def _block_patterns(block, threshold):
+    rows = pack_block(block, threshold)
+    return None if rows is None else rows.patterns()
+
+
+def _merge_patterns(parts):
+    present = [part for part in parts if part is not None]
+    return Patterns.merge(present) if present else None
 
 
 class NoisyOrModel(BaseLatentModel):
@@ -55,50 +109,32 @@ class NoisyOrModel(BaseLatentModel):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
         check_binarize(self.binarize)
         check_columns("X", X)
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-        )
-        if X.dtype.kind not in "biuf":
-            raise ValueError(f"X must hold numbers, got the type {X.dtype}.")
-        if sparse.issparse(X) and not X.has_canonical_format:
-            # Values that are stored twice add up.
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+        return _check_values(validate_data(self, X, reset=reset, **CHECKS))
 
-    def _row_slices(self, X):
-        """Slices of `X` that keep memory bounded."""
-        low, high = BATCH_ROWS
-        wanted = BATCH_VALUES // X.shape[1] // 64 * 64
-        return gen_batches(X.shape[0], int(np.clip(wanted, low, high)))
+    def _read_blocks(self, X, sample_weight, *, reset) -> Blocks:
+        """Blocks of validated rows and weights, wherever they are; see `read_blocks`.
+
+        Batches of an iterator, and slices of a table, can be read once only.
+        """
+        fresh = reset
+
+        def check(table):
+            nonlocal fresh
+            table = self._check_X(table, reset=fresh)
+            fresh = False
+            return table
+
+        return read_blocks(
+            X, sample_weight, check, check_rows, cut=_row_slices, n_jobs=self.n_jobs
+        )
 
     def _by_rows(self, X, function):
         """Apply a function of binary rows to `X`, batch by batch."""
         check_is_fitted(self, "network_")
         X = self._check_X(X)
         return np.concatenate(
-            [
-                function(binarize_rows(X[rows], self.binarize))
-                for rows in self._row_slices(X)
-            ]
+            [function(binarize_rows(X[rows], self.binarize)) for rows in _row_slices(X)]
         )
-
-    def _packed(self, X, weights):
-        """Rows as bits, batch by batch; rows without weight are left out."""
-        for where in self._row_slices(X):
-            some = None if weights is None else weights[where]
-            rows = PackedRows.of(X[where], self.binarize, some)
-            if rows.n_rows:
-                yield rows
-
-    def _patterns(self, X, weights):
-        """Distinct rows."""
-        return Patterns.merge([part.patterns() for part in self._packed(X, weights)])
 
     def _store(self, network):
         """Set the fitted attributes that describe the network."""
@@ -108,6 +144,21 @@ class NoisyOrModel(BaseLatentModel):
         self.prior_ = network.prior
         self.failure_ = network.failure
         self.leak_ = network.leak
+
+    def _store_score(self, patterns: Patterns, n_rows=None):
+        """Set the likelihood of the training rows, or an estimate from some of them.
+
+        n_rows: number of all rows, if the patterns are a sample of them
+        """
+        network, weights = self.network_, patterns.weights
+        parameters = network.prior, network.failure, network.leak
+        found = infer(*parameters, patterns.on, patterns.observed)
+        share = 1.0 if n_rows is None else weights.sum() / n_rows
+        self._store_fit(
+            weights @ found.log_likelihood / share,
+            weights.sum() / share,
+            is_exact=share == 1.0 and not found.is_bound.any(),
+        )
 
     @property
     def _n_features_out(self):
@@ -142,6 +193,44 @@ class NoisyOrModel(BaseLatentModel):
             Log-probability of each binary row.
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
+
+    def impute(self, X):
+        """Fill missing values with the more probable one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        filled : as X
+            A copy in the same container, with the same types and labels. Missing
+            values are 1 where the feature is more likely on than off, given the other
+            values of its row, and 0 elsewhere; all other values are as they were.
+        """
+        check_is_fitted(self, "network_")
+        table = self._check_X(X)
+        network = self.network_
+        missing = np.zeros(table.shape, dtype=bool)
+        is_on = np.zeros(table.shape)
+        bounds = [np.zeros(0, dtype=bool)]
+        for where in _row_slices(table):
+            rows = binarize_rows(table[where], self.binarize)
+            if rows.dtype == bool:
+                continue
+            missing[where] = np.isnan(rows)
+            found = predict_off(
+                network.prior,
+                network.failure,
+                network.leak,
+                rows == 1,
+                ~missing[where],
+            )
+            is_on[where][missing[where]] = found.off < 0.5
+            bounds.append(found.is_bound)
+        warn_of_bounds(np.concatenate(bounds), "missing values")
+        return fill_gaps(X, missing, is_on)
 
     def sample(self, n_samples=1, random_state=None):
         """Draw rows from the fitted network.

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_flag, check_sample_weight
+from .._validation import check_flag
+from .._warn import warn
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
 from ._identifiability.schedule import check_structure
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
-from ._numerics import clip_probability
-from ._parameters.cleanup import clean_up
-from ._parameters.refine import (
-    likelihood_errors,
-    refine,
-    schedule_errors,
-    siblings_errors,
-)
-from ._parameters.solve import solve_leak, solve_schedule
-from ._statistics.packed import PackedRows
-from ._statistics.statistics import Plan, Statistics
+from ._parameters.learn import learn_parameters, parameter_errors
+from ._parameters.plan import Plan, Statistics
+from ._statistics.packed import pack_block
 
 __all__ = ["NoisyOrMoMLearner"]
 
 
-def _count_batch(X, threshold, plan, weights):
-    """Statistics of one batch of validated rows, or None if none has any weight."""
-    rows = PackedRows.of(X, threshold, weights)
-    return Statistics.of(rows, plan) if rows.n_rows else None
+def count_block(block, threshold, plan):
+    """Statistics of a block of validated rows, or None if none has any weight."""
+    rows = pack_block(block, threshold)
+    return None if rows is None else Statistics.of(rows, plan)
 
 
 class NoisyOrMoMLearner(NoisyOrModel):
@@ -230,32 +220,14 @@ default=None
     def _read(self, X, sample_weight, *, reset):
         """Validate, plan and count."""
         check_flags(self, "use_pairs", "clean_up", "refine")
-        if hasattr(X, "__dask_graph__"):
-            from ._dask import read_blocks
-
-            return read_blocks(self, X, sample_weight, reset=reset)
-        X = self._check_X(X, reset=reset)
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        blocks = self._read_blocks(X, sample_weight, reset=reset)
         plan = self._make_plan() if reset else self._plan
-        return self._count_rows(X, plan, weights), plan
-
-    def _count_rows(self, X, plan, weights):
-        """Statistics of validated rows, batch by batch in parallel."""
-        parts = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            delayed(_count_batch)(
-                X[rows], self.binarize, plan, None if weights is None else weights[rows]
+        statistics = blocks.sum(count_block, self.binarize, plan)
+        if statistics is None:
+            raise ValueError(
+                "X must have at least one row of positive weight, got none."
             )
-            for rows in self._row_slices(X)
-        )
-        present = [part for part in parts if part is not None]
-        return sum(present[1:], present[0])
-
-    def _fit_source(self, source):
-        """Fit to rows that somebody else holds; see `RowSource`."""
-        self.n_features_in_ = source.n_features
-        plan = self._make_plan()
-        self._solve(plan, source.statistics(plan), lambda message: False)
-        return self
+        return statistics, plan
 
     def _make_plan(self):
         structure = self.structure
@@ -276,35 +248,18 @@ default=None
 
     def _solve(self, plan, statistics, progress):
         """From statistics to fitted attributes."""
-        moments, schedule = statistics.moments, plan.schedule
-        structure = schedule.structure
-        estimates = solve_schedule(moments, schedule, combine=self.refine)
-        progress(f"solved {schedule!r}")
-        if plan.rest is not None:
-            clean_up(moments, estimates, plan.rest)
-            progress(f"cleaned up {len(schedule.unreached):,} edges")
-        self._warn(schedule, estimates)
-
-        # What is still unknown has no effect, so that the leaks account for it.
-        prior = np.where(np.isnan(estimates.prior), 0.5, estimates.prior)
-        failure = np.where(np.isnan(estimates.failure), 1.0, estimates.failure)
-        failure[structure] = clip_probability(failure[structure])
-        leak = solve_leak(moments, prior, failure)
-        if self.refine:
-            learned = structure & ~np.isnan(estimates.failure)
-            prior, failure, leak = refine(
-                plan, statistics, prior, failure, leak, learned
-            )
-            progress("refined")
-
+        learned = learn_parameters(
+            plan, statistics, improve=self.refine, report=progress
+        )
+        self._warn(plan.schedule, learned)
         self._plan, self._statistics = plan, statistics
         self.__dict__.pop("_stderr", None)
-        self.schedule_ = schedule
-        self.depth_ = schedule.depth
-        self.n_samples_seen_ = float(moments.total.max())
-        self._store(NoisyOrNetwork(prior, failure, leak))
+        self.schedule_ = plan.schedule
+        self.depth_ = plan.schedule.depth
+        self.n_samples_seen_ = float(statistics.moments.total.max())
+        self._store(NoisyOrNetwork(*learned[:3]))
 
-    def _warn(self, schedule, estimates):
+    def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""
         if not schedule.is_complete:
             edges = [(int(i), int(j)) for i, j in schedule.unreached]
@@ -312,22 +267,20 @@ default=None
                 ", ... (all are in schedule_.unreached)" if len(edges) > 20 else ""
             )
             how = "learned by clean-up" if self.clean_up else "left without effect"
-            warnings.warn(
+            warn(
                 f"No schedule reaches {len(edges)} of {int(schedule.structure.sum())} "
                 f"edges; {how}. As (latent, feature): {shown}.",
                 UnidentifiableWarning,
-                stacklevel=4,
             )
         n_latents = len(schedule.structure)
         reached = np.isfinite(schedule.depth[schedule.structure])
-        poor = int((reached & ~estimates.supported[n_latents:]).sum())
+        poor = int((reached & ~learned.supported[n_latents:]).sum())
         if poor:
-            warnings.warn(
+            warn(
                 f"The data show no dependence that would determine {poor} of "
                 f"{int(reached.sum())} edges within reach (constant or independent "
                 "features, or too few rows); they start out without effect.",
                 PoorDataWarning,
-                stacklevel=4,
             )
 
     @property
@@ -343,27 +296,7 @@ default=None
     def _standard_errors(self):
         check_is_fitted(self, "network_")
         if not hasattr(self, "_stderr"):
-            self._stderr = self._compute_standard_errors()
-        return self._stderr
-
-    def _compute_standard_errors(self):
-        """Errors by likelihood, of least squares, or of the published estimator."""
-        plan, statistics, network = self._plan, self._statistics, self.network_
-        schedule = plan.schedule
-        others = None
-        if self.refine:
-            errors = likelihood_errors(plan, statistics, network)
-            if not np.isnan(errors[0]).any():
-                return errors
-            learned = np.isfinite(schedule.depth) | (
-                schedule.structure & (plan.rest is not None)
+            self._stderr = parameter_errors(
+                self._plan, self._statistics, self.network_, improved=self.refine
             )
-            others = siblings_errors(plan, statistics, network, learned)
-        if others is None:
-            others = schedule_errors(schedule, statistics.moments, network)
-        if not self.refine:
-            return others
-        return tuple(
-            np.where(np.isnan(error), other, error)
-            for error, other in zip(errors, others, strict=True)
-        )
+        return self._stderr

@@ -11,11 +11,14 @@ from sklearn.utils import check_random_state
 from .._network import Network
 from .._persistence import Array
 from .._validation import MOST_ROWS, check_count, check_numbers, shown
+from .._warn import warn
+from ..exceptions import ApproximateInferenceWarning
 from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
-from ._inference.inference import infer
+from ._inference.inference import Inference, infer
 from ._numerics import safe_log
+from ._statistics.moments import negative_moments
 
-__all__ = ["NoisyOrNetwork"]
+__all__ = ["NoisyOrNetwork", "warn_of_bounds"]
 
 # Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
@@ -179,18 +182,7 @@ class NoisyOrNetwork(Network):
         """
         sets = self._check_sets(features)
         table = np.sort(np.atleast_2d(sets), axis=1)
-        moments = np.empty(len(table))
-        step = max(1, CHUNK_ELEMENTS // max(1, self.n_latents))
-        for start in range(0, len(table), step):
-            chunk = table[start : start + step]
-            fail = np.ones((self.n_latents, len(chunk)))
-            off = np.ones(len(chunk))
-            for k in range(chunk.shape[1]):
-                new = chunk[:, k] != (chunk[:, k - 1] if k else -1)
-                fail *= np.where(new, self.failure[:, chunk[:, k]], 1.0)
-                off *= np.where(new, 1.0 - self.leak[chunk[:, k]], 1.0)
-            influence = 1.0 - self.prior[:, np.newaxis] * (1.0 - fail)
-            moments[start : start + step] = off * influence.prod(axis=0)
+        moments = negative_moments(self.prior, self.failure, self.leak, table)
         return float(moments[0]) if sets.ndim == 1 else moments
 
     def _check_sets(self, features):
@@ -228,8 +220,7 @@ class NoisyOrNetwork(Network):
         log_likelihood : ndarray of shape (n_samples,)
             In nats; -inf for a row that the network cannot produce.
         """
-        on, observed = self._check(X)
-        return infer(self.prior, self.failure, self.leak, on, observed, method)[0]
+        return self._infer(X, method).log_likelihood
 
     def posterior(self, X, method="auto"):
         """P(latent on | row) for each row and latent.
@@ -255,8 +246,15 @@ class NoisyOrNetwork(Network):
             Probabilities. A row that the network cannot produce has no posterior and
             gets the prior.
         """
+        return self._infer(X, method).posterior
+
+    def _infer(self, X, method) -> Inference:
+        """Infer, and warn of rows that are out of reach."""
         on, observed = self._check(X)
-        return infer(self.prior, self.failure, self.leak, on, observed, method)[1]
+        found = infer(self.prior, self.failure, self.leak, on, observed, method)
+        if method == "auto":
+            warn_of_bounds(found.is_bound, "rows")
+        return found
 
     def _check(self, X):
         """Split rows into the features that are on and those that are known."""
@@ -307,6 +305,17 @@ class NoisyOrNetwork(Network):
             With one table per node.
         """
         return noisy_or_to_pgmpy(self, latent_names, feature_names)
+
+
+def warn_of_bounds(is_bound, what: str) -> None:
+    """Warn if some answers come from lower bounds of the likelihood."""
+    if is_bound.any():
+        warn(
+            f"Exact inference is out of reach for {is_bound.sum()} of {len(is_bound)} "
+            f"{what}, whose positive findings couple too many latents; they got a "
+            "lower bound, the sum over the likeliest states.",
+            ApproximateInferenceWarning,
+        )
 
 
 def _probabilities(name, values, ndim):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from numbers import Integral, Real
 
@@ -10,16 +9,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._blocks import Blocks, LocalBlocks
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_flag, check_sample_weight
+from .._validation import check_choice, check_flag
+from .._warn import warn
 from ..exceptions import PoorDataWarning
+from ..plotting import LatentImagesDisplay
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
-from ._statistics.packed import PackedRows
-from ._statistics.rows import Blocks, LocalBlocks, open_blocks
+from ._statistics.packed import pack_block
+from ._statistics.rows import append_blocks, open_blocks
 from ._structure_search.errors import discovery_errors, search_errors
-from ._structure_search.extend import Discovery, Thresholds, discover
+from ._structure_search.evidence import scored_rows
+from ._structure_search.extend import Thresholds, discover
 from ._structure_search.refine import assign_quartets, refine_structure
 
 __all__ = ["QuartetStructureLearner"]
@@ -210,14 +213,8 @@ class QuartetStructureLearner(NoisyOrModel):
         """
         with Progress(self, X=X) as progress, all_or_nothing(self):
             self._check_parameters()
-            if hasattr(X, "__dask_graph__"):
-                from ._dask import pack_collection
-
-                blocks: Blocks = pack_collection(self, X, sample_weight)
-            else:
-                parts = self._pack(X, sample_weight, reset=True)
-                blocks = LocalBlocks(parts, self.n_jobs)
-            self._learn(blocks, progress)
+            blocks = self._read_blocks(X, sample_weight, reset=True)
+            self._learn(blocks.map(pack_block, self.binarize), progress)
             # A saved model must not carry the rows of people along.
             self._blocks = None
         self._warn()
@@ -257,32 +254,23 @@ class QuartetStructureLearner(NoisyOrModel):
                 "X must be in memory for partial_fit, got a Dask collection; use fit."
             )
         with Progress(self, X=X) as progress, all_or_nothing(self):
-            self._check_parameters()
             before = self.__dict__.get("_blocks")
             if before is None and hasattr(self, "network_"):
-                warnings.warn(
+                warn(
                     "partial_fit begins anew: fit, which came before, keeps no rows.",
                     PoorDataWarning,
-                    stacklevel=2,
                 )
-            parts = self._pack(X, sample_weight, reset=before is None)
-            if before is None:
-                blocks = LocalBlocks(parts[:1], self.n_jobs).append(parts[1:])
-            else:
-                blocks = before.append(parts)
-            progress(f"packed {sum(part.n_rows for part in blocks.parts):,} rows")
+            self._check_parameters()
+            read = self._read_blocks(X, sample_weight, reset=before is None)
+            packed = read.gather(pack_block, self.binarize)
+            blocks = append_blocks(before or [], filter(None, packed))
+            progress(f"packed {sum(block.n_rows for block in blocks):,} rows")
             if update:
-                self._learn(blocks, progress)
+                self._learn(LocalBlocks(blocks, self.n_jobs), progress)
             self._blocks = blocks
         if update:
             self._warn()
         return self
-
-    def _pack(self, X, sample_weight, *, reset) -> list[PackedRows]:
-        """Validate rows and pack them, batch by batch."""
-        X = self._check_X(X, reset=reset)
-        weights = check_sample_weight(sample_weight, X.shape[0])
-        return list(self._packed(X, weights))
 
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""
@@ -306,32 +294,25 @@ class QuartetStructureLearner(NoisyOrModel):
         else:
             leak = found.leaks(source)
             errors = discovery_errors(source, found)
-        self._finish(found, leak, errors)
-        progress(f"{self.n_latents_} latents")
-
-    def _finish(self, found: Discovery, leak, errors):
-        """Set the fitted attributes."""
         self._store(NoisyOrNetwork(found.prior, found.failure, leak))
-        self.n_latents_ = len(found.prior)
-        self.structure_ = self.network_.structure
         self.depth_, self.quartets_ = found.depth, found.quartets
         self.prior_stderr_, self.failure_stderr_ = errors
+        self._store_score(scored_rows(patterns, self.structure_), source.n_rows)
+        progress(f"{self.n_latents_} latents")
 
     def _warn(self):
         if not self.n_latents_:
-            warnings.warn(
+            warn(
                 "No latent found: the features show no dependence that a common cause "
                 "of at least three of them would explain, or the rows are too few to "
                 "tell. The model treats the features as independent.",
                 PoorDataWarning,
-                stacklevel=3,
             )
 
     def _check_parameters(self) -> Thresholds:
         """Validate the parameters that do not concern the data."""
         check_flags(self, "refine")
-        if not isinstance(self.test, str) or self.test not in ("rank", "coherence"):
-            raise ValueError(f"test must be 'rank' or 'coherence', got {self.test!r}.")
+        check_choice("test", self.test, ("rank", "coherence"))
         values = {}
         for name in ("quartet", "coherence", "extend"):
             value = getattr(self, f"{name}_threshold")
@@ -403,6 +384,4 @@ class QuartetStructureLearner(NoisyOrModel):
         display : LatentImagesDisplay
             With the drawing in ``axes_`` and ``figure_``.
         """
-        from ..plotting import LatentImagesDisplay
-
         return LatentImagesDisplay.from_estimator(self, shape, **kwargs)

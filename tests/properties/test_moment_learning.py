@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from strategies import networks, structures, with_parameters
 
 from sklearn_latent.noisy_or import find_schedule
+from sklearn_latent.noisy_or._parameters.plan import Plan
 from sklearn_latent.noisy_or._parameters.solve import solve_leak, solve_schedule
 from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
-from sklearn_latent.noisy_or._statistics.statistics import Plan
 
 TOLERANCE = 1e-8
 

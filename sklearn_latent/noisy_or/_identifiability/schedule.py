@@ -271,14 +271,11 @@ def _latent_steps(structure, known, latent, in_degree, use_pairs, n_per_edge):
 
 
 def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
-    """Learn in rounds from a given state of knowledge (Algorithm 1 of [1]_).
+    """Learn in rounds from a given state of knowledge.
+
+    Algorithm 1 of Halpern and Sontag (2013).
 
     structure (n_latents, n_features), known (n_latents, n_features).
-
-    References
-    ----------
-    .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
-       Bayesian networks. UAI.
     """
     A = structure.astype(np.float32)
     K = known.astype(np.float32)

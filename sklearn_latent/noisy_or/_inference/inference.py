@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from ...exceptions import ApproximateInferenceWarning
+from ..._validation import check_choice
 from .._likelihood.exact import (
     StateTable,
     configurations,
@@ -17,17 +17,18 @@ from .._likelihood.exact import (
 )
 from .._likelihood.variational import Couplings, log_fired, mean_field
 from .._numerics import clip_probability
+from .._statistics.moments import negative_moments
 from .._statistics.patterns import components
 from .findings import FlatParts, NegativeEvidence, PositiveEvidence
 from .kernels import sum_over_findings, sum_over_latents
 from .truncated import truncated_sum
 
-__all__ = ["infer"]
+__all__ = ["Inference", "Predictions", "infer", "predict_off"]
 
 METHODS = ("auto", "exact", "variational")
 
 # Components with at most this many latents are summed for all rows by matrix products.
-MAX_TABLE = 10
+MAX_TABLE = 12
 
 # Numbers that the exact sum of a part may hold. With method="auto" a part takes some
 # tenths of a second at most; with method="exact", a second or two and 400 MB.
@@ -40,14 +41,21 @@ BATCH_ELEMENTS = 1 << 20
 BATCH_EDGES = 1 << 17
 
 
-def infer(prior, failure, leak, on, observed=None, method="auto"):
-    """Likelihood of rows and posterior of the latents.
+class Inference(NamedTuple):
+    """What is known of rows.
 
-    on (n_rows, n_features), observed (n_rows, n_features) -> log_likelihood (n_rows,),
-    posterior (n_rows, n_latents).
+    log_likelihood (n_rows,), posterior (n_rows, n_latents)
+    is_bound: rows out of reach, whose likelihood is a lower bound, (n_rows,)
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+
+    log_likelihood: np.ndarray
+    posterior: np.ndarray
+    is_bound: np.ndarray
+
+
+def infer(prior, failure, leak, on, observed=None, method="auto") -> Inference:
+    """Likelihood of rows and posterior of the latents."""
+    check_choice("method", method, METHODS)
     log_likelihood = np.zeros(len(on))
     posterior = np.empty((len(on), len(prior)))
     beyond = np.zeros(len(on), dtype=bool)
@@ -61,16 +69,73 @@ def infer(prior, failure, leak, on, observed=None, method="auto"):
             value, posterior[:, latents], out = _by_parts(parameters, *data, method)
             beyond |= out
         log_likelihood += value
-    if method == "auto" and beyond.any():
-        warnings.warn(
-            f"Exact inference is out of reach for {beyond.sum()} of {len(on)} rows, "
-            "whose positive findings couple too many latents; they got a lower bound, "
-            "the sum over the likeliest states.",
-            ApproximateInferenceWarning,
-            stacklevel=3,
-        )
     posterior[np.isneginf(log_likelihood)] = prior
-    return log_likelihood, np.clip(posterior, 0.0, 1.0, out=posterior)
+    np.clip(posterior, 0.0, 1.0, out=posterior)
+    return Inference(log_likelihood, posterior, beyond)
+
+
+class Predictions(NamedTuple):
+    """What is known of cells without a value.
+
+    off: P(feature off | what is known of its row), (n_cells,)
+    is_bound: whether the row is out of reach, so that `off` is an approximation
+    """
+
+    off: np.ndarray
+    is_bound: np.ndarray
+
+
+def predict_off(prior, failure, leak, on, observed) -> Predictions:
+    """Predict the unknown cells of rows, in the order of ``np.nonzero(~observed)``.
+
+    The probability is a ratio of likelihoods, of the row with the feature off and
+    without it.
+
+    on, observed (n_rows, n_features).
+    """
+    off = np.empty(on.shape)
+    is_bound = np.zeros(on.shape, dtype=bool)
+    for latents, features in components(failure < 1.0):
+        rows = np.flatnonzero(~observed[:, features].all(axis=1))
+        parameters = prior[latents], failure[np.ix_(latents, features)], leak[features]
+        data = on[np.ix_(rows, features)], observed[np.ix_(rows, features)]
+        chance = _ratios if len(latents) > MAX_TABLE else _table_off
+        off[np.ix_(rows, features)], bound, impossible = chance(parameters, *data)
+        is_bound[np.ix_(rows, features)] = bound[:, np.newaxis]
+        # A row that the network cannot produce says nothing.
+        singles = np.arange(len(features))[:, np.newaxis]
+        alone = negative_moments(*parameters, singles)
+        off[np.ix_(rows[impossible], features)] = alone
+    return Predictions(off[~observed], is_bound[~observed])
+
+
+def _table_off(parameters, on, observed):
+    """P(feature off | row) of all features of a component of few latents."""
+    table = StateTable.of(*parameters)
+    given_state = np.exp(table.off)
+    off = np.empty(on.shape)
+    impossible = np.empty(len(on), dtype=bool)
+    for rows in row_chunks(len(on), len(table.prior) + 2 * on.shape[1]):
+        share = joint_log_probability(table, on[rows], observed[rows])
+        impossible[rows] = np.isneginf(normalize(share))
+        off[rows] = share @ given_state
+    return off, np.zeros(len(on), dtype=bool), impossible
+
+
+def _ratios(parameters, on, observed):
+    """The same for the unknown features of a larger component, cell by cell."""
+    off = np.zeros(on.shape)
+    before, _, bound = _by_parts(parameters, on, observed, "auto")
+    row, feature = np.nonzero(~observed)
+    for cells in row_chunks(len(row), on.shape[1]):
+        known = observed[row[cells]]
+        known[np.arange(len(known)), feature[cells]] = True
+        after, _, out = _by_parts(parameters, on[row[cells]], known, "auto")
+        with np.errstate(invalid="ignore"):
+            ratio = np.exp(np.minimum(after - before[row[cells]], 0.0))
+        off[row[cells], feature[cells]] = ratio
+        bound[row[cells][out]] = True
+    return off, bound, np.isneginf(before)
 
 
 def _by_table(parameters, on, observed):

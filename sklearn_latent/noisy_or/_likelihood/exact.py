@@ -9,19 +9,23 @@ probability of every row with every state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from ..._climb import Ascent, climb
 from .._numerics import LOG_ZERO, clip_probability, safe_log
+from .._statistics.patterns import Component, Patterns
 
 __all__ = [
     "MAX_ENUMERATED",
+    "Parameters",
     "StateTable",
     "Statistics",
+    "climb_exact",
     "clip_parameters",
     "configurations",
-    "em_step",
     "expected_statistics",
     "joint_log_probability",
     "log_off",
@@ -36,6 +40,26 @@ MAX_ENUMERATED = 16
 
 # Elements of the largest temporary array: 32 MB.
 CHUNK_ELEMENTS = 1 << 22
+
+
+class Parameters(NamedTuple):
+    """Priors, failures (1.0 where there is no edge) and leaks of a network."""
+
+    prior: np.ndarray
+    failure: np.ndarray
+    leak: np.ndarray
+
+    def restrict(self, part: Component) -> Parameters:
+        """Parameters of a component."""
+        edges = np.ix_(part.latents, part.features)
+        return Parameters(
+            self.prior[part.latents], self.failure[edges], self.leak[part.features]
+        )
+
+    def put(self, part: Component, values) -> None:
+        """Set those of a component, in place."""
+        self.prior[part.latents], self.leak[part.features] = values[0], values[2]
+        self.failure[np.ix_(part.latents, part.features)] = values[1]
 
 
 def configurations(n_latents: int) -> np.ndarray:
@@ -56,13 +80,7 @@ def log_prior(prior) -> np.ndarray:
 
 
 def log_off(failure, leak) -> np.ndarray:
-    """Log P(feature off | state), shape (2 ** n_latents, n_features); [1]_, eq. 2.
-
-    References
-    ----------
-    .. [1] Halpern, Y., Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian
-       networks. UAI.
-    """
+    """Log P(feature off | state), shape (2 ** n_latents, n_features)."""
     with np.errstate(divide="ignore"):
         total = np.log1p(-leak)[np.newaxis]
     for row in safe_log(failure):
@@ -197,15 +215,31 @@ def expected_statistics(prior, failure, leak, on, observed, weights) -> Statisti
     )
 
 
-def em_step(prior, failure, leak, on, observed, weights):
-    """One step of exact EM on weighted distinct rows.
+def climb_exact(
+    start: Parameters,
+    patterns: Patterns,
+    *,
+    tol: float,
+    max_iter: int,
+    smooth: Callable | None = None,
+) -> Ascent:
+    """Exact EM; the states are `Parameters`, `tol` is per row.
 
-    prior (n_latents,), failure (n_latents, n_features), leak (n_features,).
+    ``smooth(parameters, statistics)`` changes statistics before the M-step.
     """
-    prior, failure, leak = clip_parameters(prior, failure, leak)
-    statistics = expected_statistics(prior, failure, leak, on, observed, weights)
-    better = maximize_expectation(prior, failure, leak, statistics)
-    return *better, statistics.log_likelihood
+
+    def expect(parameters: Parameters):
+        statistics = expected_statistics(*parameters, *patterns)
+        return statistics.log_likelihood, statistics
+
+    def maximize(parameters: Parameters, statistics: Statistics):
+        if smooth is not None:
+            statistics = smooth(parameters, statistics)
+        return Parameters(*maximize_expectation(*parameters, statistics))
+
+    start = Parameters(*clip_parameters(*start))
+    tol = tol * patterns.weights.sum()
+    return climb(expect, maximize, start, tol=tol, max_iter=max_iter)
 
 
 def clip_parameters(prior, failure, leak):

@@ -12,12 +12,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._numerics import EPSILON, clip_probability
-from .._statistics.patterns import Patterns, components
+from .._statistics.patterns import Patterns
 from .exact import (
+    Parameters,
     StateTable,
+    climb_exact,
     clip_parameters,
     configurations,
-    em_step,
     expected_statistics,
     joint_log_probability,
     normalize,
@@ -58,50 +59,26 @@ class LikelihoodFit(NamedTuple):
 
 
 def maximize_likelihood(
-    prior,
-    failure,
-    leak,
-    structure,
-    on,
-    observed,
-    weights,
-    *,
-    max_iter=500,
-    tol=1e-4,
+    start: Parameters, structure, patterns: Patterns, *, max_iter=500, tol=1e-4
 ) -> LikelihoodFit:
     """Climb to a maximum of the exact likelihood from a good start.
 
-    EM with quasi-Newton acceleration [1]_, component by component.
+    EM with quasi-Newton acceleration (Jamshidian and Jennrich, 1997), component by
+    component.
 
     structure (n_latents, n_features).
-
-    References
-    ----------
-    .. [1] Jamshidian, M., Jennrich, R. I. (1997). Acceleration of the EM algorithm by
-       using quasi-Newton methods. Journal of the Royal Statistical Society B, 59.
     """
-    structure = np.asarray(structure, dtype=bool)
-    start = np.where(structure, clip_probability(failure), 1.0)
-    prior, failure, leak = clip_parameters(np.asarray(prior), start, np.asarray(leak))
-    patterns = Patterns(np.asarray(on), observed, np.asarray(weights, dtype=float))
-    parts = components(structure)
+    prior, failure, leak = start
+    failure = np.where(structure, clip_probability(failure), 1.0)
+    result = Parameters(*clip_parameters(prior, failure, leak))
     log_likelihood, n_iter, converged = 0.0, 0, True
-    for part in parts:
-        edges = np.ix_(part.latents, part.features)
-        table = patterns if len(parts) == 1 else patterns.select(part.features)
-        fit = _maximize_component(
-            prior[part.latents],
-            failure[edges],
-            leak[part.features],
-            table,
-            max_iter,
-            tol,
-        )
-        prior[part.latents], failure[edges], leak[part.features] = fit[:3]
+    for part, table in patterns.by_component(structure):
+        fit = _maximize_component(result.restrict(part), table, max_iter, tol)
+        result.put(part, fit)
         log_likelihood += fit.log_likelihood
         n_iter = max(n_iter, fit.n_iter)
         converged &= fit.converged
-    return LikelihoodFit(prior, failure, leak, log_likelihood, n_iter, converged)
+    return LikelihoodFit(*result, log_likelihood, n_iter, converged)
 
 
 class _Angles:
@@ -157,12 +134,11 @@ def likelihood_gradient(prior, failure, leak, statistics):
     )
 
 
-def _maximize_component(prior, failure, leak, patterns, max_iter, tol):
+def _maximize_component(start: Parameters, patterns, max_iter, tol):
     """`maximize_likelihood` for one connected component."""
-    for _ in range(WARM_UP):
-        prior, failure, leak, _ = em_step(prior, failure, leak, *patterns)
-    statistics = expected_statistics(prior, failure, leak, *patterns)
-    angles = _Angles(prior, failure, leak, statistics)
+    warm = climb_exact(start, patterns, tol=0.0, max_iter=WARM_UP)
+    prior, failure, leak = warm.state
+    angles = _Angles(prior, failure, leak, warm.statistics)
 
     def objective(coordinates):
         prior, failure, leak = angles.parameters(coordinates)
@@ -178,26 +154,22 @@ def _maximize_component(prior, failure, leak, patterns, max_iter, tol):
         bounds=angles.bounds(),
         options={"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
     )
-    log_likelihood = statistics.log_likelihood
+    log_likelihood = warm.objective
     if -result.fun >= log_likelihood:
         prior, failure, leak = angles.parameters(result.x)
         log_likelihood = float(-result.fun)
     # A line search that finds nothing better has hit rounding: as good as it gets.
     converged = bool(result.success or result.status == 2)
-    n_iter = WARM_UP + int(result.nit)
+    n_iter = warm.n_iter + int(result.nit)
     return LikelihoodFit(prior, failure, leak, log_likelihood, n_iter, converged)
 
 
 def score_covariance(prior, failure, leak, structure, on, observed, weights):
-    """Information matrix as the outer product of the scores of the rows [1]_.
+    """Information matrix as the outer product of the scores of the rows.
+
+    The estimator of Berndt, Hall, Hall and Hausman (1974).
 
     structure (n_latents, n_features) -> information (n_parameters, n_parameters).
-
-    References
-    ----------
-    .. [1] Berndt, E. K., Hall, B. H., Hall, R. E., Hausman, J. A. (1974). Estimation
-       and inference in nonlinear structural models. Annals of Economic and Social
-       Measurement, 3.
     """
     prior, failure, leak = clip_parameters(prior, failure, leak)
     table = StateTable.of(prior, failure, leak)
@@ -242,7 +214,7 @@ class StandardErrors(NamedTuple):
 
 
 def standard_errors(
-    prior, failure, leak, structure, on, observed, weights
+    parameters: Parameters, structure, patterns: Patterns
 ) -> StandardErrors:
     """Estimate the standard errors of maximum-likelihood parameters.
 
@@ -256,23 +228,15 @@ def standard_errors(
 
     structure (n_latents, n_features).
     """
-    structure = np.asarray(structure, dtype=bool)
-    patterns = Patterns(np.asarray(on), observed, np.asarray(weights, dtype=float))
-    parts = components(structure)
     errors = StandardErrors(
-        np.empty_like(prior), np.full(structure.shape, np.nan), np.empty_like(leak)
+        np.empty(len(structure)),
+        np.full(structure.shape, np.nan),
+        np.empty(structure.shape[1]),
     )
-    for part in parts:
+    for part, table in patterns.by_component(structure):
         edges = structure[np.ix_(part.latents, part.features)]
         latent, feature = np.nonzero(edges)
-        table = patterns if len(parts) == 1 else patterns.select(part.features)
-        values = _component_errors(
-            prior[part.latents],
-            np.where(edges, failure[np.ix_(part.latents, part.features)], 1.0),
-            leak[part.features],
-            edges,
-            table,
-        )
+        values = _component_errors(parameters.restrict(part), edges, table)
         of_prior, of_edge, of_leak = np.split(
             values, np.cumsum([len(part.latents), len(latent)])
         )
@@ -282,8 +246,10 @@ def standard_errors(
     return errors
 
 
-def _component_errors(prior, failure, leak, edges, patterns):
+def _component_errors(parameters, edges, patterns):
     """Estimate those of a component, in the order of `score_covariance`."""
+    prior, failure, leak = parameters
+    failure = np.where(edges, failure, 1.0)
     prior, failure, leak = clip_parameters(prior, failure, leak)
     information = score_covariance(prior, failure, leak, edges, *patterns)
     information[np.diag_indices_from(information)] += UNIFORM_INFORMATION

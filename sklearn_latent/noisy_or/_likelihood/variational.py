@@ -25,9 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from ..._climb import Ascent, Convergence, climb
 from .._numerics import clip_probability
 from .._statistics.patterns import Patterns
-from .exact import clip_parameters
+from .exact import Parameters, clip_parameters
 
 __all__ = ["Couplings", "MeanField", "VariationalEM", "mean_field"]
 
@@ -115,11 +116,6 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
     half of a step that goes too far is tried next, and no step at all last.
 
     shares, lift (n_edges,), posterior (n_latents,) -> shares, lift (n_edges,).
-
-    References
-    ----------
-    .. [1] Singliar, T., Hauskrecht, M. (2006). Noisy-or component analysis and its
-       application to link analysis. Journal of Machine Learning Research, 7.
     """
     on = posterior[couplings.latent]
     reach = couplings.reach(shares)
@@ -146,23 +142,24 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
 
 def mean_field(couplings: Couplings, *, max_iter=100, tol=1e-4) -> MeanField:
     """Maximise the bound of every unit."""
-    shares = couplings.even_shares()
-    lift = couplings.lift(shares)
-    point = best_posterior(couplings, shares, lift)
-    bound = np.bincount(couplings.unit, point.log_normalizer)
-    moving = np.ones(len(bound), dtype=bool)
-    for _ in range(max_iter):
-        new_shares, new_lift = better_shares(couplings, shares, lift, point.posterior)
-        active = moving[couplings.unit[couplings.latent]]
-        shares = np.where(active, new_shares, shares)
-        lift = np.where(active, new_lift, lift)
+    own = Convergence(tol)
+
+    def expect(state):
+        shares, lift = state
         point = best_posterior(couplings, shares, lift)
-        new_bound = np.bincount(couplings.unit, point.log_normalizer)
-        moving &= new_bound - bound > tol
-        bound = new_bound
-        if not moving.any():
-            break
-    return point
+        return np.bincount(couplings.unit, point.log_normalizer), point
+
+    def maximize(state, point):
+        # A unit that has converged stays where it is, whatever others do.
+        bound = np.bincount(couplings.unit, point.log_normalizer)
+        moving = ~own.update(bound)[couplings.unit[couplings.latent]]
+        shares, lift = state
+        new = better_shares(couplings, shares, lift, point.posterior)
+        return tuple(np.where(moving, *pair) for pair in zip(new, state, strict=True))
+
+    shares = couplings.even_shares()
+    start = shares, couplings.lift(shares)
+    return climb(expect, maximize, start, tol=tol, max_iter=max_iter).statistics
 
 
 class VariationalEM:
@@ -199,24 +196,32 @@ class VariationalEM:
             self.unit, log_on, log_off, theta0, self.finding, self.latent, theta
         )
 
-    def step(self, prior, failure, leak, shares, n_sweeps=1):
-        """One EM step.
+    def climb(self, start: Parameters, shares, *, tol, max_iter) -> Ascent:
+        """Variational EM; the states are `Parameters` and shares, `tol` is per row."""
+        return climb(
+            lambda state: self.step(*state),
+            lambda state, better: better,
+            (start, shares),
+            tol=tol * self.weights.sum(),
+            max_iter=max_iter,
+        )
 
-        shares (n_edges,).
-        """
+    def step(self, parameters: Parameters, shares):
+        """Bound after a better E-step, and the parameters and shares that follow."""
+        prior, failure, leak = parameters
         couplings = self._couplings(prior, failure, leak)
         lift = couplings.lift(shares)
         point = best_posterior(couplings, shares, lift)
-        for _ in range(n_sweeps):
-            shares, lift = better_shares(couplings, shares, lift, point.posterior)
-            point = best_posterior(couplings, shares, lift)
+        shares, lift = better_shares(couplings, shares, lift, point.posterior)
+        point = best_posterior(couplings, shares, lift)
         bound = self._bound(couplings, leak, point)
         new_failure = self._best_failure(failure, couplings, point)
         failed = -np.log(new_failure).ravel()[self.edge]
         new_leak = self._best_leak(leak, couplings._replace(theta=failed), point)
         posterior = point.posterior.reshape(len(self.weights), -1)
         new_prior = self.weights @ posterior / self.weights.sum()
-        return *clip_parameters(new_prior, new_failure, new_leak), shares, bound
+        better = Parameters(*clip_parameters(new_prior, new_failure, new_leak))
+        return bound, (better, shares)
 
     def _bound(self, couplings, leak, point):
         latents = self.weights[self.unit] @ point.log_normalizer

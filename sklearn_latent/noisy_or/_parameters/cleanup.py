@@ -1,13 +1,10 @@
-"""What to do about edges that no schedule reaches (section 3.3 of [1]_).
+"""What to do about edges that no schedule reaches.
+
+As in section 3.3 of Halpern and Sontag (2013).
 
 Suppose that the prior and one failure of an unreached latent were known: that often
 unlocks a schedule for the rest. So search a grid over these two, keep the cells that
 fit the moments best, and polish them by least squares.
-
-References
-----------
-.. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian
-   networks. UAI.
 """
 
 from __future__ import annotations

@@ -72,9 +72,10 @@ def solve_triplets(M) -> TripletSolution:
     """Decompose the joint distribution of singly coupled triplets.
 
     A triplet that one latent couples is a mixture of two product distributions, which
-    its third-order moments determine ([1]_, Algorithm 2 and equation 4). For binary
-    variables the decomposition has a closed form in the cumulants of the off
-    indicators ([2]_). With ``d`` the differences that the latent makes to P(off),
+    its third-order moments determine (Halpern and Sontag, 2013, Algorithm 2 and
+    equation 4). For binary variables the decomposition has a closed form in the
+    cumulants of the off indicators (Pearl and Tarsi, 1986). With ``d`` the differences
+    that the latent makes to P(off),
 
     ``cov(a, b) = p (1 - p) d_a d_b`` and
     ``k(a, b, c) = p (1 - p) (2 p - 1) d_a d_b d_c``,
@@ -84,14 +85,6 @@ def solve_triplets(M) -> TripletSolution:
     of the latent's states, the one in which it switches the features on is noisy-or's.
 
     M (n, 7).
-
-    References
-    ----------
-    .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
-       Bayesian networks. UAI.
-
-    .. [2] Pearl, J. and Tarsi, M. (1986). Structuring causal trees. Journal of
-       Complexity, 2(1), 60-77.
     """
     cumulants, d_cumulants = _cumulants(M)
     third, d_third = cumulants[:, 3], d_cumulants[:, 3]
@@ -136,14 +129,11 @@ def solve_triplets(M) -> TripletSolution:
 
 
 def solve_pairs(log_lift, prior, known_failure) -> PairSolution:
-    """Learn one failure of a singly coupled pair from the other (equation 6 of [1]_).
+    """Learn one failure of a singly coupled pair from the other.
+
+    Equation 6 of Halpern and Sontag (2013).
 
     log_lift (n,), prior (n,), known_failure (n,).
-
-    References
-    ----------
-    .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
-       Bayesian networks. UAI.
     """
     lift = np.exp(log_lift)
     influence = 1.0 - prior + prior * known_failure

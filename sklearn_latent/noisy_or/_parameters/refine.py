@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._likelihood.exact import Parameters
 from .._likelihood.likelihood import maximize_likelihood, standard_errors
 from .interactions import FreeParameters, Interactions, fit_interactions
 from .solve import solve_schedule
@@ -38,23 +39,13 @@ def _without_table(plan, statistics):
 
 
 def refine(plan, statistics, prior, failure, leak, learned):
-    """Improve on moment estimates.
-
-    learned (n_latents, n_features).
-    """
-    prior, failure, leak = prior.copy(), failure.copy(), leak.copy()
+    """Improve on moment estimates."""
+    values = Parameters(prior.copy(), failure.copy(), leak.copy())
     structure = plan.schedule.structure
     for part, table in _tables(plan, statistics):
-        block = np.ix_(part.latents, part.features)
-        best = _most_likely(
-            prior[part.latents],
-            failure[block],
-            leak[part.features],
-            structure[block],
-            table,
-        )
-        prior[part.latents], failure[block] = best.prior, best.failure
-        leak[part.features] = best.leak
+        edges = structure[np.ix_(part.latents, part.features)]
+        values.put(part, _most_likely(values.restrict(part), edges, table))
+    prior, failure, leak = values
     latents = _without_table(plan, statistics)
     if latents.any():
         interactions = _interactions(plan, statistics, latents)
@@ -65,15 +56,16 @@ def refine(plan, statistics, prior, failure, leak, learned):
     return prior, failure, leak
 
 
-def _most_likely(prior, failure, leak, structure, table):
+def _most_likely(start: Parameters, structure, table):
     """Maximum likelihood from the moments, and from the middle if that is cheap."""
-    starts = [(prior, failure, leak)]
-    if len(table.weights) << len(prior) <= SECOND_START:
+    starts = [start]
+    n_latents, n_features = structure.shape
+    if len(table.weights) << n_latents <= SECOND_START:
         # Not quite alike: latents with the same children must be able to part.
-        apart = 0.5 + 0.1 * np.linspace(-1, 1, len(prior))
+        apart = 0.5 + 0.1 * np.linspace(-1, 1, n_latents)
         middle = np.where(structure, 1.0 - apart[:, None], 1.0)
-        starts.append((apart, middle, np.full(len(leak), 0.05)))
-    fits = [maximize_likelihood(*start, structure, *table) for start in starts]
+        starts.append(Parameters(apart, middle, np.full(n_features, 0.05)))
+    fits = [maximize_likelihood(start, structure, table) for start in starts]
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 
@@ -87,17 +79,12 @@ def _interactions(plan, statistics, latents):
 def likelihood_errors(plan, statistics, network):
     """Standard errors of components refined by likelihood; NaN elsewhere."""
     structure = plan.schedule.structure
+    parameters = Parameters(network.prior, network.failure, network.leak)
     prior = np.full(len(structure), np.nan)
     failure = np.full(structure.shape, np.nan)
     for part, table in _tables(plan, statistics):
         block = np.ix_(part.latents, part.features)
-        errors = standard_errors(
-            network.prior[part.latents],
-            network.failure[block],
-            network.leak[part.features],
-            structure[block],
-            *table,
-        )
+        errors = standard_errors(parameters.restrict(part), structure[block], table)
         prior[part.latents], failure[block] = errors.prior, errors.failure
     return prior, failure
 

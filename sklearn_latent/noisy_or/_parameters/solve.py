@@ -265,12 +265,9 @@ def _learn(estimates, wanted, results, combine):
 def solve_schedule(
     moments, schedule, *, combine=True, estimates=None, track=False
 ) -> Estimates:
-    """Learn parameters by following a schedule (Algorithm 1 of [1]_, second pass).
+    """Learn parameters by following a schedule.
 
-    References
-    ----------
-    .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
-       Bayesian networks. UAI.
+    The second pass of Algorithm 1 of Halpern and Sontag (2013).
     """
     structure = schedule.structure
     n_latents = len(structure)
@@ -315,14 +312,11 @@ def solve_schedule(
 
 
 def solve_leak(moments, prior, failure) -> np.ndarray:
-    """Give what is not accounted for to the leaks (equation 5 of [1]_).
+    """Give what is not accounted for to the leaks.
+
+    Equation 5 of Halpern and Sontag (2013).
 
     prior (n_latents,), failure (n_latents, n_features) -> leak (n_features,).
-
-    References
-    ----------
-    .. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or
-       Bayesian networks. UAI.
     """
     n_features = failure.shape[1]
     single = np.full((n_features, moments.sets.shape[1]), -1)

@@ -2,12 +2,7 @@
 
 The covariance of the frequencies with which two sets S and T of features are off is
 ``(M[S u T] - M[S] M[T]) / n``, and a fitted network has all of these moments in closed
-form (equation 3 of [1]_), so that no further pass over the data is needed.
-
-References
-----------
-.. [1] Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian
-   networks. UAI.
+form, so that no further pass over the data is needed.
 """
 
 from __future__ import annotations

@@ -13,11 +13,9 @@ from typing import Protocol
 import numpy as np
 from joblib import Parallel, delayed
 
-from .._network import NoisyOrNetwork
-from .moments import off_probability, weight_bits
+from .moments import negative_moments, off_probability, weight_bits
 from .packed import PackedRows, count_together, pack_columns
 from .patterns import Patterns
-from .statistics import Plan, Statistics
 
 __all__ = [
     "CountedMoments",
@@ -59,10 +57,10 @@ class MomentSource(Protocol):
 
 
 class RowSource(MomentSource, Protocol):
-    """Moments of rows, which also know what the moment learner needs."""
+    """Moments of rows, which can be counted in other ways too."""
 
-    def statistics(self, plan: Plan) -> Statistics:
-        """Statistics of the moment learner, of all rows."""
+    def sum(self, function, *arguments):
+        """Sum over blocks of rows of ``function(block, *arguments)``."""
         ...
 
 
@@ -123,9 +121,9 @@ class CountedMoments:
             return np.full(len(sets), self.n_rows)
         return self._count(self._known, np.asarray(sets))
 
-    def statistics(self, plan: Plan) -> Statistics:
-        """Statistics of the moment learner."""
-        return Statistics.of(PackedRows.of_patterns(self._patterns), plan)
+    def sum(self, function, *arguments):
+        """Apply a function to all rows as one block."""
+        return function(PackedRows.of_patterns(self._patterns), *arguments)
 
     def _count(self, words, sets):
         return count_sets(words, self._scales, sets, self._n_jobs)
@@ -171,21 +169,16 @@ class Residual:
         self.source = source
         self.n_features = source.n_features
         self.n_rows = source.n_rows
-        # Without leaks, the moments of the known latents are just their influence.
-        self._known = NoisyOrNetwork(prior, failure, np.zeros(source.n_features))
+        self._prior, self._failure = np.asarray(prior), np.asarray(failure)
 
     def influence(self, sets) -> np.ndarray:
         """Factor by which the known latents lower P(all off)."""
-        if not self._known.n_latents:
+        if not len(self._prior):
             return np.ones(len(sets))
-        return self._known.negative_moment(sets)
+        # Without leaks, the moments of the known latents are just their influence.
+        none = np.zeros(self.n_features)
+        return negative_moments(self._prior, self._failure, none, np.sort(sets, axis=1))
 
     def probability(self, sets) -> np.ndarray:
-        """P(all off) without the known latents: equation 3 of [1]_.
-
-        References
-        ----------
-        .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden
-           variables in noisy-or networks using quartet tests. NIPS.
-        """
+        """P(all off) without the known latents: equation 3 of Jernite et al. (2013)."""
         return self.source.probability(sets) / self.influence(sets)

@@ -17,6 +17,7 @@ __all__ = [
     "NegativeMoments",
     "canonical_sets",
     "count_weighted",
+    "negative_moments",
     "off_probability",
     "set_keys",
     "weight_bits",
@@ -24,6 +25,9 @@ __all__ = [
 
 # Words at a time, so that they stay in the second-level cache.
 WORDS_AT_A_TIME = 128
+
+# Elements of the largest temporary array: 2 MB.
+CHUNK_ELEMENTS = 1 << 18
 
 
 def canonical_sets(sets, n_features: int) -> np.ndarray:
@@ -63,6 +67,28 @@ def off_probability(off, total) -> np.ndarray:
     """
     off = np.where(off > 0, off, 0.5 * np.minimum(total, 1.0))
     return np.divide(off, total, out=np.full(len(off), 0.5), where=total > 0)
+
+
+def negative_moments(prior, failure, leak, sets) -> np.ndarray:
+    """P(all of a set off) of a network, for sets whose members are sorted.
+
+    prior (n_latents,), failure (n_latents, n_features), leak (n_features,), sets
+    (n_sets, k) -> moments (n_sets,).
+    """
+    moments = np.empty(len(sets))
+    step = max(1, CHUNK_ELEMENTS // max(1, len(prior)))
+    for start in range(0, len(sets), step):
+        chunk = sets[start : start + step]
+        fail = np.ones((len(prior), len(chunk)))
+        off = np.ones(len(chunk))
+        for k in range(chunk.shape[1]):
+            # A feature that is named twice counts once.
+            new = chunk[:, k] != (chunk[:, k - 1] if k else -1)
+            fail *= np.where(new, failure[:, chunk[:, k]], 1.0)
+            off *= np.where(new, 1.0 - leak[chunk[:, k]], 1.0)
+        influence = 1.0 - prior[:, np.newaxis] * (1.0 - fail)
+        moments[start : start + step] = off * influence.prod(axis=0)
+    return moments
 
 
 def weight_bits(weights):
@@ -130,10 +156,7 @@ class NegativeMoments:
 
     @classmethod
     def of(cls, rows: PackedRows, sets) -> NegativeMoments:
-        """Count in binary rows.
-
-        sets (n_sets, order).
-        """
+        """Count in binary rows."""
         off = count_weighted(rows.off, sets, rows.weights)
         if rows.known is None:
             total = np.full(len(sets), rows.total)

@@ -14,7 +14,13 @@ from scipy import sparse
 
 from .patterns import Patterns
 
-__all__ = ["PackedRows", "binarize_rows", "count_together", "pack_columns"]
+__all__ = [
+    "PackedRows",
+    "binarize_rows",
+    "count_together",
+    "pack_block",
+    "pack_columns",
+]
 
 # Up to this many columns, transposing comes before packing.
 NARROW = 64
@@ -159,10 +165,7 @@ class PackedRows(NamedTuple):
 
     @classmethod
     def of(cls, X, threshold: float | None = None, weights=None) -> PackedRows:
-        """Pack validated rows.
-
-        X (n_samples, n_features), weights (n_samples,).
-        """
+        """Pack validated rows."""
         if weights is not None and not weights.all():
             # Rows without weight are rows that are not there, but no place for values
             # that no row may have.
@@ -251,6 +254,12 @@ class PackedRows(NamedTuple):
 
     def _row_weights(self):
         return np.ones(self.n_rows) if self.weights is None else self.weights
+
+
+def pack_block(block, threshold) -> PackedRows | None:
+    """Pack a block of validated rows and weights; None if no row has any weight."""
+    rows = PackedRows.of(block[0], threshold, block[1])
+    return rows if rows.n_rows else None
 
 
 def _append(one, n_rows, two, n_more):

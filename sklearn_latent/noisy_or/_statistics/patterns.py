@@ -6,6 +6,7 @@ share no feature, directly or through others, never meet in one formula.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +31,7 @@ class Patterns(NamedTuple):
 
     @classmethod
     def of(cls, rows, weights=None) -> Patterns:
-        """Collapse binary rows.
-
-        rows (n_samples, n_features), weights (n_samples,).
-        """
+        """Collapse binary rows."""
         if rows.dtype == bool:
             return cls._collapse(rows, None, weights)
         missing = np.isnan(rows) if rows.dtype.kind == "f" else None
@@ -59,7 +57,7 @@ class Patterns(NamedTuple):
 
     @classmethod
     def merge(cls, parts) -> Patterns:
-        """Join the patterns of several batches of rows into one table."""
+        """Join the patterns of several blocks of rows into one table."""
         on = np.concatenate([part.on for part in parts])
         observed = None
         if any(part.observed is not None for part in parts):
@@ -77,6 +75,12 @@ class Patterns(NamedTuple):
     def known(self) -> np.ndarray:
         """The mask of known features as an array, whether all are known or not."""
         return np.ones_like(self.on) if self.observed is None else self.observed
+
+    def by_component(self, structure) -> Iterator[tuple[Component, Patterns]]:
+        """Components of a structure, each with the patterns of its features."""
+        parts = components(structure)
+        for part in parts:
+            yield part, self if len(parts) == 1 else self.select(part.features)
 
     def select(self, features) -> Patterns:
         """Patterns of some of the features."""
@@ -124,10 +128,7 @@ class Component(NamedTuple):
 
 
 def components(structure) -> list[Component]:
-    """Split a structure into parts that share no edge.
-
-    structure (n_latents, n_features).
-    """
+    """Split a structure into parts that share no edge."""
     edges = sparse.coo_array(structure)
     n_latents, n_features = edges.shape
     n_nodes = n_latents + n_features

@@ -1,10 +1,4 @@
-"""Which pairs and triplets of features share a parent: the pre-test of [1]_.
-
-References
-----------
-.. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables in
-   noisy-or networks using quartet tests. NIPS.
-"""
+"""Which pairs and triplets of features share a parent: the pre-test of quartets."""
 
 from __future__ import annotations
 
@@ -67,14 +61,11 @@ def discovery_level(n_rows: float) -> float:
 
 
 def discovery_threshold(z, level) -> float:
-    """Smallest two-sided z-score that keeps the false-discovery rate [1]_.
+    """Smallest two-sided z-score that keeps the false-discovery rate.
+
+    The procedure of Benjamini and Hochberg (1995).
 
     z (n,).
-
-    References
-    ----------
-    .. [1] Benjamini, Y. and Hochberg, Y. (1995). Controlling the false discovery rate.
-       Journal of the Royal Statistical Society B, 57.
     """
     ordered = np.sort(z)[::-1]
     passed = 2.0 * norm.sf(ordered) * len(z) <= level * np.arange(1, len(z) + 1)
@@ -84,16 +75,12 @@ def discovery_threshold(z, level) -> float:
 def interaction(M) -> np.ndarray:
     """Logarithm of PMI(a, b) / CPMI(a, b | x), the same for every order of a, b, x.
 
-    For priors up to one half it is positive if and only if the triplet shares a parent:
-    Lemma 2 of [1]_. As the prior grows beyond ``1 / (1 + sqrt(f_a f_b))``, where the
-    mutual information is largest, it changes sign.
+    For priors up to one half it is positive if and only if the triplet shares a parent
+    (Lemma 2 of Jernite et al. (2013)). As the prior grows beyond
+    ``1 / (1 + sqrt(f_a f_b))``, where the mutual information is largest, it changes
+    sign.
 
     M (n, 7) -> interaction (n,).
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
     """
     log = np.log(M)
     return log[:, 3:6].sum(axis=1) - log[:, :3].sum(axis=1) - log[:, 6]
@@ -220,15 +207,7 @@ def _run_starts(heads):
 
 
 def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
-    """Pre-test of Figure 2 of [1]_: triplets of features that share a parent.
-
-    pairs (n_features, n_features).
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
-    """
+    """Triplets of features that share a parent: the pre-test of Figure 2."""
     family = _siblings(residual, pairs, threshold)
     sets = join_sets(family, residual.n_features, MAX_TRIPLETS)
     strength = np.empty(len(sets))

@@ -6,12 +6,12 @@ that are not significant go, and unexplained triplets propose further latents.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from ...exceptions import LatentWarning
-from .._mom import NoisyOrMoMLearner
+from .._likelihood.exact import Parameters
+from .._network import NoisyOrNetwork
+from .._parameters.learn import learn_parameters, parameter_errors
+from .._parameters.plan import Plan, Statistics
 from .._statistics.counts import Residual, RowSource
 from .coupling import coupled_triplets, pair_moments
 from .proposals import propose_children
@@ -28,10 +28,7 @@ WEAKEST_FAILURE = 0.97
 
 
 def search_crowded(source: RowSource, children, pretest, report=None) -> Model:
-    """Find latents by moments alone.
-
-    children (n_latents, n_features).
-    """
+    """Find latents by moments alone."""
     pairs = pair_moments(source)
     for number in range(MAX_ROUNDS):
         model = _fit(children, source)
@@ -49,29 +46,20 @@ def search_crowded(source: RowSource, children, pretest, report=None) -> Model:
     return model
 
 
-def crowded_errors(structure, source: RowSource):
-    """Standard errors of priors and failures by moments.
-
-    structure (n_latents, n_features).
-    """
-    learner = _learner(structure, source)
-    return learner.prior_stderr_, learner.failure_stderr_
+def crowded_errors(found: Parameters, source: RowSource):
+    """Standard errors of priors and failures by moments."""
+    plan, statistics = _count(found.failure < 1.0, source)
+    return parameter_errors(plan, statistics, NoisyOrNetwork(*found))
 
 
-def _learner(structure, source: RowSource):
-    """The moment learner for a known structure, fitted."""
-    with warnings.catch_warnings():
-        # What no schedule reaches is a matter of the search, not of the user.
-        warnings.simplefilter("ignore", LatentWarning)
-        return NoisyOrMoMLearner(structure)._fit_source(source)
+def _count(structure, source: RowSource):
+    plan = Plan.of(structure)
+    return plan, source.sum(Statistics.of, plan)
 
 
 def _fit(children, source) -> Model:
     """Parameters by moments; weak edges and latents of fewer than three are dropped."""
-    learner = _learner(children, source)
-    weak = learner.failure_ > WEAKEST_FAILURE
-    failure = np.where(weak, 1.0, learner.failure_)
-    useful = ((failure < 1.0).sum(axis=1) >= 3) & (
-        learner.prior_ * source.n_rows >= 3.0
-    )
-    return Model(learner.prior_[useful], failure[useful], learner.leak_)
+    prior, failure, leak, _ = learn_parameters(*_count(children, source))
+    failure = np.where(failure > WEAKEST_FAILURE, 1.0, failure)
+    useful = ((failure < 1.0).sum(axis=1) >= 3) & (prior * source.n_rows >= 3.0)
+    return Model(prior[useful], failure[useful], leak)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._likelihood.exact import Parameters
 from .._likelihood.likelihood import standard_errors
 from .._parameters.mixture import solve_triplets
 from .._statistics.counts import MomentSource, Residual, RowSource
@@ -27,13 +28,12 @@ def search_errors(
     If too many latents are coupled, by moments.
     """
     structure = found.failure < 1.0
+    parameters = Parameters(found.prior, found.failure, model.leak)
     n_coupled = largest_component(structure)
     if n_coupled > MAX_COUPLED:
-        return crowded_errors(structure, source)
+        return crowded_errors(parameters, source)
     sample = Likelihood(patterns, rng, affordable_rows(n_coupled))
-    errors = standard_errors(
-        found.prior, found.failure, model.leak, structure, *sample.patterns
-    )
+    errors = standard_errors(parameters, structure, sample.patterns)
     scale = np.sqrt(sample.n_rows / patterns.weights.sum())
     return scale * errors.prior, scale * errors.failure
 

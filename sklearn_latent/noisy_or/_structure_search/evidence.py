@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._network import NoisyOrNetwork
+from .._inference.inference import infer
+from .._likelihood.exact import Parameters
 from .._statistics.patterns import Component, Patterns, components
 from .smoothed import (
     Model,
@@ -18,7 +19,14 @@ from .smoothed import (
     posterior_correlation,
 )
 
-__all__ = ["MAX_COUPLED", "Likelihood", "affordable_rows", "largest_component"]
+__all__ = [
+    "FINAL_TABLE",
+    "MAX_COUPLED",
+    "Likelihood",
+    "affordable_rows",
+    "largest_component",
+    "scored_rows",
+]
 
 # Coupled latents whose states are enumerated.
 MAX_COUPLED = 12
@@ -30,8 +38,15 @@ SEARCH_TABLE = 2**23
 SCREEN_TABLE = 2**21
 SCREEN_STEPS = 15
 
+# The same of the final fit and of the likelihood of the result: 1 s and 0.5 GB.
+FINAL_TABLE = 2**26
+
 # Fewer rows than this are never sampled.
 LEAST_ROWS = 1000
+
+# Rows whose likelihood stands for that of all if more latents are coupled: their sums
+# take up to half a second a row.
+SCORED_ROWS = 250
 
 
 def largest_component(structure) -> int:
@@ -42,6 +57,15 @@ def largest_component(structure) -> int:
 def affordable_rows(n_coupled: int, table: int = SEARCH_TABLE) -> int:
     """Rows that an EM step over the states of some coupled latents can afford."""
     return max(LEAST_ROWS, table >> n_coupled)
+
+
+def scored_rows(patterns: Patterns, structure) -> Patterns:
+    """The rows whose likelihood is computed at the end of a fit: all, or a sample."""
+    n_coupled = largest_component(structure)
+    most = SCORED_ROWS
+    if n_coupled <= MAX_COUPLED:
+        most = affordable_rows(n_coupled, FINAL_TABLE)
+    return _thin(patterns, most, np.random.RandomState(0))
 
 
 class Likelihood:
@@ -70,14 +94,13 @@ class Likelihood:
 
     def fit(self, model: Model, **options) -> Model:
         """Fit the parameters; see `fit_smoothed`."""
-        prior, failure, leak = (np.array(values) for values in model[:3])
+        result = Parameters(*(np.array(values) for values in model[:3]))
         log_likelihood = 0.0
         for part, table in self._parts(model):
             fitted = fit_smoothed(_restrict(model, part), table, **options)
-            prior[part.latents], leak[part.features] = fitted.prior, fitted.leak
-            failure[np.ix_(part.latents, part.features)] = fitted.failure
+            result.put(part, fitted)
             log_likelihood += fitted.log_likelihood
-        return Model(prior, failure, leak, log_likelihood)
+        return Model(*result, log_likelihood)
 
     def screen(self, model: Model) -> Model:
         """Drop latents that a few steps on a few rows show to be idle."""
@@ -102,11 +125,11 @@ class Likelihood:
 
         Returns rates (n_features,).
         """
-        on, _, weights = self.patterns
+        on, observed, weights = self.patterns
         known = self.patterns.known
-        rows = on if self.patterns.observed is None else np.where(known, on, np.nan)
-        network = NoisyOrNetwork(model.prior, model.failure, model.leak)
-        order = np.argsort(network.log_likelihood(rows), kind="stable")
+        order = np.argsort(
+            infer(*model[:3], on, observed).log_likelihood, kind="stable"
+        )
         before = np.cumsum(weights[order]) - weights[order]
         chosen = order[before < share * self.n_rows]
         total = np.maximum(weights[chosen] @ known[chosen], 1e-300)
@@ -141,11 +164,7 @@ class Likelihood:
 
 def _restrict(model: Model, part: Component) -> Model:
     """The part of a model that a component is."""
-    return Model(
-        model.prior[part.latents],
-        model.failure[np.ix_(part.latents, part.features)],
-        model.leak[part.features],
-    )
+    return Model(*Parameters(*model[:3]).restrict(part))
 
 
 def _thin(patterns, most, rng):

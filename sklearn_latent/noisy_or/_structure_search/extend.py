@@ -1,9 +1,6 @@
 """From a singly coupled quartet to a latent with all its children.
 
-References
-----------
-.. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables in
-   noisy-or networks using quartet tests. NIPS.
+Figures and equations are those of Jernite et al. (2013).
 """
 
 from __future__ import annotations
@@ -84,14 +81,9 @@ class Discovery(NamedTuple):
 def mixture(moments):
     """Parameters of the latent behind a quartet: medians over its triplets.
 
-    MIXTURE of Figure 2 of [1]_.
+    MIXTURE of Figure 2.
 
     moments (16,) -> failure (4,).
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
     """
     prior, failure, _, valid = quartet_parameters(moments[None])
     valid = valid[0]
@@ -110,14 +102,9 @@ def mixture(moments):
 def conditional_prior(ratio, failure_a, failure_b, prior):
     """P(latent on | x off) from the conditional mutual information of a and b.
 
-    The root of equation 5 of [1]_. The smaller one is right as long as it is at most
+    The root of equation 5. The smaller one is right as long as it is at most
     ``1 / (1 + sqrt(f_a f_b))``, where the two meet; since x off can only lower the
     probability of the latent, a larger root above the prior is never right.
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
     """
     square = ratio * (1.0 - failure_a) * (1.0 - failure_b)
     linear = ratio * (failure_a + failure_b - 2.0) - (failure_a * failure_b - 1.0)
@@ -129,17 +116,12 @@ def conditional_prior(ratio, failure_a, failure_b, prior):
 
 
 def extend(residual: Residual, pairs, quartet, prior, failure, threshold) -> np.ndarray:
-    """Find all children of a latent: EXTEND of [1]_, equations 4 to 6.
+    """Find all children of a latent: EXTEND, equations 4 to 6.
 
     The paper takes two members of the quartet, this takes the median over all six
     pairs.
 
     pairs (n_features, n_features), quartet (4,), failure (4,) -> failure (n_features,).
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
     """
     others = np.setdiff1d(np.arange(residual.n_features), quartet)
     result = np.ones(residual.n_features)
@@ -196,13 +178,7 @@ def _consistent_root(smaller, larger, crossing):
 def discover(
     source: MomentSource, thresholds: Thresholds, max_depth=None, report=None
 ) -> Discovery:
-    """STRUCTURE-LEARN, Figure 2 of [1]_: rounds of quartet tests and subtraction.
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
-    """
+    """STRUCTURE-LEARN of Figure 2: rounds of quartet tests and subtraction."""
     found = Discovery.nothing(source.n_features)
     if source.n_features < 4:
         return found

@@ -1,14 +1,9 @@
 """Sets of features that may be the children of one latent, from coupled triplets.
 
-Triplets are coupled if and only if they share a parent (Lemma 2 of [1]_), and at a few
-hundred rows nearly all of them are told right, long before quartet tests are. If a
-latent alone couples the pair a, b, then the features that are coupled with both are
-just its other children. So each pair votes for a set, and sets with votes are proposed.
-
-References
-----------
-.. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables in
-   noisy-or networks using quartet tests. NIPS.
+Triplets are coupled if and only if they share a parent, and at a few hundred rows
+nearly all of them are told right, long before quartet tests are. If a latent alone
+couples the pair a, b, then the features that are coupled with both are just its other
+children. So each pair votes for a set, and sets with votes are proposed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Which quartets of features are singly coupled: the quartet tests of [1]_.
+"""Which quartets of features are singly coupled.
 
-References
-----------
-.. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables in
-   noisy-or networks using quartet tests. NIPS.
+The quartet tests of Jernite et al. (2013), whose sections and equations are cited.
 """
 
 from __future__ import annotations
@@ -99,14 +96,9 @@ def quartet_moments(residual: Residual, sets, pairs):
 
 
 def third_singular_value(moments) -> np.ndarray:
-    """Rank test of [1]_, Section 2.1: largest over the three unfoldings.
+    """Rank test of Section 2.1: largest over the three unfoldings.
 
     moments (n, 16) -> value (n,).
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
     """
     matrices = (moments @ CELLS.T)[:, UNFOLDINGS]
     return np.linalg.svd(matrices, compute_uv=False)[:, :, 2].max(axis=1)
@@ -118,13 +110,9 @@ def rank_test(raw, moments, n_rows) -> np.ndarray:
     To first order, the two smallest singular values are those of the noise, projected
     on the null spaces of the unfolding: four numbers with a covariance that the delta
     method gives, so that their squared length in that metric is chi-squared with four
-    degrees of freedom if one latent couples the quartet ([1]_).
+    degrees of freedom if one latent couples the quartet (Robin and Smith, 2000).
 
     raw, moments (n, 16), n_rows (n,) -> statistic (n,).
-
-    References
-    ----------
-    .. [1] Robin, J.-M. and Smith, R. J. (2000). Tests of rank. Econometric Theory, 16.
     """
     scale = moments / raw
     raw_cells = raw @ CELLS.T
@@ -177,14 +165,9 @@ def quartet_parameters(moments):
 
 
 def coherence_test(moments):
-    """Coherence test of [1]_, Section 2.1.
+    """Coherence test of Section 2.1.
 
     moments (n, 16) -> variance (n,), error (n,).
-
-    References
-    ----------
-    .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
-       in noisy-or networks using quartet tests. NIPS.
     """
     prior, failure, off, valid = quartet_parameters(moments)
     spread = np.maximum(prior.var(axis=1), np.nanvar(failure, axis=1).max(axis=1))
@@ -203,10 +186,7 @@ def coherence_test(moments):
 
 
 def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretest):
-    """All quartets that pass pre-test and quartet test, most credible first.
-
-    pairs (n_features, n_features).
-    """
+    """All quartets that pass pre-test and quartet test, most credible first."""
     triplets = coupled_triplets(residual, pairs, pretest)
     sets = join_sets(triplets, residual.n_features, MAX_QUARTETS)
     passed = [np.zeros(0, dtype=np.int64)]

@@ -7,15 +7,18 @@ import numpy as np
 from .._statistics.counts import RowSource
 from .._statistics.patterns import Patterns
 from .crowded import search_crowded
-from .evidence import MAX_COUPLED, Likelihood, affordable_rows, largest_component
+from .evidence import (
+    FINAL_TABLE,
+    MAX_COUPLED,
+    Likelihood,
+    affordable_rows,
+    largest_component,
+)
 from .extend import Discovery
 from .search import change_edges, first_proposals, prune_latents, search_latents
 from .smoothed import Model
 
 __all__ = ["assign_quartets", "refine_structure"]
-
-# Rows times states of a step of the final fit: 1 s and 0.5 GB.
-FINAL_TABLE = 2**26
 
 # Fewer rows than this are never left to moments alone.
 CROWDED_ROWS = 1000

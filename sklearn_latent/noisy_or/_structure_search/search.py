@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._criteria import bic_price
 from .._statistics.counts import MomentSource, Residual
 from .coupling import (
     Triplets,
@@ -71,10 +72,7 @@ def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
 def search_latents(
     source: MomentSource, likelihood: Likelihood, children, pretest="auto", report=None
 ) -> Model:
-    """Find latents, their children and their parameters.
-
-    children (n_proposals, n_features).
-    """
+    """Find latents, their children and their parameters."""
     n_features, n_rows = source.n_features, likelihood.n_rows
     pairs = pair_moments(source)
     leak = 1.0 - np.diag(pairs)
@@ -84,7 +82,7 @@ def search_latents(
             break
         born = _deliver(model, children, likelihood)
         better = _search_around(born, likelihood)
-        if better.bic(n_rows) >= model.bic(n_rows):
+        if better.score(n_rows) <= model.score(n_rows):
             break
         model = better
         if report is not None and report(model):
@@ -106,8 +104,8 @@ def _explain_rows(model, source, pairs, likelihood) -> Model:
             _search_around(_born_from_rows(model, share, likelihood), likelihood)
             for share in UNLIKELY_ROWS
         ]
-        better = min(tries, key=lambda tried: tried.bic(likelihood.n_rows))
-        if better.bic(likelihood.n_rows) >= model.bic(likelihood.n_rows):
+        better = max(tries, key=lambda tried: tried.score(likelihood.n_rows))
+        if better.score(likelihood.n_rows) <= model.score(likelihood.n_rows):
             break
         model = better
     return model
@@ -186,7 +184,8 @@ def merge_latents(model: Model, likelihood: Likelihood) -> Model:
     Latents are independent, so that two whose posteriors are correlated may be halves
     of one.
     """
-    improved, hope = True, 10.0 * np.log(max(likelihood.n_rows, 2.0))
+    n_rows = likelihood.n_rows
+    improved, hope = True, 10.0 * bic_price(n_rows)
     while improved and len(model.prior) > 1:
         improved = False
         correlation = np.triu(likelihood.posterior_correlation(model), 1)
@@ -200,10 +199,10 @@ def merge_latents(model: Model, likelihood: Likelihood) -> Model:
             united = model._replace(failure=failure).keep(keep)
             united = likelihood.fit(united, max_iter=PRUNING_STEPS)
             # Edges can make up for a little; if it is much, do not even try.
-            if united.bic(likelihood.n_rows) > model.bic(likelihood.n_rows) + hope:
+            if united.score(n_rows) < model.score(n_rows) - hope:
                 continue
             united = change_edges(united, likelihood)
-            if united.bic(likelihood.n_rows) < model.bic(likelihood.n_rows):
+            if united.score(n_rows) > model.score(n_rows):
                 model, improved = united, True
                 break
     return model
@@ -213,8 +212,8 @@ def prune_latents(model: Model, likelihood: Likelihood) -> Model:
     """Drop latents, the least useful first, as long as BIC improves."""
     n_rows = likelihood.n_rows
     while len(model.prior):
-        penalty = np.log(max(n_rows, 2.0)) * (1 + model.structure.sum(axis=1))
-        surplus = 2.0 * likelihood.deletion_losses(model) - penalty
+        penalty = bic_price(n_rows) * (1 + model.structure.sum(axis=1))
+        surplus = likelihood.deletion_losses(model) - penalty
         # Two children are a pair, which has many explanations.
         surplus[model.structure.sum(axis=1) < 3] = -np.inf
         useless = surplus < 0
@@ -237,9 +236,11 @@ def change_edges(model: Model, likelihood: Likelihood) -> Model:
         edges = model.structure
         # An edge is worth what the likelihood falls on the way to a failure of 1.
         worth = (1.0 - model.failure) ** 2 * information
-        drop = edges & (worth < np.log(max(n_rows, 2.0)))
+        drop = edges & (worth < 2.0 * bic_price(n_rows))
         gain = slope**2 / np.maximum(information, 1e-300)
-        add = ~edges & (slope < 0) & (gain > max(EDGE_EVIDENCE, np.log(n_rows)))
+        add = (
+            ~edges & (slope < 0) & (gain > max(EDGE_EVIDENCE, 2.0 * bic_price(n_rows)))
+        )
         if not (drop | add).any():
             break
         if largest_component(edges | add) > MAX_COUPLED:
@@ -247,7 +248,7 @@ def change_edges(model: Model, likelihood: Likelihood) -> Model:
         failure = np.where(drop, 1.0, np.where(add, START_FAILURE, model.failure))
         better = likelihood.fit(model._replace(failure=failure))
         better = prune_latents(better, likelihood)
-        if better.bic(n_rows) >= model.bic(n_rows):
+        if better.score(n_rows) <= model.score(n_rows):
             break
         model = better
     return model

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._criteria import bic_score
 from .._likelihood.exact import (
+    Parameters,
     StateTable,
+    climb_exact,
     clip_parameters,
     configurations,
-    expected_statistics,
     joint_log_probability,
-    maximize_expectation,
     normalize,
     row_chunks,
 )
@@ -56,9 +57,9 @@ class Model(NamedTuple):
         """Priors and edges; the leaks are the same number in every model."""
         return len(self.prior) + int(self.structure.sum())
 
-    def bic(self, n_rows: float) -> float:
-        """Bayesian information criterion, up to a constant; lower is better."""
-        return -2.0 * self.log_likelihood + self.n_parameters * np.log(max(n_rows, 2.0))
+    def score(self, n_rows: float) -> float:
+        """Score of the BIC, up to a constant; higher is better."""
+        return bic_score(self.log_likelihood, self.n_parameters, n_rows)
 
     def keep(self, latents) -> Model:
         """Drop all other latents."""
@@ -84,23 +85,22 @@ def _pseudo_rows(failure, statistics):
 
 
 def fit_smoothed(model: Model, patterns: Patterns, *, max_iter=50, tol=1e-5) -> Model:
-    """EM with smoothed failures."""
-    prior, failure, leak = clip_parameters(*model[:3])
-    total, before = patterns.weights.sum(), -np.inf
-    for _ in range(max_iter):
-        statistics = expected_statistics(prior, failure, leak, *patterns)
-        failed, fired = _pseudo_rows(failure, statistics)
-        smoothed = statistics._replace(
-            trials=statistics.trials + failed + fired,
-            # The M-step multiplies by 1 - failure, which leaves the pseudo-rows.
-            causes=statistics.causes + fired / np.maximum(1.0 - failure, 1e-12),
-        )
-        prior, failure, leak = maximize_expectation(prior, failure, leak, smoothed)
-        after = statistics.log_likelihood
-        if abs(after - before) < tol * total:
-            break
-        before = after
-    return Model(prior, failure, leak, after)
+    """EM with smoothed failures; `tol` is per row."""
+    start = Parameters(model.prior, model.failure, model.leak)
+    ascent = climb_exact(start, patterns, tol=tol, max_iter=max_iter, smooth=_smooth)
+    prior, failure, leak = ascent.state
+    return Model(prior, failure, leak, ascent.objective)
+
+
+def _smooth(parameters, statistics):
+    """Add pseudo-rows to the statistics."""
+    failure = parameters.failure
+    failed, fired = _pseudo_rows(failure, statistics)
+    return statistics._replace(
+        trials=statistics.trials + failed + fired,
+        # The M-step multiplies by 1 - failure, which leaves the pseudo-rows.
+        causes=statistics.causes + fired / np.maximum(1.0 - failure, 1e-12),
+    )
 
 
 def deletion_losses(model: Model, patterns: Patterns) -> np.ndarray:

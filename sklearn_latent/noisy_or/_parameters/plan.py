@@ -8,12 +8,12 @@ import numpy as np
 
 from .._identifiability.schedule import Schedule, find_schedule
 from .._likelihood.exact import MAX_ENUMERATED
-from .._parameters.cleanup import CleanUp, plan_clean_up
-from .._parameters.siblings import open_sets, pairs_of, random_triplets, sibling_pairs
-from .moments import NegativeMoments, canonical_sets
-from .packed import PackedRows
-from .patterns import Component, Patterns, components
-from .subsets import all_subsets
+from .._statistics.moments import NegativeMoments, canonical_sets
+from .._statistics.packed import PackedRows
+from .._statistics.patterns import Component, Patterns, components
+from .._statistics.subsets import all_subsets
+from .cleanup import CleanUp, plan_clean_up
+from .siblings import open_sets, pairs_of, random_triplets, sibling_pairs
 
 __all__ = ["Plan", "Statistics"]
 

@@ -1,0 +1,76 @@
+"""Fitted criteria are those of the training rows, and say when they are estimates."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
+from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
+from sklearn_latent.noisy_or._inference import inference
+from sklearn_latent.noisy_or._structure_search import evidence
+
+MODELS = [
+    QuartetStructureLearner(),
+    QuartetStructureLearner(refine=False),
+    NoisyOrEM(3, random_state=0),
+    NoisyOrEM(3, max_iter=2, random_state=0),
+    NoisyOrEM(3, inference="variational", max_iter=50, random_state=0),
+]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    structure = np.kron(np.eye(2, dtype=bool), np.ones((1, 5), dtype=bool))
+    options = {"prior": 0.3, "failure": 0.1, "leak": 0.02, "random_state": 0}
+    return make_noisy_or(structure, 1000, **options).X.astype(float)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_bic_is_that_of_the_training_rows(model, rows, missing):
+    X = rows.copy()
+    X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
+    model = clone(model).fit(X)
+    assert model.is_exact_
+    assert model.bic_ == pytest.approx(model.bic(X), rel=1e-12)
+    assert model.log_likelihood_ == pytest.approx(model.score_samples(X).sum())
+    twice = clone(model).fit(X, sample_weight=np.full(len(X), 2.0))
+    assert twice.bic_ == pytest.approx(twice.bic(np.vstack([X, X])), rel=1e-12)
+
+
+def test_lower_bound_is_a_mean_and_a_bound(rows):
+    exact = NoisyOrEM(2, random_state=0).fit(rows)
+    assert exact.lower_bound_ == pytest.approx(exact.score(rows))
+    bound = NoisyOrEM(2, inference="variational", random_state=0).fit(rows)
+    assert bound.lower_bound_ < bound.score(rows)
+
+
+def test_moments_have_no_likelihood(rows):
+    model = NoisyOrMoMLearner().fit(rows)
+    for name in ("bic_", "log_likelihood_", "is_exact_"):
+        assert not hasattr(model, name)
+
+
+def test_no_latent_is_scored_too():
+    X = np.random.default_rng(0).integers(0, 2, (200, 5)).astype(float)
+    with pytest.warns(UserWarning, match="No latent"):
+        model = QuartetStructureLearner().fit(X)
+    assert model.n_latents_ == 0
+    assert model.bic_ == pytest.approx(model.bic(X))
+
+
+def test_bounds_and_samples_are_not_exact(monkeypatch):
+    data = make_noisy_or_images(300, random_state=0)
+    monkeypatch.setattr(inference, "MAX_TABLE", 0)
+    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "exact": 1})
+    model = QuartetStructureLearner().fit(data.X)
+    assert not model.is_exact_
+    with pytest.warns(UserWarning, match="out of reach"):
+        assert model.bic_ == pytest.approx(model.bic(data.X))
+    monkeypatch.undo()
+    monkeypatch.setattr(evidence, "MAX_COUPLED", 2)
+    monkeypatch.setattr(evidence, "SCORED_ROWS", 100)
+    model = QuartetStructureLearner(refine=False).fit(data.X)
+    assert not model.is_exact_
+    assert model.bic_ == pytest.approx(model.bic(data.X), rel=0.2)
