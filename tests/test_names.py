@@ -36,8 +36,8 @@ ESTIMATORS = {
     "SEMDBN": SEMDBN(2, 2, 2, n_init=1, random_state=0),
 }
 WITH_BIC = [name for name in ESTIMATORS if name != "NoisyOrMoMLearner"]
-# Fitting with these computes a bound or an estimate of the likelihood.
-INEXACT = {
+# Fitting with these climbs a bound or an estimate of the likelihood.
+APPROXIMATE = {
     "NoisyOrEM": NoisyOrEM(2, inference="variational", random_state=0),
     "IdealParentGaussianBN": IdealParentGaussianBN(
         link="sigmoid", max_latents=1, max_iter=5, random_state=0
@@ -206,14 +206,16 @@ class TestCriteria:
         for name in ("bic_", "log_likelihood_", "is_exact_"):
             assert not hasattr(model, name)
 
-    @pytest.mark.parametrize("name", INEXACT)
+    @pytest.mark.parametrize("name", APPROXIMATE)
     def test_a_bound_says_so(self, name):
-        model = clone(INEXACT[name]).fit(rows(name))
-        if name == "IdealParentGaussianBN" and not model.n_latents_:
-            pytest.skip("no latent, so the likelihood is exact")
-        assert model.is_exact_ is False
-        penalty = model.network_.n_parameters * np.log(len(rows(name)))
+        model, X = clone(APPROXIMATE[name]).fit(rows(name)), rows(name)
+        penalty = model.network_.n_parameters * np.log(len(X))
         assert model.bic_ == pytest.approx(penalty - 2 * model.log_likelihood_)
+        if model.is_exact_:
+            total = model.score_samples(X).sum()
+            assert model.log_likelihood_ == pytest.approx(total, rel=1e-9)
+        # A latent behind a sigmoid has no closed form.
+        assert model.is_exact_ is (name != "IdealParentGaussianBN")
 
 
 # Defaults of the contract; more parameters are welcome.
@@ -286,7 +288,8 @@ class TestParameters:
             return
         text = inspect.getdoc(type(ESTIMATORS[name]))
         described = re.search(r"^tol : .*?\n\n", text, flags=re.M | re.S)
-        assert described and re.search(r"per\s+row", described[0])
+        # A row of a temporal model is a sequence.
+        assert described and re.search(r"per\s+(row|sequence)", described[0])
 
     @ALL
     def test_random_state(self, name):
