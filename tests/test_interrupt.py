@@ -1,6 +1,7 @@
 """A fit that does not end leaves the estimator as it was; a warm one goes on."""
 
 import copy
+import inspect
 import sys
 
 import numpy as np
@@ -61,6 +62,10 @@ class InterruptAt:
         if event == "call" and "sklearn_latent" in frame.f_code.co_filename:
             # Bookkeeping itself is so short that nobody hits it.
             if frame.f_code.co_filename.endswith(("_transaction.py", "_progress.py")):
+                return None
+            # Python ends a generator that nobody reads on by a call too, and there
+            # ignores exceptions, an interrupt from the keyboard included.
+            if frame.f_code.co_flags & inspect.CO_GENERATOR:
                 return None
             self.left -= 1
             if self.left == 0:
