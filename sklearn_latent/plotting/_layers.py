@@ -13,12 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from ._layout import count_crossings
+from ._layout import N_SWEEPS, count_crossings
 
 __all__ = ["LayeredLayout", "assign_layers", "layered_layout"]
-
-N_ORDER_SWEEPS = 16
-N_PLACE_SWEEPS = 24
 
 
 class LayeredLayout(NamedTuple):
@@ -107,19 +104,19 @@ def _links(steps, layers, n_all):
     return links
 
 
-def _sweeps(links, n_sweeps: int):
+def _sweeps(links):
     """Layers to move, their fixed neighbours and the links; down and up in turns."""
     n = len(links)
     down = [(k, k - 1, links[k - 1].T) for k in range(1, n + 1)]
     up = [(k, k + 1, links[k]) for k in range(n - 1, -1, -1)]
-    return [up if sweep % 2 else down for sweep in range(n_sweeps)]
+    return [up if sweep % 2 else down for sweep in range(N_SWEEPS)]
 
 
 def _order(links, layers):
     """Order every layer by the barycentres of its neighbours; the best order wins."""
     orders = [np.arange(len(nodes)) for nodes in layers]
     best, fewest = orders.copy(), _crossings(links, orders)
-    for sweep in _sweeps(links, N_ORDER_SWEEPS):
+    for sweep in _sweeps(links):
         for k, fixed, matrix in sweep:
             orders[k] = _sorted_by_neighbours(matrix, orders[fixed], orders[k])
         crossings = _crossings(links, orders)
@@ -153,7 +150,7 @@ def _place(links, layers, orders, room, pull):
     for nodes in ordered:
         ends = np.cumsum(room[nodes])
         x[nodes] = ends - room[nodes] / 2 - ends[-1] / 2
-    for sweep in _sweeps(links, N_PLACE_SWEEPS):
+    for sweep in _sweeps(links):
         for k, fixed, matrix in sweep:
             weights = matrix[orders[k]] * pull[layers[fixed]]
             total = weights.sum(axis=1)

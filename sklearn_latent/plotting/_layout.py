@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.isotonic import isotonic_regression
 
 __all__ = [
+    "N_SWEEPS",
     "bipartite_matrix",
     "count_crossings",
     "order_layers",
@@ -16,7 +17,7 @@ __all__ = [
     "two_layers",
 ]
 
-N_SWEEPS = 24
+N_SWEEPS = 24  # of heuristics that settle down
 
 
 def two_layers(graph) -> tuple[list, list]:
@@ -95,19 +96,18 @@ def _order_part(has_edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Order a connected part by barycentres; the best order seen wins.
 
     The heuristic of Sugiyama et al. (1981): in turns, each layer is sorted by the mean
-    place of the neighbours in the other. It finds local optima, so it starts twice.
+    place of the neighbours in the other. It only finds local optima near its start.
     """
     adjacency = has_edge.astype(np.float64)
-    rows, columns = (np.arange(n) for n in adjacency.shape)
-    best, fewest = (rows, columns), count_crossings(adjacency)
-    for start in (rows, _spectral_order(adjacency)):
-        rows = start
-        for _ in range(N_SWEEPS):
-            columns = _by_barycentre(adjacency.T, rows)
-            rows = _by_barycentre(adjacency, columns)
-            crossings = count_crossings(adjacency[np.ix_(rows, columns)])
-            if crossings < fewest:
-                best, fewest = (rows, columns), crossings
+    rows = _spectral_order(adjacency)
+    n_rows, n_columns = adjacency.shape
+    best, fewest = (np.arange(n_rows), np.arange(n_columns)), count_crossings(adjacency)
+    for _ in range(N_SWEEPS):
+        columns = _by_barycentre(adjacency.T, rows)
+        rows = _by_barycentre(adjacency, columns)
+        crossings = count_crossings(adjacency[np.ix_(rows, columns)])
+        if crossings < fewest:
+            best, fewest = (rows, columns), crossings
     return best
 
 
