@@ -1,7 +1,7 @@
-"""Rows, wherever they are: apply a function to each block of rows, then add up.
+"""Blocks of rows in memory or elsewhere: apply a function to each, then add up.
 
-Statistics add up over blocks, so that an algorithm that asks for sums alone does not
-care where the rows are. An engine is a subclass of `Blocks` in a file of its own, as in
+Statistics add up over blocks, so an algorithm that only needs sums does not depend on
+where the rows are. Another engine is a subclass of `Blocks` in its own file, as in
 `_dask`, and a line in `_rows`.
 """
 
@@ -25,7 +25,7 @@ def add_present(parts):
 
 
 class Blocks(ABC):
-    """Blocks of rows, or of what was made of them. Functions travel to the blocks.
+    """Blocks of rows, or of results. Functions are sent to the blocks.
 
     They are called as ``function(block, *shared)`` and must be importable from a
     module, because an engine may send them to other machines.

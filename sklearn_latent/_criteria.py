@@ -1,4 +1,4 @@
-"""Information criteria: the one place that knows what a parameter costs.
+"""Information criteria: the price of a parameter, in one place.
 
 Searches maximise ``log-likelihood - price * parameters``; users see the same criteria
 with scikit-learn's sign and factor, lower is better.

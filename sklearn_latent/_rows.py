@@ -1,4 +1,4 @@
-"""The one reader of rows: a table, a stream of tables, or a collection elsewhere."""
+"""Reader of rows: a table, an iterator of batches, or a distributed collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["is_blockwise", "read_blocks"]
 
 
 def is_blockwise(X) -> bool:
-    """Whether `X` is not one table in memory, but a collection or a stream of them."""
+    """Whether `X` is a collection or an iterator of batches, not a table in memory."""
     return hasattr(X, "__dask_graph__") or isinstance(X, Iterator)
 
 
@@ -25,10 +25,10 @@ def read_blocks(
     cut: Callable | None = None,
     n_jobs=None,
 ) -> Blocks:
-    """Blocks of ``(rows, weights)`` of one table, a stream of tables or a collection.
+    """Blocks of ``(rows, weights)`` of a table, an iterator or a collection.
 
-    ``check(table)`` validates in this process and knows the estimator;
-    ``check_block(rows)`` validates rows that are elsewhere, by a plain function.
+    ``check(table)`` validates in this process, with the estimator at hand;
+    ``check_block(rows)`` validates on a worker and is a plain function.
     ``cut(table)`` gives slices of a table in memory, each a block of its own; blocks
     can then be read once only.
     """

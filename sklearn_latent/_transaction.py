@@ -1,4 +1,4 @@
-"""All or nothing: a fit that does not end leaves the estimator as it was."""
+"""Roll back an estimator whose fit is interrupted or fails."""
 
 from __future__ import annotations
 

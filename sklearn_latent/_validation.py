@@ -27,16 +27,16 @@ __all__ = [
     "shown",
 ]
 
-# More than this are a mistake, not a table. Their product in bytes is still a number
-# to NumPy, so that a table that is merely too large ends in a MemoryError.
+# Larger tables are refused as mistakes. The product in bytes still fits NumPy's sizes,
+# so that a table that is merely too large ends in a MemoryError.
 MOST_ROWS = 1 << 36
 MOST_COLUMNS = 1 << 23
 
-# More workers than any cluster has.
+# Larger than any cluster.
 MOST_JOBS = 1 << 20
 
-# Weights are summed, multiplied with squares of data and divided by. Outside of these
-# limits such numbers could leave the range of floats.
+# Weights are summed, multiplied with squared data and divided by. Outside of these
+# limits the results could overflow.
 LIGHTEST, HEAVIEST = 1e-100, 1e100
 
 
@@ -46,7 +46,7 @@ def check_count(
     """Validate a whole number."""
     if value is None and optional:
         return None
-    # True is an integer to Python, but no number of anything.
+    # bool is a subclass of int, but not a count.
     if (
         not isinstance(value, Integral)
         or isinstance(value, bool)
@@ -108,7 +108,7 @@ def check_numbers(name: str, values, dtype=np.float64) -> np.ndarray:
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0, dtype=object)
-    # An entry that is None is missing, None alone is no array.
+    # An entry that is None is missing; None alone is not an array.
     if array.dtype.kind not in "biuf" or values is None:
         raise ValueError(f"{name} must be an array of numbers, got {shown(values)}.")
     return array if dtype is None else array.astype(dtype, copy=False)
@@ -201,5 +201,5 @@ _REPR.maxother = _REPR.maxstring = _REPR.maxlong = 80
 
 
 def shown(value) -> str:
-    """Text of a value in a message: on one line, and cut where it is long."""
+    """Short text of a value for an error message, on one line."""
     return " ".join(_REPR.repr(value).split())

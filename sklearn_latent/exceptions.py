@@ -1,4 +1,4 @@
-"""Warnings that say what was poor about the data or approximate about the answer."""
+"""Warnings about poor data, unidentifiable parameters and approximate results."""
 
 __all__ = [
     "ApproximateInferenceWarning",
@@ -9,16 +9,16 @@ __all__ = [
 
 
 class LatentWarning(UserWarning):
-    """Base of every warning that this library raises on its own account."""
+    """Base class of all warnings of this library."""
 
 
 class PoorDataWarning(LatentWarning):
-    """The data cannot support part of the model, which stays at a neutral value."""
+    """The data do not determine part of the model, which keeps a neutral value."""
 
 
 class UnidentifiableWarning(LatentWarning):
-    """Some parameters are outside the reach of the method that was asked for."""
+    """Some parameters cannot be identified by the chosen method."""
 
 
 class ApproximateInferenceWarning(LatentWarning):
-    """Exact inference was out of reach for some rows; a labelled bound was used."""
+    """Exact inference was too expensive for some rows; a bound was used."""

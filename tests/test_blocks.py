@@ -1,5 +1,7 @@
 """Rows in one table, in batches or in a Dask collection give the same sums."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,6 +46,14 @@ def moments(part):
     rows, weights = part
     weights = np.ones(len(rows)) if weights is None else weights
     return np.array([weights.sum(), *(weights @ rows), *(weights @ rows**2)])
+
+
+def as_part(part):
+    return part
+
+
+def n_rows(part):
+    return len(part[0])
 
 
 def checked(rows):
@@ -218,6 +228,32 @@ class TestRows:
         remote = read_blocks(collection, weights, checked, checked)
         np.testing.assert_array_equal(remote.sum(moments), whole)
 
+    @settings(deadline=None, max_examples=25)
+    @given(cuts(20), st.booleans(), st.booleans())
+    def test_cuts_of_a_table_are_blocks(self, places, weighted, streamed):
+        weights = WEIGHTS if weighted and not streamed else None
+        table = iter([X]) if streamed else X
+
+        def cut(rows):
+            edges = [0, *places, len(rows)]
+            return [slice(*pair) for pair in pairwise(edges)]
+
+        blocks = read_blocks(table, weights, checked, checked, cut=cut)
+        sizes = blocks.map(as_part).gather(n_rows)
+        assert sizes == [len(part) for part in np.split(X, places)]
+        table = iter([X]) if streamed else X
+        blocks = read_blocks(table, weights, checked, checked, cut=cut)
+        np.testing.assert_array_equal(blocks.sum(moments), moments((X, weights)))
+
+    def test_a_table_can_be_read_again(self):
+        blocks = read_blocks(X, None, checked, checked)
+        assert blocks.gather(n_rows) == blocks.gather(n_rows) == [20]
+
+    def test_the_first_batch_is_checked_at_once(self):
+        seen = []
+        read_blocks(iter([X, X]), None, lambda batch: seen.append(batch), checked)
+        assert len(seen) == 1
+
     def test_columns_in_several_chunks(self):
         collection = da.from_array(X, chunks=(6, 2))
         remote = read_blocks(collection, None, checked, checked)
@@ -269,6 +305,7 @@ class TestRows:
     @pytest.mark.parametrize(
         ("table", "weights", "argument"),
         [
+            (lambda: iter([]), None, "X must hold at least one batch of rows"),
             (lambda: iter([X]), WEIGHTS, "sample_weight must be None when X is an"),
             (lambda: da.zeros(5), None, "X must be a Dask array of two dimensions"),
             (lambda: da.zeros((5, 2, 2)), None, "X must be a Dask array of two dim"),

@@ -1,12 +1,14 @@
 """Information criteria: one sign, one floor, and scikit-learn's numbers."""
 
+from math import comb, log
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from sklearn_latent._criteria import aic, bic, bic_price, bic_score
+from sklearn_latent._criteria import aic, bic, bic_price, bic_score, log_choices
 
 LOG_LIKELIHOOD = st.floats(-1e6, 1e6)
 PARAMETERS = st.integers(0, 1000)
@@ -60,3 +62,10 @@ def test_floor_of_one_row(n_rows):
 def test_price_is_half_the_log_of_the_rows():
     assert bic_price(np.e**2) == pytest.approx(1.0)
     assert bic_price(1.5) == pytest.approx(np.log(1.5) / 2)
+
+
+@given(st.integers(0, 60), st.data())
+def test_choices_are_binomial_coefficients(n_things, data):
+    n_chosen = data.draw(st.integers(0, n_things))
+    expected = log(comb(n_things, n_chosen))
+    assert log_choices(n_things, n_chosen) == pytest.approx(expected, abs=1e-9)
