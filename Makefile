@@ -2,6 +2,8 @@
 # Python 3.11 or newer and make.
 PYTHON ?= python3
 VENV ?= .venv
+# Empty to run the tests without measuring coverage: make test COVERAGE=
+COVERAGE ?= --cov
 # A file of version pins to install by, for example .ci/oldest.txt.
 CONSTRAINTS ?=
 
@@ -31,7 +33,7 @@ demo: $(VENV)/.plot
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --cov --doctest-modules sklearn_latent tests
+	$(BIN)/python -m pytest -n auto $(COVERAGE) --doctest-modules sklearn_latent tests
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
