@@ -71,7 +71,7 @@ print(f"{structure.sum()} edges")
 # ---------------------------
 # The structure alone determines which edges can be learned from triplets of findings.
 # Here every disease has findings of its own. All edges are therefore learned in the
-# first round, although a quarter of the findings have several causes.
+# first round, although more than a quarter of the findings have several causes.
 print(find_schedule(structure))
 print(f"{np.mean(structure.sum(axis=0) > 1):.0%} of the findings have several causes")
 
