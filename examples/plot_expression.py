@@ -69,11 +69,11 @@ figure.colorbar(image, label="correlation")
 # --------------
 # A missing value is replaced by its expectation given all other values of the array.
 # This is closer to the truth than the mean of the gene.
-gaps = np.isnan(X)
-gaps[:250] = False
+missing = np.isnan(X)
+missing[:250] = False
 by_mean = SimpleImputer().fit(train).transform(X)
 for name, filled in (("mean of the gene", by_mean), ("network", completed)):
-    error = np.sqrt(np.mean((filled[:, :n_genes] - complete)[gaps] ** 2))
+    error = np.sqrt(np.mean((filled[:, :n_genes] - complete)[missing] ** 2))
     print(f"{name:>17}: root mean square error {error:.3f}")
 
 # %%

@@ -80,12 +80,12 @@ TrajectoryDisplay.from_estimator(model, X[:50])
 # else. We compare it with a common rule, carrying the last answer forward. The true
 # answers are known here.
 truth = ANSWERS[codes].reshape(n_patients, -1)
-gaps = X.isna().to_numpy()
+missing = X.isna().to_numpy()
 carried = panel.copy()
 for t in range(1, n_visits):
     carried[:, t] = np.where(pd.isna(carried[:, t]), carried[:, t - 1], carried[:, t])
 carried = carried.reshape(n_patients, -1)
-known = gaps & ~pd.isna(carried)  # nothing can be carried to the first visit
+known = missing & ~pd.isna(carried)  # nothing can be carried to the first visit
 
 filled = {
     "carry the last\nanswer forward": carried,
