@@ -53,7 +53,7 @@ def models(n_latents):
     return {
         "bipartite": lambda X: learn(**two_layers).fit(X),
         "bipartite, the paper's search": lambda X: learn(
-            **two_layers, hidden_search="paper", search="greedy"
+            **two_layers, search="greedy"
         ).fit(X),
         "no latents, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(
             X
@@ -158,7 +158,7 @@ def free_placement(report, n_samples, seeds):
     learn = IdealParentGaussianBN
     fits = {
         "free placement": lambda X: learn(max_latents=6).fit(X),
-        "free placement, greedy": lambda X: learn(
+        "free placement, the paper's search": lambda X: learn(
             max_latents=6, search="greedy", n_candidates=None
         ).fit(X),
         "no latents, order": lambda X: learn(search="order").fit(X),
@@ -215,7 +215,6 @@ def yeast(report, path, n_genes, n_folds):
             max_latents=15,
             bipartite=True,
             max_parents=2,
-            hidden_search="paper",
             search="greedy",
         ).fit(X),
         "free placement, up to 5 latents": lambda X: learn(max_latents=5).fit(X),
