@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: arguments, tables, timing, errors, pictures."""
+"""Shared by the benchmark scripts: arguments, tables, timing, errors, plots."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def parse_arguments(description, **options):
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="a short version, to see that it runs"
-    )
+    parser.add_argument("--quick", action="store_true", help="run a short version")
     for name, default in options.items():
         parser.add_argument(
             f"--{name.replace('_', '-')}",
@@ -52,9 +50,9 @@ def parse_arguments(description, **options):
 
 
 class Report:
-    """Prints Markdown and saves it, with the pictures, under one name.
+    """Prints Markdown and saves it, with the plots, under one name.
 
-    A quick run gets a name of its own, so that it never replaces the full tables.
+    A quick run has its own name, so that it never replaces the full tables.
     """
 
     def __init__(self, name, title, *, quick=False):
@@ -84,7 +82,7 @@ class Report:
         self._add("\n".join(lines) + "\n")
 
     def figure(self, figure):
-        """Save a picture."""
+        """Save a plot."""
         RESULTS.mkdir(exist_ok=True)
         figure.savefig(RESULTS / f"{self.name}.png", dpi=150)
         plt.close(figure)
@@ -101,7 +99,7 @@ class Report:
 
 
 def versions():
-    """Versions that a figure depends on, as one line."""
+    """Versions of the packages that results depend on, in one line."""
     return (
         f"sklearn_latent {sklearn_latent.__version__}, Python "
         f"{platform.python_version()}, NumPy {np.__version__}, SciPy "
@@ -110,17 +108,17 @@ def versions():
 
 
 def timed(function, *arguments, **options):
-    """Call once; seconds and what it returned."""
+    """Call once; return seconds and the result."""
     start = time.perf_counter()
     value = function(*arguments, **options)
     return time.perf_counter() - start, value
 
 
 def clocked(function, *arguments, **options):
-    """Call once; array (wall seconds, processor seconds) and what it returned.
+    """Call once; return (wall seconds, processor seconds) and the result.
 
-    On a machine that others use too, the processor time of a single thread is closer
-    to what it takes on an idle one.
+    On a shared machine, the processor time of a single thread is closer to the time on
+    an idle one.
     """
     before = np.array([time.perf_counter(), time.process_time()])
     value = function(*arguments, **options)
@@ -128,13 +126,13 @@ def clocked(function, *arguments, **options):
 
 
 def median_seconds(function, repeats=5):
-    """Median time of several calls: other work on the machine comes in bursts."""
+    """Median time of several calls."""
     return statistics.median(timed(function)[0] for _ in range(repeats))
 
 
 @contextmanager
 def expected(*categories):
-    """Silence warnings that the experiment provokes on purpose."""
+    """Ignore warnings that the experiment is expected to cause."""
     with warnings.catch_warnings():
         for category in categories:
             warnings.simplefilter("ignore", category)
@@ -152,7 +150,7 @@ def absolute_errors(model, truth):
 
 
 def summed_error(model, truth):
-    """L1 error over all parameters, the measure of the paper's Figure 3."""
+    """Sum of absolute errors of all parameters, as in Figure 3 of the paper."""
     return sum(errors.sum() for errors in absolute_errors(model, truth).values())
 
 
@@ -166,5 +164,5 @@ def random_structure(n_latents, n_features, n_children, random_state):
 
 
 def per_cent(share):
-    """Format a share."""
+    """Format a share as per cent."""
     return f"{100 * share:.1f}%"

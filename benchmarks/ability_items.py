@@ -1,14 +1,14 @@
-"""Sixteen right/wrong items of an ability test: hidden causes against latent classes.
+"""Noisy-or networks and latent classes on sixteen items of an ability test.
 
-1,525 people answered four items each of four kinds (reason, letter, matrix, rotate);
-5% of the answers are missing. Which latents are found, how do they relate to the kinds,
-and how well do they predict people that were held out? Compared with latent class
-analysis (stepmix, which must be installed; the number of classes by BIC), random-start
-EM of the same family, and independence.
+1,525 people answered four items each of four kinds (reason, letter, matrix, rotate),
+right or wrong; 5% of the answers are missing. Which latents are found, how are they
+related to the kinds, and how well do they predict held-out people? The alternatives are
+latent class analysis (stepmix, which must be installed; number of classes by BIC),
+NoisyOrEM from random starts, and independence.
 
     python benchmarks/ability_items.py --data FOLDER
 
-The folder holds ability_items.csv: one row per person, columns named kind.number.
+The folder contains ability_items.csv: one row per person, columns named kind.number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLASSES = "latent classes (stepmix)"
 
 
 def latent_classes(X):
-    """Number of classes by BIC."""
+    """Latent class model; the number of classes is chosen by BIC."""
     from stepmix.stepmix import StepMix
 
     models = [
@@ -46,7 +46,7 @@ def latent_classes(X):
 
 
 class Flipped:
-    """A learner of wrong answers: causes switch mistakes on."""
+    """A learner for which a feature is on if the answer is wrong."""
 
     def __init__(self, model):
         self.model = model
@@ -76,7 +76,7 @@ def methods():
 
 
 def fold_scores(fit, X, n_repeats):
-    """Score of each fold, and numbers of latents."""
+    """Score and number of latents of each fold."""
     scores, sizes = [], []
     for repeat in range(n_repeats):
         folds = KFold(5, shuffle=True, random_state=repeat)
@@ -112,9 +112,9 @@ def held_out(report, items, n_repeats):
             ]
         )
     report.text(
-        f"Mean log-likelihood of people held out, nats; five folds, {n_repeats} times; "
-        "difference from latent classes, fold by fold, with the standard error over "
-        "folds; latents or classes."
+        f"Mean held-out log-likelihood per person; five folds, {n_repeats} times; "
+        "difference from latent classes, with its standard error over folds; number "
+        "of latents or classes."
     )
     report.table(["model", "log-likelihood", "difference", "latents"], rows)
 

@@ -1,8 +1,8 @@
-"""The part of a network that no schedule reaches, learned by the clean-up procedure.
+"""Edges that no schedule reaches, learned by the clean-up procedure.
 
-Two latents with 61 children each, 60 of them shared: the subnetwork of QMR-DT that
-Halpern and Sontag (2013, section 4.2) report as out of reach of triplets and pairs, and
-to be learned by the clean-up of their section 3.3. They give no figures for it.
+Two latents have 61 children each, 60 of them shared. Halpern and Sontag (2013, section
+4.2) report that triplets and pairs do not reach this part of QMR-DT, and that it is
+learned by the clean-up of their section 3.3. They give no results for it.
 
 Ten networks with failures in [0.2, 0.8], priors in [0.1, 0.5] and leak 0.01.
 

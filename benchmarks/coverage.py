@@ -1,17 +1,17 @@
-"""Do the standard errors tell the truth?
+"""Coverage of 95% intervals.
 
-Not in the paper. The share of 95% intervals, estimate plus or minus 1.96 standard
-errors, that cover the true parameter at 10,000 rows, over data sets drawn again and
-again from the same networks:
+Not in the paper. The share of intervals, estimate plus or minus 1.96 standard errors,
+that cover the true parameter, over many data sets of 10,000 rows from the same
+networks:
 
 (a) Figure 1's structure (parameters in [0.2, 0.8], leak 0.01), where the refined
-    learner reaches maximum likelihood;
+    learner maximises the likelihood;
 (b) 30 latents x 120 features with 12 children each (priors in [0.05, 0.3], failures in
-    [0.2, 0.8], leak 0.01): one large component, where it goes through least squares.
+    [0.2, 0.8], leak 0.01): one large component, where it uses least squares.
 
     python benchmarks/coverage.py
 
-It takes about fifteen minutes, most of them for the refined errors of (b).
+It takes about fifteen minutes, mostly for the refined standard errors of (b).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def pack(prior, failure, structure):
 
 
 def one_fit(network, refine, random_state):
-    """Estimate minus truth, and standard errors."""
+    """Errors and standard errors of the estimates."""
     structure = network.structure
     X, _ = network.sample(N_ROWS, random_state=random_state)
     # Plain moments may find no dependence for a weak edge; that is part of the result.

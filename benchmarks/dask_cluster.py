@@ -1,9 +1,9 @@
-"""Ten million rows on a Dask cluster of two workers, one of which dies.
+"""Ten million rows on a Dask cluster of two workers, one of which is killed.
 
-Rows are drawn from a known noisy-or network block by block, on the workers, and never
-are in one place. Both learners are fitted on the cluster, again while a worker is
-killed in the middle, and on one machine with ``partial_fit``; the table has the largest
-difference between the fitted parameters, and the peak memory of any process.
+The workers draw the rows from a known noisy-or network, block by block; the rows are
+never in one place. Both learners are fitted on the cluster, again while a worker is
+killed, and on one machine with ``partial_fit``. The table shows the largest difference
+between the fitted parameters, and the peak memory of any process.
 
     python benchmarks/dask_cluster.py [--learner moments|quartets]
 """
@@ -47,10 +47,10 @@ def make_network():
 
 
 def draw_block(network, n_rows, number):
-    """Rows of one block: always the same, wherever and whenever they are drawn.
+    """Rows of one block, which depend only on the number of the block.
 
-    In single precision and in pieces that stay in the cache, which is three times as
-    fast as ``network.sample``: the draw should not be what is measured.
+    They are drawn in single precision and in pieces that fit into the cache, which is
+    three times as fast as ``network.sample``.
     """
     rng = np.random.default_rng(number)
     log_failure = np.log(network.failure).astype(np.float32)
@@ -66,7 +66,7 @@ def draw_block(network, n_rows, number):
 
 
 def make_array(network, n_rows, block_rows):
-    """The rows as a Dask array that knows how to draw its blocks."""
+    """The rows as a Dask array whose blocks are drawn when they are needed."""
     shared = dask.delayed(network)
     draw = dask.delayed(draw_block, pure=True)
     blocks = [
@@ -111,7 +111,7 @@ class PeakMemory:
 
 
 def kill_a_worker(client, seconds):
-    """Kill one worker process after some seconds; returns a list that tells when."""
+    """Kill one worker process after some seconds; return a list with the time."""
     killed: list[float] = []
     start = time.perf_counter()
 
@@ -126,7 +126,7 @@ def kill_a_worker(client, seconds):
 
 
 def fit_on_cluster(learner, X, kill_after=None):
-    """Fit on a fresh cluster; seconds, peaks of memory, when the worker died."""
+    """Fit on a new cluster; seconds, peak memory, and when the worker died."""
     with (
         LocalCluster(
             n_workers=2,

@@ -1,18 +1,18 @@
-"""Moments, maximum likelihood and variational EM on the smallest hard network.
+"""Moments, maximum likelihood and variational EM on a small network.
 
-Rebuilds Figure 3 of Halpern and Sontag (2013), "Unsupervised learning of noisy-or
+Reproduces Figure 3 of Halpern and Sontag (2013), "Unsupervised learning of noisy-or
 Bayesian networks": 64 random networks with the structure of their Figure 1 (two latents
 A and B that share two of five features), parameters uniform in [0.2, 0.8], leak 0.01.
-On the left the L1 error summed over priors, failures and leaks, on the right the run
-time, both against the number of rows. It also counts how often variational EM gives a
-shared feature to one parent alone, the failure that the paper describes.
+Left: the sum of the absolute errors of priors, failures and leaks; right: the run time,
+both against the number of rows. The script also counts how often variational EM gives a
+shared feature to a single parent, as described in the paper.
 
     python benchmarks/figure_3.py
 
-It takes about a quarter of an hour, nearly all of it in variational EM, which is
+It takes about a quarter of an hour, nearly all of it for variational EM, which is
 therefore run on the first 32 networks only (``--variational-networks 64`` for all).
-The mean over 64 networks differs from draw to draw, so the moment learners are repeated
-on three further draws of 64.
+The mean over 64 networks varies between draws, so the moment learners are repeated on
+three further draws of 64 networks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PRUNED = 0.95  # a failure above this leaves the edge without effect
 
 
 def uniform_guess():
-    """What the paper calls Uniform, in the shape of a fitted model."""
+    """The baseline Uniform of the paper, as a fitted model."""
     n_latents, n_features = STRUCTURE.shape
     return Bunch(
         prior_=np.full(n_latents, 0.5),
@@ -77,7 +77,7 @@ def fit(learner, X):
 
 
 def is_pruned(model):
-    """Whether b or c is left with one parent only."""
+    """Whether b or c has only one parent with an effect."""
     return bool((model.failure_[:, SHARED] > PRUNED).any())
 
 
@@ -89,7 +89,7 @@ class Errors:
         self.pruned = defaultdict(list)
 
     def add(self, method, n, model, truth):
-        """Compare one fitted model with the truth."""
+        """Compare a fitted model with the true network."""
         self.summed[method, n].append(summed_error(model, truth))
         self.pruned[method, n].append(is_pruned(model))
 
@@ -99,7 +99,7 @@ class Errors:
 
 
 def measure(seeds, sizes, learners, n_variational=0):
-    """Fit every learner to growing parts of the same rows."""
+    """Fit every learner to increasing numbers of the same rows."""
     errors = Errors()
     for number, seed in enumerate(seeds):
         data = make_noisy_or(STRUCTURE, max(sizes), random_state=seed)
@@ -227,13 +227,13 @@ def report_errors(report, errors, sizes, learners, n_variational):
     header = ["rows", "method", "networks", "mean", "standard deviation", "median"]
     report.table(header, error_rows(errors))
     report.text(
-        "Ratio of mean errors to maximum likelihood on the same networks (8 random "
+        "Ratio of the mean error to that of maximum likelihood (8 random "
         "starts, best likelihood). Target for refined: at most 1.05 from 1,000 rows up."
     )
     header = ["rows", "refined", "plain moments", "variational EM"]
     report.table(header, ratio_rows(errors, sizes, n_variational))
     report.text(
-        "Share of networks in which a parent of b or c is left without effect (failure "
+        "Share of networks in which a parent of b or c has no effect (failure "
         f"above {PRUNED}; the true ones are all below 0.8)."
     )
     report.table(["rows", *learners], pruned_rows(errors, sizes, learners))

@@ -1,12 +1,12 @@
-"""What similarities expect of moves, against what the moves gain.
+"""Similarities of candidates and the true gains of moves.
 
-Rebuilds Figure 2 of Elidan, Nachman and Friedman (2007), "Ideal Parent" structure
+Reproduces Figure 2 of Elidan, Nachman and Friedman (2007), "Ideal Parent" structure
 learning for continuous variable Bayesian networks: C1 and C2 against the true gain in
 log-likelihood, over all additions and replacements of the families that a greedy search
 on yeast gene expression visits. For linear families both are lower bounds, C2 the
 tighter one. The lower row is the same for sigmoid families, where they are
-approximations, with C3, which linearises at the present fit and lets all parameters
-move.
+approximations. It also shows C3, which linearises at the current fit and adapts all
+parameters.
 
     python benchmarks/gaussian_figure_2.py --data ../shared/data
 
@@ -30,7 +30,7 @@ SIMILARITIES = ("C1", "C2", "C3")
 
 
 class Recorder(NonlinearEvaluator):
-    """Fits every candidate and remembers the families that were visited."""
+    """Fits every candidate and records the visited families."""
 
     def __init__(self, X, **options):
         super().__init__(X, n_candidates=None, tol=1e-6, **options)
@@ -52,9 +52,9 @@ def scanners(evaluator):
 
 
 def moves(evaluator, kind):
-    """Per visited family: true gains, and expected ones by similarity.
+    """True gains, and those predicted by each similarity, per visited family.
 
-    Gains are in log-likelihood, so that the penalty plays no part.
+    Gains are those of the log-likelihood, without a penalty.
     """
     tools = scanners(evaluator)
     for family in list(evaluator.visited):
@@ -135,11 +135,11 @@ def main():
                 draw(line, link, found)
     report.text(
         f"{X.shape[1]} genes, {len(X)} conditions; all moves of the families that a "
-        "greedy search visits. Below: share of moves of which the gain is at least "
-        "what is expected. Correlation over all moves; rank correlation within "
-        "families, their mean. Error: mean absolute difference, nats. Missed: how "
-        "much less, on average over families, the best of the 2 or 5 most promising "
-        "moves gains than the best of all.",
+        "greedy search visits. Below: share of moves whose gain is at least the "
+        "predicted one. Correlation over all moves; mean rank correlation within "
+        "families. Error: mean absolute difference in nats. Missed: gain of the best "
+        "move minus that of the best of the 2 or 5 most similar candidates, on average "
+        "over families.",
     )
     report.table(
         [

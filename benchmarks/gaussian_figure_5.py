@@ -1,18 +1,18 @@
-"""A network learned from data, sampled and learned back: pruned against full search.
+"""A network learned from data, sampled and learned again, with few or all candidates.
 
-Rebuilds Figure 5 of Elidan, Nachman and Friedman (2007), "Ideal parent" structure
+Reproduces Figure 5 of Elidan, Nachman and Friedman (2007), "Ideal parent" structure
 learning for continuous variable Bayesian networks: a network over 44 variables is
 learned from real data, rows are drawn from it, and networks are learned from growing
 numbers of rows by greedy search that scores all candidates, or only the 2 or 5 per
-family that are most similar to the ideal parent. For linear networks order search is
-shown beside.
+family that are most similar to the ideal parent. Linear networks are also learned by
+order search.
 
     OMP_NUM_THREADS=1 python benchmarks/gaussian_figure_5.py --data folder
 
-The folder holds yeast_metabolism_complete.csv (genes are columns); the paper's own
-choice of genes is not public, so its figures are comparable in kind only. Without the
-folder a random network of the same size takes the place of the real data. It takes
-about ten minutes.
+The folder contains yeast_metabolism_complete.csv (genes are columns). The paper's
+choice of genes is not public, so that its numbers are not directly comparable. Without
+the folder a random network of the same size replaces the real data. It takes about ten
+minutes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def real_rows(folder, n_genes):
         X = pd.read_csv(path).select_dtypes("number").to_numpy()[:, :n_genes]
         return (X - X.mean(axis=0)) / X.std(axis=0), f"{n_genes} yeast genes"
     X = make_gaussian_bn(n_genes, n_samples=173, random_state=0).X
-    return (X - X.mean(axis=0)) / X.std(axis=0), f"{n_genes} planted variables"
+    return (X - X.mean(axis=0)) / X.std(axis=0), f"{n_genes} simulated variables"
 
 
 def learners(link):

@@ -1,16 +1,16 @@
-"""Hidden variables: are they found, and do they help?
+"""Latents of continuous features: recovery, and likelihood of new rows.
 
-Two-layer networks are planted, of the sizes of Section 9.2 of Elidan, Nachman and
-Friedman (2007), 7 hidden variables over 141 features, and of 3 over 36 with many shared
-children. How many hidden variables are found, how well do their values correlate with
-the true ones, which edges are right, and how likely are new rows? Compared with the
-paper's procedure (search="greedy"), networks without hidden variables, and
+Bipartite networks are simulated with the sizes of Section 9.2 of Elidan, Nachman and
+Friedman (2007), 7 latents over 141 features, and with 3 latents over 36 features that
+share many children. How many latents are found, how well do their values correlate with
+the true ones, which edges are right, and how likely are new rows? The alternatives are
+the procedure of the paper (search="greedy"), networks without latents, and
 FactorAnalysis of scikit-learn with the number of components that predicts best in
 five-fold cross-validation.
 
     OMP_NUM_THREADS=1 python benchmarks/gaussian_hidden.py --data FOLDER
 
-The folder, which can be left out, holds yeast_metabolism_complete.csv: conditions in
+The folder, which is optional, contains yeast_metabolism_complete.csv: conditions in
 rows, genes in columns.
 """
 
@@ -47,22 +47,24 @@ def factor_analysis(X, largest):
 
 
 def models(n_latents):
-    """What is compared; more hidden variables are allowed than there are."""
+    """Methods to compare; more latents are allowed than there are."""
     two_layers = {"max_latents": 2 * n_latents + 2, "bipartite": True}
     learn = IdealParentGaussianBN
     return {
-        "two layers": lambda X: learn(**two_layers).fit(X),
-        "two layers, the paper's search": lambda X: learn(
+        "bipartite": lambda X: learn(**two_layers).fit(X),
+        "bipartite, the paper's search": lambda X: learn(
             **two_layers, search="greedy"
         ).fit(X),
-        "no hidden, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(X),
-        "no hidden, by order": lambda X: learn(search="order").fit(X),
+        "no latents, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(
+            X
+        ),
+        "no latents, order": lambda X: learn(search="order").fit(X),
         "FactorAnalysis": lambda X: factor_analysis(X, n_latents + 3),
     }
 
 
 def recovery(truth, X, Z, model):
-    """Hidden variables found, smallest correlation of matched ones, F1 of edges."""
+    """Number of latents, smallest correlation of matched ones, F1 of edges."""
     n = X.shape[1]
     if not model.n_latents_:
         return 0, 0.0, 0.0
@@ -73,13 +75,13 @@ def recovery(truth, X, Z, model):
     true, learned = truth.adjacency[n:, :n], model.adjacency_[n:, :n]
     hits = (true[rows] & learned[columns]).sum()
     f1 = 2.0 * hits / (true.sum() + learned.sum())
-    # A hidden variable that has no match is not found at all.
+    # A latent without a match is not found.
     worst = correlation[rows, columns].min() if len(rows) == n_true else 0.0
     return model.n_latents_, worst, f1
 
 
 def draw(shape, n_samples, seed):
-    """A planted network, rows to learn from, and new ones."""
+    """A simulated network, training rows, and new rows."""
     n_features, n_latents, n_parents = shape
     data = make_gaussian_bn(
         n_features,
@@ -125,19 +127,19 @@ def two_layers(report, name, shape, n_samples, seeds):
         )
     report.text(f"{name}, {n_samples} rows, {len(seeds)} networks.")
     report.table(
-        ["model", "hidden", "correlation", "edge F1", "held out", "CPU s"], rows
+        ["model", "latents", "correlation", "edge F1", "held out", "CPU s"], rows
     )
 
 
 def _range(values):
-    """Mean and smallest of the draws."""
+    """Mean and minimum over the draws."""
     if np.isnan(values).all() or not values.any():
         return "-"
     return f"{values.mean():.3f} (≥ {values.min():.3f})"
 
 
 def mixed_network(seed):
-    """Hidden variables with a chain among them, and edges between features."""
+    """Latents with an edge between them, and edges between features."""
     rng = np.random.RandomState(seed)
     base = make_gaussian_bn(
         30, 3, 10, n_parents=1.2, bipartite=True, random_state=seed
@@ -159,7 +161,7 @@ def free_placement(report, n_samples, seeds):
         "free placement, the paper's search": lambda X: learn(
             max_latents=6, search="greedy", n_candidates=None
         ).fit(X),
-        "no hidden, by order": lambda X: learn(search="order").fit(X),
+        "no latents, order": lambda X: learn(search="order").fit(X),
     }
     rows = []
     for label, fit in fits.items():
@@ -188,12 +190,12 @@ def free_placement(report, n_samples, seeds):
             ]
         )
     report.text(
-        "3 hidden over 30 features, one hidden the parent of another, 10 edges "
+        "3 latents over 30 features, one of them the parent of another, 10 edges "
         f"between features; {n_samples} rows, {len(seeds)} networks. F1 of edges "
-        "between features, directions ignored."
+        "between features, ignoring directions."
     )
     report.table(
-        ["model", "hidden", "correlation", "F1 of features", "held out", "CPU s"], rows
+        ["model", "latents", "correlation", "F1 of features", "held out", "CPU s"], rows
     )
 
 
@@ -203,7 +205,7 @@ def yeast(report, path, n_genes, n_folds):
     X = frame[names].to_numpy()
     learn = IdealParentGaussianBN
     fits = {
-        "two layers, up to 15 hidden": lambda X: learn(
+        "bipartite, up to 15 latents": lambda X: learn(
             max_latents=15, bipartite=True
         ).fit(X),
         "the same, up to 2 parents": lambda X: learn(
@@ -215,9 +217,11 @@ def yeast(report, path, n_genes, n_folds):
             max_parents=2,
             search="greedy",
         ).fit(X),
-        "free placement, up to 5 hidden": lambda X: learn(max_latents=5).fit(X),
-        "no hidden, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(X),
-        "no hidden, default": lambda X: learn().fit(X),
+        "free placement, up to 5 latents": lambda X: learn(max_latents=5).fit(X),
+        "no latents, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(
+            X
+        ),
+        "no latents, default": lambda X: learn().fit(X),
         "FactorAnalysis": lambda X: factor_analysis(X, 15),
     }
     rows = []
@@ -251,17 +255,18 @@ def yeast(report, path, n_genes, n_folds):
         f"The {n_genes} genes of highest variance over {len(X)} conditions, {n_folds} "
         "folds; log-likelihood per condition and gene."
     )
-    report.table(["model", "hidden", "train", "test", "CPU s"], rows)
+    report.table(["model", "latents", "train", "test", "CPU s"], rows)
 
 
 def main():
     arguments = parse_arguments(__doc__, data="")
     quick = arguments.quick
-    report = Report("gaussian_hidden", "Hidden variables", quick=quick)
+    report = Report("gaussian_hidden", "Latents", quick=quick)
     report.text(
-        "Hidden variables found; correlation of expected and true values of the worst "
-        "of them, mean over networks and (smallest); F1 of the edges; log-likelihood "
-        "of 2,000 new rows per row and feature, minus that of the true network."
+        "Number of latents; correlation of the expected and the true values, for the "
+        "worst latent (mean and minimum over networks); F1 score of the edges; "
+        "log-likelihood of 2,000 new rows per row and feature, minus that of the true "
+        "network."
     )
     seeds = range(1 if quick else 5)
     for name, shape in SHAPES.items():

@@ -7,12 +7,12 @@ score, the BIC; BOSS also with its own default, a fourfold penalty.
     pip install pybnesian causal-learn pandas
     OMP_NUM_THREADS=1 python benchmarks/gaussian_linear.py
 
-Times are processor seconds of one thread, all methods in one run. BIC is that of the
-graph found minus that of the true graph, in nats, computed by the same code for all;
-positive means that a graph with a better score than the true one was found. SHD is the
+Times are processor seconds of one thread, all methods in one run. The score is the
+log-likelihood minus the BIC penalty, in nats, minus that of the true graph, computed by
+the same code for all; it is minus half the BIC, so that higher is better. SHD is the
 number of pairs of variables in which the equivalence classes differ. Libraries that are
-not installed are left out. It takes about ten minutes on an idle machine, most of
-it in BOSS.
+not installed are left out. It takes about ten minutes on an idle machine, mostly for
+BOSS.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Judge:
         self.true_bic = self.bic(self.true)
 
     def bic(self, graph):
-        """BIC of a graph."""
+        """Minus half the BIC of a graph; higher is better."""
         return sum(
             self.evaluator.family_score(child, tuple(np.flatnonzero(column).tolist()))
             for child, column in enumerate(graph.T)
@@ -142,7 +142,7 @@ class Judge:
 
 
 def compare(n_features, n_samples, methods, seeds):
-    """Mean (seconds, BIC, SHD, edges, held-out likelihood) by method."""
+    """Mean (seconds, score, SHD, edges, held-out likelihood) by method."""
     results = {name: [] for name in ["true graph", *methods]}
     bics = []
     for seed in seeds:
@@ -176,9 +176,9 @@ def report_shape(report, n_features, n_samples, methods, seeds):
     means, bic = compare(n_features, n_samples, methods, seeds)
     report.text(
         f"## {n_features} variables x {n_samples:,} rows",
-        f"Means over {len(seeds)} networks; BIC of the true graph {bic:,.0f}.",
+        f"Means over {len(seeds)} networks; score of the true graph {bic:,.0f}.",
     )
-    header = ["method", "seconds", "BIC", "SHD", "edges", "held-out nats / variable"]
+    header = ["method", "seconds", "score", "SHD", "edges", "held-out nats / variable"]
     report.table(
         header,
         [
@@ -201,7 +201,7 @@ def report_shape(report, n_features, n_samples, methods, seeds):
         if theirs in means:
             report.text(
                 f"{ours_name} against {theirs}: "
-                f"{means[theirs][0] / means[ours_name][0]:.1f} times as fast, BIC "
+                f"{means[theirs][0] / means[ours_name][0]:.1f} times as fast, score "
                 f"{means[ours_name][1] - means[theirs][1]:+.1f} nats "
                 f"({100 * (means[ours_name][1] - means[theirs][1]) / abs(bic):+.4f}%)."
             )
@@ -234,7 +234,7 @@ def report_large(report, n_features, n_samples):
         f"One network of {int(judge.true.sum())} edges; held-out likelihood of "
         f"the true graph {judge.held_out(judge.true):.4f}.",
     )
-    header = ["search", "wall s", "processor s", "BIC", "SHD", "edges", "held-out"]
+    header = ["search", "wall s", "processor s", "score", "SHD", "edges", "held-out"]
     report.table(header, rows)
 
 

@@ -1,15 +1,14 @@
-"""Missing values: structural EM against filling the gaps first.
+"""Missing values: structural EM, or imputation before learning.
 
 Values of random linear networks are deleted at random. Structure, likelihood of new
-rows and error of the imputed values are compared with those of complete data, and of
-the same search after filling in column means or after scikit-learn's IterativeImputer.
-(Where nearly every row has a gap, filling gaps with predictions in turn ends on one
-linear relation that all rows obey: collinear columns, and a useless likelihood.)
-Then the same on yeast genes, some of whose values are missing in fact.
+rows and imputation error are compared with those of complete data, and of the same
+search after imputation by column means or by scikit-learn's IterativeImputer. (If
+nearly every row has missing values, iterative imputation can make columns collinear,
+which gives a useless likelihood.) Then the same on yeast genes with missing values.
 
     OMP_NUM_THREADS=1 python benchmarks/gaussian_missing.py --data FOLDER
 
-The folder, which can be left out, holds yeast_amino_acid_missing.csv: conditions in
+The folder, which is optional, contains yeast_amino_acid_missing.csv: conditions in
 rows, genes in columns.
 """
 
@@ -39,28 +38,28 @@ def hamming_distance(true, found):
 
 
 class Filled:
-    """Fill the gaps first, then learn from the table as if nothing had been missing."""
+    """Impute first, then learn from the table as if it were complete."""
 
     def __init__(self, imputer, model):
         self.imputer, self.model = imputer, model
 
     def fit(self, X):
-        """Fill and fit."""
+        """Impute and fit."""
         with expected(ConvergenceWarning):
             self.model.fit(self.imputer.fit_transform(X))
         return self
 
     def transform(self, X):
-        """Filled rows."""
+        """Imputed rows."""
         return self.imputer.transform(X)
 
     def score(self, X):
-        """Score of the model, which allows for gaps."""
+        """Score of the model, which accepts missing values."""
         return self.model.score(X)
 
 
 def learners(search, **more):
-    """What is compared; each search chooses the structure in the same way."""
+    """Methods to compare, with the same structure search."""
 
     def model():
         return IdealParentGaussianBN(
@@ -78,7 +77,7 @@ def learners(search, **more):
 
 
 def deleted(X, share, seed):
-    """A copy with a share of the values gone."""
+    """A copy in which a share of the values is missing."""
     gaps = np.random.RandomState(seed).uniform(size=X.shape) < share
     return np.where(gaps, np.nan, X), gaps
 

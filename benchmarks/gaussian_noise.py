@@ -1,10 +1,10 @@
-"""Noise, and more features than rows: is anything found that is not there?
+"""False edges and latents of independent features, and more features than rows.
 
 Independent features, normal or heavy-tailed (Student's t with 3 degrees of freedom):
-how many edges and hidden variables are found, and how likely are new rows compared with
-the independent model, a normal distribution per feature? Then structures that exist: a
-network of 100 features seen in 50 rows, and 3 hidden variables over 36 features seen in
-30 and 60, beside FactorAnalysis and GraphicalLassoCV of scikit-learn.
+how many edges and latents are found, and how likely are new rows compared with the
+independent model, a normal distribution per feature? Then true structures with few
+rows: 100 features and 50 rows, and 3 latents over 36 features and 30 or 60 rows,
+compared with FactorAnalysis and GraphicalLassoCV of scikit-learn.
 
     OMP_NUM_THREADS=1 python benchmarks/gaussian_noise.py
 """
@@ -39,19 +39,19 @@ def factor_analysis(X):
 
 
 def graphical_lasso(X):
-    """Sparse precision in standard units, its penalty by cross-validation."""
+    """Sparse precision of standardised features, penalty by cross-validation."""
     mean, deviation = X.mean(axis=0), X.std(axis=0)
     model = GraphicalLassoCV(cv=3).fit((X - mean) / deviation)
     return lambda test: model.score((test - mean) / deviation) - np.log(deviation).sum()
 
 
 def learners(max_latents):
-    """What is compared; plain BIC is what the paper maximises."""
+    """Methods to compare; the paper uses the plain BIC."""
     learn = IdealParentGaussianBN
     hidden = {"max_latents": max_latents}
     return {
-        "no hidden": lambda X: learn().fit(X),
-        "two layers": lambda X: learn(**hidden, bipartite=True).fit(X),
+        "no latents": lambda X: learn().fit(X),
+        "bipartite": lambda X: learn(**hidden, bipartite=True).fit(X),
         "free placement": lambda X: learn(**hidden).fit(X),
         "free placement, BIC": lambda X: learn(**hidden, penalty=1.0).fit(X),
     }
@@ -80,7 +80,7 @@ def noise(report, draw, name, shapes, seeds):
             )
         rows.append([f"{n_samples} x {n_features}", *cells])
     report.text(
-        f"{name}, {len(seeds)} table(s) each: edges / hidden variables found / "
+        f"{name}, {len(seeds)} table(s) each: edges / latents / "
         "log-likelihood of 2,000 new rows per row and feature, minus that of the "
         "independent model."
     )
@@ -115,8 +115,8 @@ def structure(report, name, settings, max_latents, seeds):
         edges, hidden, gap, seconds = np.mean(values, axis=0)
         found = ["-", "-"] if np.isnan(edges) else [f"{edges:.1f}", f"{hidden:.1f}"]
         rows.append([label, *found, f"{gap:+.3f}", f"{seconds:.1f}"])
-    report.text(f"{name}; {len(seeds)} network(s), held out minus the true network's.")
-    report.table(["model", "edges", "hidden", "held out", "CPU s"], rows)
+    report.text(f"{name}; {len(seeds)} network(s). Held out minus the true network.")
+    report.table(["model", "edges", "latents", "held out", "CPU s"], rows)
 
 
 def main():
@@ -141,7 +141,7 @@ def main():
     for n_samples in (30, 60):
         layers = {"n_features": 36, "n_latents": 3, "n_samples": n_samples}
         layers |= {"n_parents": 1.5, "bipartite": True}
-        name = f"3 hidden variables over 36 features, {n_samples} rows"
+        name = f"3 latents over 36 features, {n_samples} rows"
         structure(report, name, layers, 8, seeds)
     report.close()
 

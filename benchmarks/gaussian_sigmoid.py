@@ -1,19 +1,18 @@
-"""Sigmoid networks: a few candidates per family against all of them.
+"""Sigmoid networks: fitting a few candidates per family, or all of them.
 
-Rebuilds the sigmoid part of Table 1 of Elidan, Nachman and Friedman (2007), "Ideal
+Reproduces the sigmoid part of Table 1 of Elidan, Nachman and Friedman (2007), "Ideal
 Parent" structure learning for continuous variable Bayesian networks: 44 and 89
 variables with 173 rows, five folds. Genes are drawn at random from the 169 complete
-ones of the yeast metabolism table, because the paper does not list its own; planted
+ones of the yeast metabolism table, because the paper does not list its own; simulated
 networks of the same sizes have a known structure.
 
     python benchmarks/gaussian_sigmoid.py --data ../shared/data
 
-Greedy fits every candidate move; Ideal fits the K most promising ones per family. All
-use the same fitting code, which fits the candidates of a family together. What the
-speed-up is depends on what it is compared with, so the second table has three
-baselines: that one, the same code with one family per call, and one call of SciPy's
-optimiser per candidate. Times are processor seconds of one thread. With the baselines
-it takes about a quarter of an hour.
+Greedy fits every candidate move; Ideal fits the K most similar candidates per family.
+Both use the same code, which fits the candidates of a family together. The speed-up
+depends on the baseline, so the second table has three: this one, the same code with one
+family per call, and one call of SciPy's optimiser per candidate. Times are processor
+seconds of one thread. With the baselines it takes about a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -228,7 +227,7 @@ def linear_row(name, figures):
 
 
 def baseline_rows(name, X, max_iter):
-    """Times of three ways to fit all candidates, and of Ideal, for as many moves."""
+    """Times of three ways to fit all candidates, and of Ideal, for the same moves."""
     train = X[next(KFold(5, shuffle=True, random_state=0).split(X))[0]]
     runs = {
         "Greedy, one SciPy call per candidate": (None, OneOptimiserCall),
@@ -263,15 +262,15 @@ def main():
     for size in (12,) if quick else (44, 89):
         if (Path(arguments.data) / "yeast_metabolism_complete.csv").exists():
             tables[f"yeast {size}"] = yeast(arguments.data, size)
-        tables[f"planted {size}"] = planted(size)
+        tables[f"simulated {size}"] = planted(size)
     figures = {name: measure(X, 2 if quick else 5) for name, X in tables.items()}
     report.text(
         "## Table 1",
-        "train, test: log-likelihood per row and variable of Greedy; the differences "
-        "of Ideal from it; edges, moves and fitted families of Ideal in per cent of "
-        "those of Greedy; sp: Greedy's time over that of Ideal, all candidates of a "
-        "family being fitted together in both. C3 linearises at the present fit, C2 "
-        "is the paper's. Means over five folds.",
+        "Log-likelihood of Greedy per row and variable, on training and test rows; "
+        "difference of Ideal from it; edges, moves and fitted candidates of Ideal, in "
+        "per cent of those of Greedy; time of Greedy divided by that of Ideal (sp). "
+        "Both fit all candidates of a family together. C2 is the similarity of the "
+        "paper; C3 linearises at the current fit. Means over five folds.",
     )
     half = ["Δtrain", "Δtest", "edge", "move", "ev", "sp"]
     header = ["data", "vars", "inst", "train", "test"]
@@ -286,8 +285,8 @@ def main():
     )
     report.text(
         "## Sigmoid or linear",
-        "Greedy, all candidates; per row and variable; difference of the test "
-        "likelihoods with its standard error over folds.",
+        "Greedy search with all candidates; log-likelihood per row and variable; "
+        "difference of the test log-likelihoods, with its standard error over folds.",
     )
     report.table(
         [
@@ -303,8 +302,7 @@ def main():
     )
     report.text(
         "## Three baselines",
-        "The scan of the empty graph and the first moves, on the training rows of the "
-        "first fold.",
+        "The first moves, on the training rows of the first fold.",
     )
     report.table(
         ["run", "moves", "fits", "seconds", "µs per fit", "over K=2", "over K=5"],

@@ -1,15 +1,15 @@
-"""What refinement buys where the exact likelihood is out of reach.
+"""Effect of refinement where the exact likelihood is too expensive.
 
-Not in the paper. Networks whose latents all hang together, far too many to enumerate:
-here ``refine=True`` combines several triplets per edge and then fits all interactions
-of siblings by least squares. Priors in [0.05, 0.3], failures in [0.2, 0.8], leak 0.01,
-10,000 rows, five draws of structure and parameters.
+Not in the paper. All latents are connected, and there are too many to sum over their
+states: ``refine=True`` combines several triplets per edge and then fits all
+interactions of siblings by least squares. Priors in [0.05, 0.3], failures in [0.2,
+0.8], leak 0.01, 10,000 rows, five draws of structure and parameters.
 
     python benchmarks/large_components.py
 
-It takes about four minutes, nearly all of them in variational EM (one random start, at
-most 200 iterations, the first two draws). At 40 x 200 already 25 iterations took about
-a minute, so it is left out there.
+It takes about four minutes, nearly all of them for variational EM (one random start, at
+most 200 iterations, the first two draws). It is left out at 40 x 200, where 25
+iterations take about a minute.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ N_ROWS = 10_000
 
 
 class Size(NamedTuple):
-    """Shape of a network, and whether variational EM is affordable."""
+    """Shape of a network, and whether variational EM is run."""
 
     n_latents: int
     n_features: int

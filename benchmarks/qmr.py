@@ -1,13 +1,13 @@
 """A network of the size of QMR-DT: 570 diseases, 4,075 findings, 45,470 edges.
 
-Rebuilds section 4.2 of Halpern and Sontag (2013), "Unsupervised learning of noisy-or
+Reproduces section 4.2 of Halpern and Sontag (2013), "Unsupervised learning of noisy-or
 Bayesian networks": the time to find a schedule, to count the statistics and to solve;
 the edges left to learn after each depth, with and without pairs (their Figure 4 right);
 and the mean error of the failures by depth and number of rows (their Figure 4 left).
-Their network, aQMR-DT, is not free to use; `make_qmr_like` imitates it.
+Their network, aQMR-DT, is not public; `make_qmr_like` generates one of the same size.
 
-Rows are drawn in batches and forgotten after counting, so memory does not depend on
-their number.
+Rows are drawn in batches and discarded after counting, so that memory does not depend
+on their number.
 
     python benchmarks/qmr.py
 
@@ -43,7 +43,7 @@ def peak_gigabytes():
 
 
 def edges_by_depth(depth):
-    """How many edges each round learns; the last number is of those out of reach."""
+    """Number of edges learned in each round, then of those that are not reached."""
     reached = depth[np.isfinite(depth)].astype(int)
     return np.bincount(reached), int(np.isinf(depth).sum())
 
@@ -167,7 +167,7 @@ class Run:
 
 
 def feed(network, checkpoints):
-    """Draw rows once, feed all learners, solve at the checkpoints."""
+    """Draw rows once for all learners, and solve at the checkpoints."""
     runs = {method: Run(network, refine) for method, refine in METHODS.items()}
     sampling = 0.0
     for number, (size, done) in enumerate(batch_sizes(checkpoints)):

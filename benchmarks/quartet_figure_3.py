@@ -1,12 +1,11 @@
 """Hidden images: sources found against the number of rows, their number unknown.
 
-Rebuilds Figure 3 of Jernite, Halpern and Sontag (2013), "Discovering hidden variables
+Reproduces Figure 3 of Jernite, Halpern and Sontag (2013), "Discovering hidden variables
 in noisy-or networks using quartet tests": eight sources of 8 x 8 pixels, prior 0.25,
 failure 0.1, leak 0.001. A source counts as found if a latent matches it by
-`match_latents`, one to one. Methods that know no failures (matrix factorisation,
-topics, Boltzmann machines) get the benefit of the doubt: a component counts if its
-support is exactly right, at the share of its largest weight, from 0.2 to 0.5, that
-suits the draw best.
+`match_latents`, one to one. Methods without failures (NMF, LDA, Boltzmann machines) are
+judged more generously: a component counts if it has exactly the pixels of a source, at
+the threshold that works best for the draw, from 0.2 to 0.5 of its largest weight.
 
     python benchmarks/quartet_figure_3.py
 """
@@ -42,7 +41,7 @@ def learner(**options):
 
 
 def likelihood_from_the_truth(data):
-    """The limit of maximum likelihood: started where no learner can start."""
+    """Maximum likelihood started at the true parameters."""
     truth = data.network
     parameters = truth.prior, truth.failure, truth.leak
     patterns = Patterns.of(data.X == 1)
@@ -78,7 +77,7 @@ def methods():
         "quartets alone, paper's thresholds": learner(**PAPER),
         "quartets alone, auto": learner(refine=False),
         "quartets alone, coherence test, auto": learner(test="coherence", refine=False),
-        "likelihood from the truth (limit)": likelihood_from_the_truth,
+        "likelihood, from true parameters": likelihood_from_the_truth,
         "EM, best of 4 random starts, 8 latents": random_starts,
         **nmf,
         "LDA, 8 topics": supports(lambda: LatentDirichletAllocation(8, random_state=0)),
@@ -141,7 +140,7 @@ def picture(results, sizes):
     figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     shown = [
         ("default", "o-", "#d55e00"),
-        ("likelihood from the truth (limit)", ":", "black"),
+        ("likelihood, from true parameters", ":", "black"),
         ("quartets alone, paper's thresholds", "s-", "#0072b2"),
         ("NMF, 8 components", "^--", "#009e73"),
         ("NMF, 12 components", "v--", "#56b4e9"),

@@ -1,4 +1,4 @@
-"""How the structure learner grows with rows and features; depths at the size of QMR-DT.
+"""Time of the structure learner by rows and features; depths at the size of QMR-DT.
 
 The images with 1,000 to 1,000,000 rows, and random networks of 32 to 500 features with
 one latent of eight children per eight features; then Table 1 of Jernite, Halpern and

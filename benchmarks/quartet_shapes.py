@@ -1,4 +1,4 @@
-"""Other networks than the images: what the structure learner finds, and thresholds.
+"""The structure learner on other networks than the images, and its thresholds.
 
 Networks with few or many children per latent, uneven parameters, many latents, latents
 with three children, priors above one half, and no latent at all. Then a grid search of
@@ -23,7 +23,7 @@ UNEVEN = {"prior": (0.1, 0.2), "failure": (0.05, 0.5), "leak": 0.001}
 
 
 def with_small_latents(draw):
-    """Six latents of ten children, two of three."""
+    """Six latents with ten children each, two with three."""
     return np.vstack(
         [random_structure(6, 64, 10, draw), random_structure(2, 64, 3, 1000 + draw)]
     )

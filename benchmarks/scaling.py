@@ -1,7 +1,7 @@
 """Time and memory of every estimator at three sizes.
 
-Each fit runs in a process of its own. Memory is what the fit adds to the peak of the
-process, next to the size of the data; time is that of the processor, one core.
+Each fit runs in its own process. Memory is what the fit adds to the peak memory of the
+process, in addition to the data; time is processor time of one core.
 
     python benchmarks/scaling.py
 """
@@ -139,7 +139,7 @@ def measure(name, n):
 
 
 def run(name, n, limit):
-    """The same in a process of its own; None if it takes too long."""
+    """The same in its own process; None if it takes too long."""
     try:
         done = subprocess.run(
             [sys.executable, __file__, "--case", name, "--rows", str(n)],
@@ -167,7 +167,7 @@ def main():
     report.text(
         "Processor seconds of `fit` on one core, and MB that it adds to the peak of "
         "the process. Panels have 10 slices, so that a tenth of the sequences makes as "
-        "many rows; sigmoid links and hidden variables get a tenth of the rows and 20 "
+        "many rows; sigmoid links and latents get a tenth of the rows and 20 "
         f"features. '-': more than {arguments.limit} s."
     )
     rows = []

@@ -1,8 +1,8 @@
-"""Which fully connected networks can be learned, and from moments of which order?
+"""Identifiability of fully connected networks.
 
-Rebuilds Table 1 of Halpern and Sontag (2013), "Unsupervised learning of noisy-or
-Bayesian networks": for 1 to 7 latents that all are parents of all of 1 to 7 features,
-the smallest order of moments that makes the parameters locally identifiable.
+Reproduces Table 1 of Halpern and Sontag (2013), "Unsupervised learning of noisy-or
+Bayesian networks": for 1 to 7 latents, each a parent of all of 1 to 7 features, the
+smallest order of moments that makes the parameters locally identifiable.
 
     python benchmarks/table_1.py
 

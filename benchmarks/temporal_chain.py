@@ -2,8 +2,8 @@
 
 A chain of one latent with one feature is a hidden Markov model with categorical
 emissions, so hmmlearn (if it is installed) must reach the same log-likelihood from the
-same start in the same number of EM steps. Then the run time of EM for coupled latents
-with up to 500 joint states, and of the factored approximation above that.
+same start in the same number of EM iterations. Then the run time of EM for coupled
+latents with up to 500 joint states, and of the factored approximation above that.
 
     python benchmarks/temporal_chain.py
 """
@@ -33,7 +33,7 @@ def random_start(n_states, n_categories, seed):
 
 
 def fit_hmmlearn(codes, start, n_steps):
-    """Log-likelihood after as many steps of hmmlearn's EM."""
+    """Log-likelihood after the same number of iterations of hmmlearn."""
     from hmmlearn.hmm import CategoricalHMM
 
     n, n_slices, _ = codes.shape
@@ -49,7 +49,7 @@ def fit_hmmlearn(codes, start, n_steps):
 
 
 def fit_ours(codes, start, n_steps):
-    """Log-likelihood after as many steps of ours."""
+    """Log-likelihood after the same number of our iterations."""
     n_categories = [start.emission[0].shape[1]]
     _, result = fit_chain(
         codes,

@@ -1,15 +1,14 @@
-"""Do latents help a random forest? Section 4.2 of the paper, with a ceiling.
+"""Latents as features of a random forest.
 
-Rebuilds Section 4.2 of Halbersberg and Lerner (2020), "Local to global learning of a
+Reproduces Section 4.2 of Halbersberg and Lerner (2020), "Local to global learning of a
 latent dynamic Bayesian network": each of the six features of the last slice of G3 is
-predicted by a random forest from all other values of the sequence, with and without
-the posteriors of the latents (`FeatureUnion`), which see the same values. 70% of the
-sequences are for training. The ceiling is the accuracy of the true model's own
-posterior: no method can beat it but by chance.
+predicted by a random forest from all other values of the sequence, with and without the
+posteriors of the latents (`FeatureUnion`) given the same values. 70% of the sequences
+are for training. The upper limit is the accuracy of the posterior of the true model.
 
     python benchmarks/temporal_classification.py
 
-Forests see values as indicators, because the values are names without order.
+Values are categories without order, so the forests get indicator columns.
 """
 
 from __future__ import annotations

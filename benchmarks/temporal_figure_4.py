@@ -1,18 +1,18 @@
 """Structure of latent dynamic Bayesian networks against the length of sequences.
 
-Rebuilds Figure 4 of Halbersberg and Lerner (2020), "Local to global learning of a
+Reproduces Figure 4 of Halbersberg and Lerner (2020), "Local to global learning of a
 latent dynamic Bayesian network": sequences from G1, G2 and G3 (four values,
 P(X = v | L = v) = 0.8), values renamed at random per feature. SHD counts wrong edges
 (missing, extra, turned or undirected) after the best renumbering of latents, O-SHD
 those between latents and features only. The default learner and pairwise cluster
-comparison get the sequences alone; structural EM is told the number of latents and
+comparison get only the sequences; structural EM is given the number of latents and
 states, as in the paper.
 
     python benchmarks/temporal_figure_4.py
 
 Run times are processor seconds of one thread. Structural EM depends on its random
-start, so it is judged by single starts: how many find the true graph, and how many it
-takes to find it with a probability of 95%.
+start, so single starts are evaluated: how many find the true graph, and how many are
+needed to find it with a probability of 95%.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def rows_of(results):
 
 
 def structural_em(n_sequences, n_slices, n_starts):
-    """Single starts of structural EM beside the default, on the same sequences."""
+    """Single starts of structural EM, and the default on the same sequences."""
     for graph in GRAPHS:
         data = make_latent_dbn(graph, n_sequences, n_slices, random_state=0)
         ours, model = fit(LGLPCCTemporal(n_slices, random_state=0), data)

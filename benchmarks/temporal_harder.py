@@ -1,11 +1,11 @@
-"""Latents over time on data that are harder than the paper's.
+"""Latents over time on problems that are harder than those of the paper.
 
 Each line changes one thing of Halbersberg and Lerner (2020), Section 4.1: fewer
 sequences, poorer features, one latent much weaker than the other, features of mixed
 quality, two features per latent, many latents, numbers of states from 2 to 6. The
-default learner is given nothing but the sequences. SHD counts wrong edges (missing,
-extra, turned or undirected), O-SHD those between latents and features. Structural EM,
-told the numbers of latents and states, is run where inference is not exact.
+default learner is given only the sequences. SHD counts wrong edges (missing, extra,
+reversed or undirected), O-SHD those between latents and features. Structural EM, given
+the numbers of latents and states, is run where inference is not exact.
 
     python benchmarks/temporal_harder.py
 
@@ -33,7 +33,7 @@ def two_latents(name, per_latent=3):
 
 
 def many_latents(n_latents, per_latent):
-    """A chain within the slice in which every other latent keeps its state."""
+    """Every other latent depends on its own past, the others on their neighbour."""
     measurement = np.kron(
         np.eye(n_latents, dtype=int), np.ones((1, per_latent), dtype=int)
     )

@@ -4,7 +4,7 @@ The HELP study asked 470 people up to five times 20 questions on depression (CES
 36 on health (SF-36), each of which belongs to a published scale. Groups of items that
 share a latent are compared with the scales by the adjusted Rand index; an item in no
 group counts as a group of its own. k-means and hierarchical clustering of correlations
-are told the number of scales, the learner is told nothing.
+are given the number of scales, the learner is not.
 
     python benchmarks/temporal_help.py --data <folder with help_panel.csv>
 """

@@ -1,21 +1,21 @@
-"""Filling gaps in panels: latent models against what is usually done.
+"""Imputation of panels: latent models and common methods.
 
-Rebuilds Section 4.3 and, on public panels, the imputation part of Section 4.4 of
+Reproduces Section 4.3 and, on public panels, the imputation part of Section 4.4 of
 Halbersberg and Lerner (2020), "Local to global learning of a latent dynamic Bayesian
-network": models learned from complete sequences of G3 fill sequences from which 5 to
-25% of the values were deleted. Competitors are the naive rule of the paper (the value
-of the slice before, else of the slice after, else the most frequent one), the last
-known value, scikit-learn's `KNNImputer` and `IterativeImputer`, and structural EM.
+network": models learned from complete sequences of G3 impute sequences from which 5 to
+25% of the values were deleted. The alternatives are the naive rule of the paper (the
+value of the slice before, else of the slice after, else the most frequent one), the
+last known value, scikit-learn's `KNNImputer` and `IterativeImputer`, and structural EM.
 
-All methods see the same categories. Values of G3 are names without order, so
-`KNNImputer` gets indicator columns there, of which the largest filled one names the
-category, and `IterativeImputer` is also run with trees that predict classes. On the
-real panels, whose categories are ordered, both get numbers, rounded to the nearest
+All methods get the same categories. Those of G3 have no order, so `KNNImputer` gets
+indicator columns, of which the largest imputed one determines the category, and
+`IterativeImputer` is also run with trees that predict classes. The categories of the
+real panels are ordered. There both get numbers, which are rounded to the nearest
 category, in two layouts: a row per sequence and a row per visit.
 
     python benchmarks/temporal_imputation.py --data folder_with_real_panels
 
-The folder holds help_panel.csv, help_panel_key.csv (items of two questionnaires over
+The folder contains help_panel.csv, help_panel_key.csv (items of two questionnaires over
 five visits) and pbcseq.csv (laboratory values, cut into four bins). Without it only G3
 is run.
 """
@@ -65,7 +65,7 @@ def most_frequent(codes):
 
 
 def naive(codes, reference):
-    """Fill by the rule of the paper: slice before, slice after, most frequent."""
+    """Impute by the rule of the paper: slice before, slice after, most frequent."""
     before = np.full_like(codes, MISSING)
     before[:, 1:] = codes[:, :-1]
     after = np.full_like(codes, MISSING)
@@ -89,7 +89,7 @@ def last_known(codes, reference):
 
 
 def with_indicators(imputer, reference, codes, n_categories):
-    """Fill indicator columns; the largest one names the category."""
+    """Impute indicator columns; the largest one determines the category."""
     both = np.concatenate([reference, codes])
     n, n_slices, n_observed = both.shape
     width = int(max(n_categories))
@@ -100,7 +100,7 @@ def with_indicators(imputer, reference, codes, n_categories):
 
 
 def with_numbers(imputer, codes, n_categories, layout):
-    """Fill numbers and round them to the nearest category."""
+    """Impute numbers and round them to the nearest category."""
     _, n_slices, n_observed = codes.shape
     table = np.where(codes < 0, np.nan, codes.astype(float))
     width = n_slices * n_observed if layout == "row per sequence" else n_observed
@@ -115,7 +115,7 @@ def with_numbers(imputer, codes, n_categories, layout):
 
 
 def after(reference, codes, imputer):
-    """Fill numbers, with complete sequences to learn from in front."""
+    """Impute numbers, with complete training sequences in front."""
     both = np.concatenate([reference, codes])
     n_categories = both.max() + 1
     filled = with_numbers(imputer, both, n_categories, "row per sequence")
@@ -150,7 +150,7 @@ def fit(model, X):
 
 
 def fill(model, codes, strategy):
-    """Fill codes with a fitted estimator whose categories are the codes."""
+    """Impute codes with a fitted estimator whose categories are the codes."""
     X = np.where(codes < 0, np.nan, codes.astype(float))
     with expected(LatentWarning):
         return model.impute(X, strategy=strategy).astype(int)

@@ -1,9 +1,8 @@
-"""How fast rows become statistics, next to the bare kernels, and how that grows.
+"""Time from rows to statistics, compared with the bare kernels, by number of rows.
 
-The statistics pass of a learner validates, thresholds, packs and counts. The bare
-kernels do no more than they must on rows that are boolean already: pack the columns
-into 64-bit words and count the sets of the plan; for refined moments, also collapse the
-rows of each component.
+The pass of a learner over the rows validates, thresholds, packs and counts. The bare
+kernels start from boolean rows. They pack the columns into 64-bit words and count the
+sets of the plan; for refined moments, they also collapse the rows of each component.
 
     python benchmarks/throughput.py
 """
@@ -31,7 +30,7 @@ CLUSTER_WORKERS = 100
 
 
 def best_seconds(function, repeats=REPEATS):
-    """Least processor time of several calls: others use the machine too."""
+    """Minimum processor time of several calls."""
     return min(clocked(function)[0][1] for _ in range(repeats))
 
 
@@ -53,7 +52,7 @@ def bare_packing(rows):
 
 
 def compare_with_kernels(network, X, report):
-    """One batch: the learners' pass and the bare kernels."""
+    """The passes of the learners and the bare kernels on one batch."""
     on = X == 1
     table = []
     speeds = {}
@@ -110,7 +109,7 @@ def compare_with_kernels(network, X, report):
 
 
 def growth(network, sizes, report):
-    """Processor time of partial_fit over all batches, drawing not counted."""
+    """Processor time of partial_fit over all batches, without drawing them."""
     results = {}
     for name, make in (
         ("moments", lambda: NoisyOrMoMLearner(network.structure, refine=False)),
@@ -159,7 +158,7 @@ def growth(network, sizes, report):
 
 
 def on_paper(speeds, report):
-    """What a cluster would take."""
+    """Computed time on a cluster."""
     lines = []
     for name, speed in speeds.items():
         minutes = CLUSTER_ROWS / CLUSTER_WORKERS / speed / 60

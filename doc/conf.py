@@ -48,7 +48,7 @@ autodoc_default_options = {"member-order": "groupwise"}
 numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
 
-# From a first look to the details.
+# From simple to advanced.
 GALLERY_ORDER = [
     "plot_hidden_images.py",
     "plot_noisy_or_parameters.py",
@@ -76,7 +76,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "show_memory": False,
     "write_computation_times": False,
-    # Estimators and tables show themselves; "<Legend object at ...>" helps nobody.
+    # Show estimators and tables, but no "<Legend object at ...>".
     "capture_repr": ("_repr_html_",),
     "plot_gallery": "True",
     "backreferences_dir": "api/generated/used",
@@ -84,6 +84,6 @@ sphinx_gallery_conf = {
     "inspect_global_variables": True,
 }
 
-# An example that warns is an example to repair; only what it cannot help is let by.
+# Examples must not warn.
 warnings.filterwarnings("error", category=LatentWarning)
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")

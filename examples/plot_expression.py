@@ -1,18 +1,18 @@
 """
-Hidden regulators of gene expression
-=====================================
+Latent regulators of gene expression
+====================================
 
-Genes rise and fall together because something that no chip measures drives them. This
-example makes expression data as they come from yeast, a few hundred arrays with values
-missing, and asks how many regulators there are and which genes each drives. The data
-are synthetic, so that the answer can be checked.
+Genes are correlated because they share regulators, which the arrays do not measure.
+This example learns how many regulators there are and which genes each one drives. The
+data are simulated, so that the result can be checked, but resemble those of yeast: a
+few hundred arrays with missing values.
 """
 
 # %%
 # Arrays and genes
 # ----------------
-# Five regulators drive 50 genes; ten genes answer to two of them, some are driven down.
-# Four values in a hundred are missing.
+# Five regulators drive 50 genes. Ten genes have two regulators, and some effects are
+# negative. Four per cent of the values are missing.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -35,21 +35,22 @@ genes = [f"gene{j:02d}" for j in range(n_genes)]
 train, test = X[:250], X[250:]
 
 # %%
-# How many, and which?
-# --------------------
-# ``bipartite=True``: hidden variables above, genes below. Up to ten are tried; each
-# must pay for its parameters.
-model = IdealParentGaussianBN(max_latents=10, bipartite=True, random_state=0)
+# Learning the regulators
+# -----------------------
+# With ``bipartite=True`` genes depend on latents only. At most ten latents are added,
+# as long as each improves the score.
+model = IdealParentGaussianBN(max_latents=10, bipartite=True)
 model.fit(pd.DataFrame(train, columns=genes))
-print(f"{model.n_latents_} hidden regulators, {model.adjacency_.sum()} edges")
+print(f"{model.n_latents_} latents, {model.adjacency_.sum()} edges")
 model.plot()
 
 # %%
-# Are they the right ones? ``transform`` completes the data: the genes, with their gaps
-# filled, and behind them the regulators.
+# ``transform`` returns the genes, with missing values filled in, followed by the
+# expected values of the latents. Each latent corresponds to one true regulator; the
+# sign of a latent is arbitrary.
 completed = model.transform(pd.DataFrame(X, columns=genes))
-hidden = completed[:, n_genes:]
-correlation = np.corrcoef(hidden.T, regulators.T)[
+latents = completed[:, n_genes:]
+correlation = np.corrcoef(latents.T, regulators.T)[
     : model.n_latents_, model.n_latents_ :
 ]
 
@@ -64,35 +65,35 @@ for i, row in enumerate(correlation):
 figure.colorbar(image, label="correlation")
 
 # %%
-# Gaps
-# ----
-# A gap is filled with its expectation given all that is known of the array, which is
-# closer to the truth than the mean of the gene.
-gaps = np.isnan(X)
-gaps[:250] = False
+# Missing values
+# --------------
+# A missing value is replaced by its expectation given all other values of the array.
+# This is closer to the truth than the mean of the gene.
+missing = np.isnan(X)
+missing[:250] = False
 by_mean = SimpleImputer().fit(train).transform(X)
 for name, filled in (("mean of the gene", by_mean), ("network", completed)):
-    error = np.sqrt(np.mean((filled[:, :n_genes] - complete)[gaps] ** 2))
+    error = np.sqrt(np.mean((filled[:, :n_genes] - complete)[missing] ** 2))
     print(f"{name:>17}: root mean square error {error:.3f}")
 
 # %%
-# Beside factor analysis
-# ----------------------
-# The model is a factor analysis with most loadings at zero. Factor analysis must be
-# told the number of factors, cannot take gaps (here it gets the mean), and spends a
-# parameter on every gene and factor.
+# Comparison with factor analysis
+# -------------------------------
+# The model is a factor analysis in which most loadings are zero. Factor analysis must
+# be given the number of factors, has a parameter for every gene and factor, and does
+# not accept missing values. Here both models get the mean of the gene instead.
 filled = pd.DataFrame(by_mean, columns=genes)
 scores = {}
 for k in range(1, 11):
     factors = FactorAnalysis(k, random_state=0).fit(filled[:250])
     scores[k] = factors.score(filled[250:])
-ours = IdealParentGaussianBN(max_latents=10, bipartite=True, random_state=0)
+ours = IdealParentGaussianBN(max_latents=10, bipartite=True)
 ours.fit(filled[:250])
 
 figure, ax = plt.subplots(figsize=(5.6, 3.4), layout="constrained")
 ax.plot(list(scores), list(scores.values()), "o-", label="factor analysis")
-label = f"this model, {ours.n_latents_} found"
+label = f"IdealParentGaussianBN, {ours.n_latents_} latents"
 ax.axhline(ours.score(filled[250:]), color="#D55E00", label=label)
-ax.set(xlabel="number of factors", ylabel="held-out log-likelihood (nats an array)")
+ax.set(xlabel="number of factors", ylabel="held-out log-likelihood per array")
 ax.legend(frameon=False)
 plt.show()

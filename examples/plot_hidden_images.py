@@ -1,16 +1,16 @@
 """
-Discovering hidden images, and their number
-============================================
+Hidden images
+=============
 
-Eight images of 8 x 8 pixels are mixed at random: each is present one time in four, and
-each of its pixels fails to show one time in ten. Only the mixtures are seen. How many
-images are there, and which?
+Eight images of 8 x 8 pixels are mixed at random: each image is present with probability
+1/4, and each of its pixels is then on with probability 9/10. Only the mixtures are
+observed. This example learns how many images there are, and how they look.
 """
 
 # %%
 # The data
 # --------
-# 500 mixtures; these are the first sixteen.
+# There are 500 mixtures. These are the first sixteen:
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import NMF
@@ -24,16 +24,16 @@ data = make_noisy_or_images(500, random_state=0)
 LatentImagesDisplay(data.X[:16], (8, 8)).plot()
 
 # %%
-# The hidden images
-# -----------------
-# Nothing has to be chosen: the number of images is found, and with each image its prior
-# and the strength of every pixel. Depth 1 means that an image came to light only after
-# others had been subtracted.
+# The learned images
+# ------------------
+# No parameter has to be chosen. Each latent is an image, with its prior and the
+# strength of every pixel. Depth 1 means that it was found after other latents were
+# subtracted.
 learner = QuartetStructureLearner().fit(data.X)
 learner.plot_images((8, 8))
 
 # %%
-# All eight are found, with the probabilities they were drawn by.
+# All eight images are found:
 _, recovered = match_latents(data.network.failure, learner.failure_, learner.prior_)
 print(f"{learner.n_latents_} latents, {recovered.sum()} of 8 recovered")
 print(learner.latents_frame().drop(columns=["children", "quartet"]).round(3))
@@ -41,25 +41,25 @@ print(learner.latents_frame().drop(columns=["children", "quartet"]).round(3))
 # %%
 # The published algorithm
 # -----------------------
-# Without the refinement, quartets alone have to do. At 500 rows they find some images
-# and distort others.
+# Without the refinement by likelihood, the algorithm finds some images from 500 rows
+# and distorts others.
 plain = QuartetStructureLearner(
     quartet_threshold=0.01, extend_threshold=0.1, refine=False
 ).fit(data.X)
 plain.plot_images((8, 8))
 
 # %%
-# Guessing the number
-# -------------------
-# Matrix factorisation must be told how many components there are. Eight are fine; with
-# twelve it breaks the images up.
+# Comparison with matrix factorisation
+# ------------------------------------
+# Non-negative matrix factorisation (NMF) must be given the number of components. With
+# twelve instead of eight, it splits the images.
 parts = NMF(12, max_iter=2000, random_state=0).fit(data.X).components_
 LatentImagesDisplay(parts / parts.max(axis=1, keepdims=True), (8, 8)).plot()
 
 # %%
-# Which images does a mixture hold?
-# ---------------------------------
-# ``transform`` answers for each row, with probabilities.
+# Which images are in a mixture?
+# ------------------------------
+# ``transform`` returns the probability of each latent, for each row.
 row = 3
 posterior = learner.transform(data.X[[row]])[0]
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")

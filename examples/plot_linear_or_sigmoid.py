@@ -1,16 +1,16 @@
 """
 Linear or sigmoid?
-===================
+==================
 
 Many responses saturate: twice the regulator is not twice the protein. A sigmoid network
-models that, at a price: its parameters have no closed form, and it has more of them.
-Let rows held out decide.
+models saturation, but it has more parameters, and they have no closed-form estimate.
+This example chooses between the links by the likelihood of held-out rows.
 """
 
 # %%
-# Two worlds
-# ----------
-# The same graph, once with responses that saturate and once with straight ones.
+# Two data sets
+# -------------
+# Both come from the same graph, one with saturating and one with linear responses.
 import time
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ n_nodes = 8
 
 
 def draw(n_rows, saturates, seed):
-    """Rows of the network; parents have smaller numbers than children."""
+    """Rows of the network; parents come before their children."""
     noise = np.random.RandomState(seed)
     X = np.zeros((n_rows, n_nodes))
     for child in range(n_nodes):
@@ -39,27 +39,29 @@ def draw(n_rows, saturates, seed):
 # %%
 # Four fits
 # ---------
-# Both links on both worlds. Where responses saturate the sigmoid wins clearly; where
-# they are straight it has nothing to gain, and takes longer.
+# We fit both links to both data sets. The sigmoid is clearly better where responses
+# saturate. Where they are linear it is no better, and takes longer.
 rows = []
 models = {}
-for world, saturates in (("saturating", True), ("straight", False)):
+for responses, saturates in (("saturating", True), ("linear", False)):
     train, test = draw(400, saturates, seed=1), draw(2000, saturates, seed=2)
     for link in ("linear", "sigmoid"):
-        model = IdealParentGaussianBN(link=link, search="greedy", random_state=0)
+        model = IdealParentGaussianBN(link=link, search="greedy")
         start = time.perf_counter()
         model.fit(train)
         seconds = time.perf_counter() - start
-        models[world, link] = model
-        rows.append((world, link, model.score(test), model.adjacency_.sum(), seconds))
-columns = ["world", "link", "held-out log-likelihood", "edges", "seconds"]
+        models[responses, link] = model
+        rows.append(
+            (responses, link, model.score(test), model.adjacency_.sum(), seconds)
+        )
+columns = ["responses", "link", "held-out log-likelihood", "edges", "seconds"]
 print(pd.DataFrame(rows, columns=columns).round(2).to_string(index=False))
 
 # %%
-# What the sigmoid sees
-# ---------------------
-# A child against its only parent, and what either model makes of these two columns.
-# ``required`` fixes the direction of the edge.
+# The fitted curves
+# -----------------
+# A child against its only parent, with the curves that both models fit to these two
+# columns. ``required`` fixes the direction of the edge.
 parent, child = 3, 5
 X = draw(400, True, seed=1)[:, [parent, child]]
 grid = np.zeros((200, 2))
@@ -74,6 +76,6 @@ ax.set(xlabel=f"x{parent}", ylabel=f"x{child}")
 ax.legend(frameon=False)
 
 # %%
-# The graph that the sigmoid model found:
+# The graph learned by the sigmoid model:
 models["saturating", "sigmoid"].plot()
 plt.show()

@@ -1,17 +1,18 @@
 """
-Learning a noisy-or network from its features alone
-====================================================
+Learning the parameters of a noisy-or network
+=============================================
 
-Two hidden causes, A and B, share two of five binary features. Only the features are
-observed. B has triplets of features of which A touches no more than one, so B is
-learned at once; the only triplet of A has two features of B in it, so A must wait until
-the influence of B has been subtracted. This is Figure 1 of Halpern and Sontag (2013).
+Two latents, A and B, share two of five binary features, and only the features are
+observed. B has a triplet of features of which A drives at most one, so that B can be
+learned immediately. The only triplet of A contains two features of B. A can be learned
+after the influence of B has been subtracted. This is Figure 1 of Halpern and Sontag
+(2013).
 """
 
 # %%
 # The data
 # --------
-# Priors and failures are drawn between 0.2 and 0.8.
+# Priors and failures are drawn uniformly between 0.2 and 0.8.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,22 +26,22 @@ data = make_noisy_or(structure, n_samples=100_000, random_state=0)
 truth = data.network
 
 # %%
-# One fit
-# -------
-# ``depth_`` tells the round in which each edge was learned: 0 for B, 1 for A.
+# The order of learning
+# ---------------------
+# ``depth_`` is the round in which each edge was learned: 0 for B, 1 for A.
 learner = NoisyOrMoMLearner(structure).fit(data.X[:10_000])
 ScheduleDisplay.from_estimator(learner, latent_names=["A", "B"])
 
 # %%
-# Widths and shades of the edges are their strengths; the numbers are the priors.
+# The width and shade of an edge show its strength; the numbers are the priors.
 learner.plot()
 
 # %%
-# More rows, smaller errors
-# -------------------------
-# The error falls with the square root of the number of rows. The published estimator
-# takes one triplet per edge; the refined one combines several, then climbs the
-# likelihood.
+# Error and number of rows
+# ------------------------
+# The error decreases with the square root of the number of rows. The published
+# estimator uses one triplet per edge. The refined one combines several triplets, and
+# then maximises the likelihood.
 sizes = np.array([1000, 3000, 10_000, 30_000, 100_000])
 
 
@@ -62,15 +63,16 @@ for refine, label in [(False, "one triplet per edge"), (True, "refined")]:
         for n in sizes
     ]
     ax.loglog(sizes, errors, "o-", label=label)
-ax.loglog(sizes, 2 / np.sqrt(sizes), ":", color="0.6", label="slope of one half")
+ax.loglog(sizes, 2 / np.sqrt(sizes), ":", color="0.6", label="slope -1/2")
 ax.set_xlabel("rows")
 ax.set_ylabel("mean absolute error")
 ax.legend(frameon=False)
 
 # %%
-# Are the standard errors right?
-# ------------------------------
-# Intervals of two standard errors should hold about 95 per cent of the true values.
+# Standard errors
+# ---------------
+# Intervals of plus or minus two standard errors should cover about 95 per cent of the
+# true values.
 learner = NoisyOrMoMLearner(structure).fit(data.X[:10_000])
 estimates = np.concatenate([learner.prior_, learner.failure_[structure]])
 stderr = np.concatenate([learner.prior_stderr_, learner.failure_stderr_[structure]])
@@ -83,10 +85,11 @@ ax.set_xlabel("true value")
 ax.set_ylabel("estimate, with two standard errors")
 
 # %%
-# What can be learned of a large network?
-# ---------------------------------------
-# The order of learning depends on the structure alone, and is found in a second even
-# for hundreds of diseases and thousands of findings. Most edges can be learned at once.
+# A large network
+# ---------------
+# The order of learning depends on the structure alone. It is computed in about a second
+# for hundreds of diseases and thousands of findings. Most edges are learned in the
+# first round.
 large = make_qmr_like(random_state=0, n_samples=1).network.structure
 ScheduleDisplay.from_schedule(find_schedule(large))
 plt.show()

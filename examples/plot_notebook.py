@@ -1,17 +1,16 @@
 """
 Estimators in a notebook
-=========================
+========================
 
-What a notebook shows of an estimator, how to watch a long fit, and tables instead of
-arrays.
+This example shows how estimators are displayed in a notebook, how to follow the
+progress of a long fit, and how to get tables instead of arrays.
 """
 
 # %%
-# An estimator shows itself
-# -------------------------
-# The last line of a cell that is an estimator becomes a box: parameters, and after the
-# fit the fitted attributes, if your scikit-learn shows these (1.9 and newer do). Click
-# on it.
+# Display of an estimator
+# -----------------------
+# An estimator in the last line of a cell is displayed as a box with its parameters.
+# scikit-learn 1.9 and newer add the fitted attributes. Click on the box to expand it.
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 
@@ -30,30 +29,31 @@ learner.fit(data.X)
 # %%
 # Tables
 # ------
-# ``to_frame`` has one row per edge; names come from the columns of a data frame.
+# ``to_frame`` returns a table with one row per edge. Features have the names of the
+# columns, if the model was fitted to a data frame.
 learner.to_frame().round(3)
 
 # %%
-# With ``set_output``, ``transform`` returns a data frame, too.
+# After ``set_output``, ``transform`` returns a data frame as well.
 learner.set_output(transform="pandas").transform(data.X[:4]).round(3)
 
 # %%
-# And ``plot`` draws. Colours may stand for the round in which an edge was learned.
+# ``plot`` draws the model. Here colours show the round in which an edge was learned.
 learner.plot(color_by="depth")
 
 # %%
-# A fit that talks
-# ----------------
-# ``verbose=1`` prints a line per step, with the time since the start.
+# Verbose output
+# --------------
+# With ``verbose=1`` a fit prints its steps and the time since its start.
 images = make_noisy_or_images(500, random_state=0)
 QuartetStructureLearner(verbose=1).fit(images.X)
 
 # %%
 # Progress bars
 # -------------
-# scikit-learn 1.9 brought callbacks. Its own progress bar, which needs the package
-# `rich`, works for every estimator of this library, and nests: a bar for the search,
-# bars for the fits inside it.
+# scikit-learn 1.9 introduced callbacks. Its progress bar, which needs the package
+# `rich`, works with every estimator of this library. The bars of the fits are nested
+# under the bar of the search.
 try:
     from sklearn.callback import ProgressBar
 except ImportError:  # scikit-learn < 1.9
@@ -65,15 +65,15 @@ if ProgressBar is not None:
 search.fit(data.X)
 
 # %%
-# A callback of your own
-# ----------------------
-# Any object with these methods will do. This one writes down when each step ended; in a
-# grid search it would be told of every fit.
+# Custom callbacks
+# ----------------
+# A callback is an object with the following methods. This one records when each step of
+# a fit ended.
 import time
 
 
 class Stopwatch:
-    """Writes down when each step of a fit ended."""
+    """Records when each step of a fit ended."""
 
     def setup(self, estimator, context):
         """Start the clock."""
@@ -83,7 +83,7 @@ class Stopwatch:
         """Do nothing."""
 
     def on_fit_task_end(self, estimator, context):
-        """Note the step; a callback that returns True asks the fit to stop."""
+        """Record the step; returning True would ask the fit to stop."""
         self.steps.append((context.task_name, time.perf_counter() - self.start))
         return False
 

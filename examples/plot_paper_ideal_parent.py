@@ -1,19 +1,19 @@
 """
-Paper: how good is the ideal parent?
-=====================================
+Paper: the ideal parent
+=======================
 
 Small versions of Figures 2 and 5 of Elidan, Nachman and Friedman (2007), '"Ideal
-Parent" Structure Learning for Continuous Variable Bayesian Networks'. The idea: before
-fitting a node with one more parent, compute the profile of the parent that would
-explain it perfectly, and fit only candidates that resemble it.
+Parent" Structure Learning for Continuous Variable Bayesian Networks'. The idea is to
+compute the profile of a parent that would explain a node perfectly, and to fit only
+candidates that are similar to it.
 """
 
 # %%
 # Figure 2: similarity against true gain
 # --------------------------------------
 # In a linear network the ideal parent of a node is its residual. The similarity C1
-# keeps all parameters but the new one; C2 also adapts the variance. Both are lower
-# bounds of the gain in log-likelihood, and C2 is much the closer.
+# adapts only the weight of the new parent; C2 also adapts the variance. Both are lower
+# bounds of the gain in log-likelihood, and C2 is much tighter.
 import time
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ from sklearn_latent.gaussian import GaussianNetwork
 
 
 def random_network(n_nodes, link, seed):
-    """About 1.5 parents a node, with weights of either sign."""
+    """About 1.5 parents per node, with positive and negative weights."""
     rng = np.random.RandomState(seed)
     adjacency = np.triu(rng.uniform(size=(n_nodes, n_nodes)) < 3 / n_nodes, k=1)
     weights = rng.uniform(0.5, 1.2, adjacency.shape)
@@ -77,11 +77,11 @@ print(
 )
 
 # %%
-# Figure 5: what is lost by not scoring every candidate?
-# ------------------------------------------------------
-# Data from four networks with sigmoid responses, where fitting a candidate is
-# expensive; K is the number of candidates per node that are fitted in earnest. An edge
-# counts as recovered in either direction.
+# Figure 5: results without fitting every candidate
+# -------------------------------------------------
+# The data come from four networks with sigmoid responses, for which fitting a candidate
+# is expensive. K is the number of candidates per node that are fitted. An edge counts
+# as found in either direction.
 n_nodes, n_networks = 20, 4
 rows = []
 for seed in range(n_networks):
@@ -92,7 +92,7 @@ for seed in range(n_networks):
     for n in (50, 100, 200, 400):
         for k in (2, 5, None):
             model = IdealParentGaussianBN(
-                link="sigmoid", search="greedy", n_candidates=k, random_state=0
+                link="sigmoid", search="greedy", n_candidates=k
             )
             start = time.perf_counter()
             model.fit(X_all[:n])

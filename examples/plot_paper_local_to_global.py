@@ -1,21 +1,21 @@
 """
-Paper: local graphs vote for a global one
-==========================================
+Paper: from local to global graphs
+==================================
 
 A small version of Figure 4 of Halbersberg and Lerner (2020), "Local to Global Learning
 of a Latent Dynamic Bayesian Network": the structural Hamming distance (SHD) to the true
-graph against the number of slices, on the paper's graphs G1, G2 and G3. SHD counts
-wrong edges; O-SHD those between latents and features only.
+graph against the number of time slices, for the graphs G1, G2 and G3 of the paper. SHD
+counts wrong edges; O-SHD counts only those between latents and features.
 """
 
 # %%
-# Structure against slices
-# ------------------------
-# G1 has one latent; G2 two, of which the first moves and drives the second; in G3 the
-# second has two parents, its own past and the first. Three features per latent, four
-# values each, a fifth of the values noise. ``local="lpcc"`` learns local graphs by
-# pairwise cluster comparison, as published; the default compares models by BIC. Neither
-# is told the number of latents.
+# Error and number of slices
+# --------------------------
+# G1 has one latent. G2 has two: the first depends on its own past and drives the
+# second. In G3 the second also depends on its own past. Each latent has three features
+# with four values, of which a fifth are noise. ``local="lpcc"`` learns local graphs by
+# pairwise cluster comparison, as published; the default compares models by BIC. The
+# number of latents is not given to either.
 import time
 
 import matplotlib.pyplot as plt
@@ -55,9 +55,9 @@ for local in ("lpcc", "bic"):
     print(f"{local:>5}: {min(times):.1f} to {max(times):.1f}")
 
 # %%
-# What was learned
-# ----------------
-# The graphs that the default found from twelve slices, which are the true ones.
+# The learned graphs
+# ------------------
+# The default learns the true graphs from twelve slices:
 figure, axes = plt.subplots(1, 3, figsize=(13, 4.0))
 figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.92, wspace=0.05)
 for ax, name in zip(axes, GRAPHS, strict=True):

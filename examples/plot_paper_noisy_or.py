@@ -1,18 +1,17 @@
 """
-Paper: moments against variational EM
-======================================
+Paper: moments and variational EM
+=================================
 
 A small version of Figure 3 of Halpern and Sontag (2013), "Unsupervised Learning of
-Noisy-Or Bayesian Networks": the error and the run time of the method of moments beside
-maximum likelihood and the variational EM of the time. ``benchmarks/figure_3.py`` is the
-full one.
+Noisy-Or Bayesian Networks": error and run time of the method of moments, maximum
+likelihood and variational EM. ``benchmarks/figure_3.py`` is the full experiment.
 """
 
 # %%
 # The networks
 # ------------
-# Two latents share two of five features; priors and failures are uniform in [0.2, 0.8].
-# The error is the sum of absolute differences over all parameters.
+# Two latents share two of five features. Priors and failures are uniform in [0.2, 0.8].
+# The error is the sum of the absolute errors of all parameters.
 import time
 import warnings
 
@@ -45,7 +44,7 @@ for seed in range(n_networks):
         for name, learner in learners.items():
             start = time.perf_counter()
             with warnings.catch_warnings():
-                # A hundred rows are poor data, and some starts of EM crawl.
+                # A hundred rows are few, and some starts of EM converge slowly.
                 warnings.simplefilter("ignore", PoorDataWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 learner.fit(data.X[:n])
@@ -59,9 +58,9 @@ for seed in range(n_networks):
 # %%
 # Error and time
 # --------------
-# The error of the moments falls with the square root of the number of rows, refined or
-# not. Variational EM stops falling: its bound is tightest where one parent of a shared
-# feature has no effect.
+# The error of the method of moments decreases with the square root of the number of
+# rows, with and without refinement. That of variational EM does not: its bound is
+# tightest where one parent of a shared feature has no effect.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for name in learners:
     axes[0].errorbar(

@@ -1,18 +1,19 @@
 """
-Paper: hidden images against the number of rows
-================================================
+Paper: hidden images and number of rows
+=======================================
 
-The experiment of Jernite, Halpern and Sontag (2013), "Discovering Hidden Variables in
-Noisy-Or Networks using Quartet Tests", in small: eight 8 x 8 images, mixtures of them,
-and the question how many rows it takes to find them. ``benchmarks/quartet_figure_3.py``
-is the full one, with more draws and more alternatives.
+A small version of the experiment of Jernite, Halpern and Sontag (2013), "Discovering
+Hidden Variables in Noisy-Or Networks using Quartet Tests": how many rows does it take
+to find the eight 8 x 8 images behind mixtures of them?
+``benchmarks/quartet_figure_3.py`` is the full experiment, with more draws and more
+methods.
 """
 
 # %%
-# What is found
-# -------------
-# First as published, with the paper's thresholds, then by default, which takes quartets
-# as the start of a search by likelihood.
+# The learned images
+# ------------------
+# We compare the published algorithm and its thresholds with the default, which uses
+# quartets as the start of a search by likelihood.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -42,8 +43,8 @@ for n in sizes:
         found[name, n] = images, recovered
 
 # %%
-# A row of images for each number of rows; those that count as recovered have a green
-# frame.
+# Each line shows the images learned from one number of rows. Recovered images have a
+# green frame.
 for name in learners:
     figure, axes = plt.subplots(
         len(sizes) + 1, 8, figsize=(7.2, 4.9), layout="constrained"
@@ -61,8 +62,8 @@ for name in learners:
     figure.suptitle(f"{name}: best match of each source")
 
 # %%
-# In numbers
-# ----------
+# Number of recovered images
+# --------------------------
 figure, ax = plt.subplots(figsize=(5.6, 3.2), layout="constrained")
 for name in learners:
     counts = [found[name, n][1].sum() for n in sizes]

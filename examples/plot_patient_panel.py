@@ -1,20 +1,20 @@
 """
 Latent states in a patient panel
-=================================
+================================
 
-Patients come to visits, at each of which the same questions are asked. What moves from
-visit to visit is not the answers but what lies behind them. From the panel alone: how
-many latents are there, which questions measure which, how do they drive each other over
-time, where is each patient, and what would the answers have been at a visit that was
-missed?
+Patients answer the same questions at several visits. The answers are measurements of
+latent states, which change from visit to visit. This example learns from the panel
+alone how many latents there are, which questions measure each one, and how they
+influence each other over time. It then infers the states of each patient, and imputes
+missing answers.
 """
 
 # %%
 # A long table
 # ------------
-# One row per patient and visit, as such data usually come. Eight visits, six questions
-# with answers in words. In truth there are two latents, and the first drives the
-# second.
+# Panel data usually have one row per patient and visit. Here there are eight visits and
+# six questions with three possible answers. The data are simulated with two latents, of
+# which the first drives the second.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -35,16 +35,16 @@ table = pd.DataFrame(ANSWERS[codes].reshape(-1, 6), columns=QUESTIONS)
 table.insert(0, "patient", patients.ravel())
 table.insert(1, "visit", visits.ravel())
 
-# One visit in twenty was missed, and one answer in ten was not given.
+# Five per cent of the visits and ten per cent of the answers are missing.
 rng = np.random.RandomState(0)
 table[QUESTIONS] = table[QUESTIONS].mask(rng.uniform(size=(len(table), 6)) < 0.1)
 table = table[rng.uniform(size=len(table)) > 0.05]
 print(table.head())
 
 # %%
-# :func:`~sklearn_latent.temporal.sequences_from_frame` makes one sequence per patient;
-# missed visits become NaN. A data frame keeps names: those of the first visit's columns
-# name the questions.
+# :func:`~sklearn_latent.temporal.sequences_from_frame` converts the table to one
+# sequence per patient, with NaN for missed visits. In a data frame, the columns of the
+# first visit name the questions.
 panel = sequences_from_frame(table, sequence="patient", time="visit", columns=QUESTIONS)
 n_patients, n_visits, _ = panel.shape
 names = [q if t == 0 else f"{q} {t}" for t in range(n_visits) for q in QUESTIONS]
@@ -54,9 +54,9 @@ print(X.shape, f"{X.isna().to_numpy().mean():.0%} missing")
 # %%
 # The graph
 # ---------
-# Nothing is told to the learner but the number of visits. It finds two latents with
-# three states each, and the questions that measure them. Percentages are the share of
-# pairs of visits that support an edge.
+# The learner is given only the number of visits. It finds two latents with three states
+# each, and the questions that measure them. The percentage at an edge is its support:
+# the share of pairs of consecutive visits in which it was found.
 model = LGLPCCTemporal(n_slices=n_visits, random_state=0).fit(X)
 print("states:", model.cardinality_)
 model.plot()
@@ -64,28 +64,28 @@ model.plot()
 # %%
 # Trajectories
 # ------------
-# Where four patients were at each visit, as far as their answers tell.
+# The probabilities of the states of four patients at each visit:
 TrajectoryDisplay.from_estimator(
     model, X[:4], sequence_names=[f"patient {i}" for i in range(4)]
 )
 
 # %%
-# And fifty at a glance; pale is uncertain.
+# The most probable states of fifty patients; pale colours are uncertain.
 TrajectoryDisplay.from_estimator(model, X[:50])
 
 # %%
-# Answers that are missing
-# ------------------------
-# ``impute`` fills gaps with the most probable answer and changes nothing else. The
-# truth is known here; beside it stands what is often done, to carry the last answer
-# forward.
+# Missing answers
+# ---------------
+# ``impute`` replaces missing answers by the most probable ones and changes nothing
+# else. We compare it with a common rule, carrying the last answer forward. The true
+# answers are known here.
 truth = ANSWERS[codes].reshape(n_patients, -1)
-gaps = X.isna().to_numpy()
+missing = X.isna().to_numpy()
 carried = panel.copy()
 for t in range(1, n_visits):
     carried[:, t] = np.where(pd.isna(carried[:, t]), carried[:, t - 1], carried[:, t])
 carried = carried.reshape(n_patients, -1)
-known = gaps & ~pd.isna(carried)  # a gap at the first visit cannot be carried
+known = missing & ~pd.isna(carried)  # nothing can be carried to the first visit
 
 filled = {
     "carry the last\nanswer forward": carried,
@@ -97,7 +97,7 @@ figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
 bars = ax.bar(list(filled), accuracy, color=["0.6", "#0072B2", "#56B4E9"])
 ax.bar_label(bars, fmt="{:.2f}")
 ax.axhline(1 / 3, color="0.4", ls=":", label="guessing")
-ax.set(ylabel="share of gaps filled rightly", ylim=(0, 1))
+ax.set(ylabel="share imputed correctly", ylim=(0, 1))
 ax.legend(frameon=False)
 plt.show()
 # sphinx_gallery_thumbnail_number = 2

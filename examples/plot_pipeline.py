@@ -1,19 +1,19 @@
 """
 Latents as features of a classifier
-====================================
+===================================
 
-Labels are expensive, rows are not. A latent model learns from all rows what the columns
-have in common; a classifier then needs few labels, because it sees a handful of causes
-instead of many noisy columns. Everything is a scikit-learn estimator, so that this is a
+Labels are often expensive, while rows without labels are not. A latent model can learn
+from all rows. A classifier then needs fewer labels, because it sees a few latents
+instead of many noisy columns. Both are scikit-learn estimators and can be combined in a
 :class:`~sklearn.pipeline.Pipeline`.
 """
 
 # %%
-# Weak columns, few labels
-# ------------------------
-# Eight hidden causes drive 64 binary columns, each of which fails to show a cause more
-# often than not. The label is whether exactly one of two causes is present. There are
-# 5,000 rows without labels, and few with.
+# Noisy columns and few labels
+# ----------------------------
+# Eight latents drive 64 binary columns, with failures between 0.4 and 0.7. The label is
+# whether exactly one of two latents is on, with 5% noise. There are 5,000 rows without
+# labels, and few rows with labels.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -39,9 +39,9 @@ unlabelled, rest = np.split(np.arange(len(X)), [5000])
 test = rest[1000:]
 
 # %%
-# One pipeline
-# ------------
-# A learner that is fitted once, on rows without labels, can be frozen.
+# A model fitted to rows without labels
+# -------------------------------------
+# The latent model is fitted once. In the pipelines it only transforms.
 learner = QuartetStructureLearner().fit(X[unlabelled])
 print(f"{learner.n_latents_} latents found")
 
@@ -67,17 +67,17 @@ for n in sizes:
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, values in accuracy.items():
     ax.semilogx(sizes, values, "o-", label=name)
-ax.axhline(0.95, color="0.6", ls=":", label="ceiling: labels are 5% noise")
+ax.axhline(0.95, color="0.6", ls=":", label="upper limit: 5% of labels are noise")
 ax.set(xlabel="rows with a label", ylabel="accuracy on 1,000 other rows")
 ax.set_xticks(sizes, [str(n) for n in sizes], minor=False)
 ax.minorticks_off()
 ax.legend(frameon=False, fontsize=8)
 
 # %%
-# Fitted inside the folds
-# -----------------------
-# If all rows have labels, the learner can be fitted within each fold like any other
-# step, and its parameters searched together with those of the classifier.
+# A model fitted inside each fold
+# -------------------------------
+# If all rows have labels, the latent model can be fitted within each fold like any
+# other step, and its parameters can be tuned together with those of the classifier.
 images = make_noisy_or_images(1000, random_state=0)
 label = images.Z[:, 1] != images.Z[:, 2]
 pipeline = make_pipeline(
@@ -88,6 +88,7 @@ print(f"accuracy {scores.mean():.3f} ± {scores.std():.3f}")
 pipeline.fit(images.X, label)
 
 # %%
-# Names come out, too: ``set_output`` makes ``transform`` return a data frame.
+# After ``set_output``, ``transform`` returns a data frame with the names of the
+# latents.
 print(learner.set_output(transform="pandas").transform(X[:3]).round(2))
 plt.show()

@@ -1,17 +1,17 @@
 """
-Rows that arrive in batches
-============================
+Learning from batches
+=====================
 
-The method of moments looks at rows once: it counts which columns are off together, and
-counts add up. So ``partial_fit`` gives what one fit on all rows would give, in constant
-memory.
+The method of moments only counts how often columns are off together, and counts of
+batches add up. ``partial_fit`` therefore gives the same result as one fit to all rows,
+and its memory does not grow with the number of rows.
 """
 
 # %%
-# A stream
-# --------
-# Batches of 2,000 rows. After each, the model is up to date; the standard errors shrink
-# with the square root of the number of rows seen.
+# A stream of batches
+# -------------------
+# The rows arrive in batches of 2,000. The model is updated after each batch, and the
+# standard errors decrease with the square root of the number of rows.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -49,8 +49,8 @@ ax.set_ylim(0.05, 0.38)
 ax.legend(frameon=False, loc="upper right", ncols=3)
 
 # %%
-# The same as all at once
-# -----------------------
+# The same result as one fit
+# --------------------------
 everything = np.concatenate(
     [network.sample(2000, random_state=batch)[0] for batch in range(25)]
 )
@@ -58,9 +58,10 @@ at_once = NoisyOrMoMLearner(structure).fit(everything)
 print("largest difference:", np.abs(at_once.failure_ - learner.failure_).max())
 
 # %%
-# Only count, solve later
-# -----------------------
-# If batches come fast, ``update=False`` counts without solving; the last call solves.
+# Counting without solving
+# ------------------------
+# With ``update=False``, ``partial_fit`` only counts, which is faster. The last call
+# solves for the parameters.
 fast = NoisyOrMoMLearner(structure)
 for batch in range(25):
     X, _ = network.sample(2000, random_state=batch)

@@ -1,19 +1,19 @@
 """
 Choosing thresholds by held-out likelihood
-===========================================
+==========================================
 
-The quartet algorithm decides by thresholds: how close to rank two is close enough? With
-``"auto"`` they follow from the sampling noise and nothing needs choosing. A number is a
-knob, as in the paper, and because ``score`` is a log-likelihood, scikit-learn's own
-search can turn it.
+The published quartet algorithm has thresholds: how close to rank two must the matrix of
+a quartet be? The default ``"auto"`` derives them from the sampling noise. Fixed
+thresholds, as in the paper, can be chosen by scikit-learn's grid search, because
+``score`` is a log-likelihood.
 """
 
 # %%
-# A curve for one parameter
-# -------------------------
-# Without the refinement, so that the thresholds have the last word. Each value is
-# cross-validated; the upper panel is what rows held out say of it, the lower ones what
-# the structure is.
+# One parameter
+# -------------
+# We turn off the refinement, so that the result depends on the thresholds. Each value
+# is cross-validated. The upper panel shows the held-out log-likelihood, the lower ones
+# the size of the structure.
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import GridSearchCV
@@ -33,13 +33,13 @@ ThresholdCurveDisplay.from_estimator(
 )
 
 # %%
-# Too small a threshold rejects quartets that sampling noise has bent, and latents are
-# missed.
+# If the threshold is too small, quartets are rejected because of sampling noise, and
+# latents are missed.
 #
-# A search over two
-# -----------------
-# :func:`~sklearn_latent.plotting.score_and_count` makes a search count latents and
-# edges besides, so that its result can be drawn.
+# Two parameters
+# --------------
+# With :func:`~sklearn_latent.plotting.score_and_count` a grid search also counts
+# latents and edges, so that its result can be plotted.
 search = GridSearchCV(
     QuartetStructureLearner(refine=False),
     {"quartet_threshold": [0.01, 0.03], "extend_threshold": [0.05, 0.1, 0.2]},
@@ -51,12 +51,12 @@ print(search.best_params_)
 ThresholdCurveDisplay.from_search(search, param_name="extend_threshold")
 
 # %%
-# Was it worth it?
-# ----------------
-# The true structure is known here, of eight latents and 117 edges. On these rows the
-# search does better than the published thresholds, but likelihood held out is a noisy
-# judge of edges. The default, which compares with sampling noise and refines by
-# likelihood, needs no search.
+# Comparison with the true structure
+# ----------------------------------
+# The true structure has eight latents and 117 edges. On these rows the grid search does
+# better than the published thresholds, but held-out likelihood is an imprecise
+# criterion for single edges. The default needs no grid search: its thresholds follow
+# from the sampling noise, and it refines the structure by likelihood.
 learners = {
     "published thresholds": QuartetStructureLearner(
         quartet_threshold=0.01, extend_threshold=0.1, refine=False

@@ -1,16 +1,15 @@
 """
-How sure? Standard errors and bootstrap
-========================================
+Standard errors and bootstrap
+=============================
 
-An estimate without an error is half an answer. Noisy-or learners give standard errors
-for priors and failures; this example checks them against the bootstrap, and against the
-truth.
+The noisy-or learners compute standard errors of priors and failures. This example
+compares them with the bootstrap and with the true errors.
 """
 
 # %%
-# Standard errors that come with the fit
-# --------------------------------------
-# Rare causes are known less well, and so are edges that had to wait for others.
+# Standard errors of a fit
+# ------------------------
+# They are larger, relative to the prior, for rare latents.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
@@ -33,10 +32,10 @@ for i in range(4):
     )
 
 # %%
-# The bootstrap agrees
-# --------------------
-# A weight is a number of copies, so a bootstrap sample is a vector of weights: no rows
-# are moved.
+# Comparison with the bootstrap
+# -----------------------------
+# A weight is a number of copies of a row, so that a bootstrap sample is a vector of
+# weights.
 rng = np.random.RandomState(0)
 replicates = []
 for _ in range(50):
@@ -61,10 +60,10 @@ ax.set(xlabel="standard error of the fit", ylabel="standard deviation of 50 boot
 ax.legend(frameon=False, fontsize=8)
 
 # %%
-# Do intervals cover?
-# -------------------
-# Thirty other samples of the same network: how many intervals of two standard errors
-# hold the truth?
+# Coverage
+# --------
+# In thirty other samples from the same network, how many intervals of plus or minus two
+# standard errors cover the true failure?
 covered, total = 0, 0
 for seed in range(30):
     sample, _ = data.network.sample(5000, random_state=seed)
@@ -72,13 +71,14 @@ for seed in range(30):
     error = np.abs(fit.failure_ - data.network.failure)[structure]
     covered += np.sum(error <= 2 * fit.failure_stderr_[structure])
     total += error.size
-print(f"{covered / total:.1%} of {total:,} intervals hold the true failure")
+print(f"{covered / total:.1%} of {total:,} intervals cover the true failure")
 
 # %%
-# Is a latent there at all?
-# -------------------------
-# For the structure itself there is no formula. Refit bootstrap samples, and count how
-# often each pair of columns shares a latent. A hundred rows are few, and it shows.
+# Stability of the structure
+# --------------------------
+# There is no formula for the uncertainty of the structure. We refit bootstrap samples
+# and count how often each pair of columns shares a latent. With only a hundred rows,
+# the support of some latents is low.
 images = make_noisy_or_images(100, random_state=0)
 found = QuartetStructureLearner().fit(images.X)
 together = np.zeros((64, 64))

@@ -1,4 +1,4 @@
-"""Formulas as pictures in the page: no script, and no font from another host."""
+"""Render formulas as SVG, without scripts or fonts from other hosts."""
 
 import re
 from html import escape
@@ -9,9 +9,9 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-SIZE = 18.0  # points of the drawing; the page scales it to its own letters
+SIZE = 18.0  # points; the page scales formulas to its font size
 SCALE = 1.06 / SIZE  # em per point
-# Paths instead of symbols: symbols of several drawings in one page would clash.
+# Use paths: symbols of several formulas on one page would clash.
 ziamath.config.svg2 = False
 
 
@@ -35,7 +35,7 @@ def draw(node, *, inline):
     try:
         formula = ziamath.Latex(latex, size=SIZE, inline=inline, color="currentColor")
         svg, below = formula.svg(), formula.getyofst()
-    except Exception as error:  # whatever the parser stumbles over
+    except Exception as error:  # any error of the parser
         logger.warning("cannot draw the formula %s: %s", latex, error, location=node)
         return f"<code>{escape(latex)}</code>"
     width, height = (
@@ -55,13 +55,13 @@ def draw(node, *, inline):
 
 
 def visit_inline(self, node):
-    """Write a formula within a line, from which a comma must not be torn off."""
+    """Write an inline formula; a word joiner keeps punctuation on its line."""
     self.body.append(draw(node, inline=True) + "&#8288;")
     raise nodes.SkipNode
 
 
 def visit_block(self, node):
-    """Write a formula on a line of its own."""
+    """Write a displayed formula."""
     self.body.append(self.starttag(node, "div", CLASS="drawn-math"))
     self.body.append(draw(node, inline=False))
     self.body.append("</div>")
