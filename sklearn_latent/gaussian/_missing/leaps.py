@@ -56,5 +56,4 @@ def climb_by_leaps(
     def known(state):
         return state.log_likelihood, None
 
-    # A leap stands for several steps, so that one that gains little is enough.
-    return climb(known, leap, start, tol=tol, max_iter=max_iter, patience=1)
+    return climb(known, leap, start, tol=tol, max_iter=max_iter)

@@ -191,7 +191,7 @@ class StructuralEM:
         for _ in range(max_rounds):
             steps: list[float] = []
             state = fit_network(
-                self.data, adjacency, parameters, n_latents, tol=1e-5, trace=steps
+                self.data, adjacency, parameters, n_latents, tol=2e-5, trace=steps
             )
             entry = {"log_likelihood": steps, "score": self.score(state)}
             self.trace.append(entry)
@@ -217,7 +217,7 @@ class StructuralEM:
             state.adjacency,
             state.parameters,
             state.n_latents,
-            max_iter=150,
+            max_iter=100,
             tol=1e-8,
             trace=steps,
         )

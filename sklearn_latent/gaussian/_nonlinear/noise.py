@@ -77,16 +77,7 @@ class Noise(ABC):
         return np.maximum(g, _SMALLEST_MEAN) if self.positive else g
 
     def check(self, X, name="X"):
-        """Raise unless the values can come from this noise model.
-
-        Parameters
-        ----------
-        X : ndarray
-            Values, NaN where missing.
-
-        name : str, default="X"
-            How messages call them.
-        """
+        """Raise unless the values, NaN where missing, can come from this noise."""
         if not self.positive:
             return
         smallest = np.min(X, initial=np.inf, where=~np.isnan(X))
@@ -106,7 +97,7 @@ class Additive(Noise):
 
     Examples
     --------
-    >>> from sklearn_latent.gaussian._nonlinear.noise import Additive
+    >>> from sklearn_latent.gaussian import Additive
     >>> Additive().ideal_mean(2.0, 0.5)
     2.0
     """
@@ -149,7 +140,7 @@ class Multiplicative(Noise):
 
     Examples
     --------
-    >>> from sklearn_latent.gaussian._nonlinear.noise import Multiplicative
+    >>> from sklearn_latent.gaussian import Multiplicative
     >>> print(Multiplicative().ideal_mean(1.0, 0.01).round(4))
     0.9902
     """

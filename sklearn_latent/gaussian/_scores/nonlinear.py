@@ -2,7 +2,12 @@
 
 Fitting a candidate costs a thousand times as much as looking at it. So for each family
 all candidates are looked at, by their similarity to the ideal parent, and the few most
-promising ones are fitted: Algorithm 2 of Elidan, Nachman and Friedman (2007).
+promising ones are fitted: Algorithm 2 of [1]_.
+
+References
+----------
+.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
+   learning for continuous variable Bayesian networks. JMLR 8.
 """
 
 from __future__ import annotations
@@ -70,23 +75,6 @@ class NonlinearEvaluator(MoveEvaluator):
         fitted, and deletions are pruned too
     tol: a fit has converged when a step gains less than this, in nats
     max_iter: largest number of steps of a fit
-
-    References
-    ----------
-    .. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-       learning for continuous variable Bayesian networks. JMLR 8.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> X[:, 2] = np.tanh(2 * X[:, 0]) + 0.1 * X[:, 2]
-    >>> evaluator = NonlinearEvaluator(X, n_candidates=1)
-    >>> allowed = np.array([[True, True, False]])
-    >>> np.isfinite(evaluator.add_scores([(2, ())], allowed))
-    array([[ True, False, False]])
     """
 
     def __init__(
