@@ -149,7 +149,7 @@ def _apply(matrices, pattern, vectors):
 def _complete_rows(joint: Joint, data: IncompleteData, chosen):
     """Expected deviations from the mean of all rows of the chosen patterns.
 
-    Returns deviation (len(rows), log_density (len(rows).
+    Returns rows, deviation (n_rows, n_nodes), log_density (n_rows,), solved batches.
     """
     rows = np.flatnonzero(np.repeat(chosen, np.diff(data.starts)))
     position = np.full(len(data.values), -1)

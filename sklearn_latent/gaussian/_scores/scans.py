@@ -10,12 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._nonlinear.noise import Additive
-from .ideal_parent import (
-    Response,
-    expected_gain_c1,
-    expected_gain_c2,
-    ideal_profile,
-)
+from .ideal_parent import Response, expected_gain_c1, expected_gain_c2, ideal_profile
 
 __all__ = ["IdealScan", "TangentScan"]
 
@@ -91,7 +86,7 @@ class TangentScan:
     def roots(self, children):
         """Gains of additions to families without parents.
 
-        Returns gains (len(children).
+        Returns gains (n_children, n_nodes).
         """
         fitter = self.fitter
         weight = (
