@@ -116,7 +116,7 @@ def fit_network(
     parameters,
     n_latents=0,
     *,
-    max_iter=70,
+    max_iter=50,
     tol=2e-6,
     trace=None,
 ) -> LinearState:
