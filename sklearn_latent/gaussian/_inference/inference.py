@@ -20,11 +20,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._statistics.incomplete import IncompleteData, batches, rows_of
-from .._statistics.statistics import GaussianStatistics
+from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
-__all__ = ["LOG_2_PI", "Joint", "condition", "expected_statistics", "leave_one_out"]
-
-LOG_2_PI = float(np.log(2.0 * np.pi))
+__all__ = ["Joint", "condition", "expected_statistics", "leave_one_out"]
 
 
 class Joint:

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._statistics.statistics import LOG_2_PI
+
 __all__ = ["NOISES", "Additive", "Multiplicative", "Noise", "get_noise"]
 
-_LOG_2PI = np.log(2.0 * np.pi)
 _SMALLEST_MEAN = 1e-12  # a mean that must be positive is not allowed below
 
 
@@ -106,7 +107,7 @@ class Additive(Noise):
 
     def log_density(self, x, g, variance):
         """Logarithm of the density of x."""
-        return -0.5 * (_LOG_2PI + np.log(variance) + (x - g) ** 2 / variance)
+        return -0.5 * (LOG_2_PI + np.log(variance) + (x - g) ** 2 / variance)
 
     def score(self, x, g, variance):
         """Derivative of the log-density by the mean."""
@@ -151,7 +152,7 @@ class Multiplicative(Noise):
     def log_density(self, x, g, variance):
         """Logarithm of the density of x."""
         return -0.5 * (
-            _LOG_2PI + np.log(variance) + (x / g - 1.0) ** 2 / variance
+            LOG_2_PI + np.log(variance) + (x / g - 1.0) ** 2 / variance
         ) - np.log(g)
 
     def score(self, x, g, variance):

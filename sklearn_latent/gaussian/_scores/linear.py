@@ -19,12 +19,10 @@ import numpy as np
 
 from ..._criteria import bic_price
 from ..._graphs import parents_of
-from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
+from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
 
 __all__ = ["LinearEvaluator", "Scan", "fit_linear", "regress", "scan_family"]
-
-LOG_2_PI = float(np.log(2.0 * np.pi))
 
 # A candidate of which the parents leave less than this share of the variance is a
 # linear function of them and has nothing to add.

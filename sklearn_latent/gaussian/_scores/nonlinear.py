@@ -74,7 +74,6 @@ class NonlinearEvaluator(MoveEvaluator):
         noise it is exact. With "C3" moves that are expected to lose by far are not
         fitted, and deletions are pruned too
     tol: a fit has converged when a step gains less than this, in nats
-    max_iter: largest number of steps of a fit
     """
 
     def __init__(
@@ -89,7 +88,6 @@ class NonlinearEvaluator(MoveEvaluator):
         n_candidates: int | None = 5,
         similarity: str = "C3",
         tol: float = 1e-3,
-        max_iter: int = 30,
     ):
         if similarity not in SIMILARITIES:
             raise ValueError(
@@ -97,7 +95,7 @@ class NonlinearEvaluator(MoveEvaluator):
             )
         self.link, self.noise = get_link(link), get_noise(noise)
         self.fitter = FamilyFitter(
-            X, self.link, self.noise, sample_weight, tol=tol, max_iter=max_iter
+            X, self.link, self.noise, sample_weight, tol=tol, max_iter=30
         )
         self.n_nodes = self.fitter.n_nodes
         if parameter_cost is None:

@@ -11,10 +11,9 @@ import numpy as np
 
 from .._nonlinear.noise import Additive
 from .ideal_parent import Response, expected_gain_c1, expected_gain_c2, ideal_profile
+from .linear import COLLINEAR
 
 __all__ = ["IdealScan", "TangentScan"]
-
-_COLLINEAR = 1e-8  # share of a candidate that must be left by the tangent space
 
 
 class IdealScan:
@@ -167,7 +166,7 @@ class TangentScan:
 
 def _explained(cross, spread, length):
     """Squared length of the projection on a candidate; 0 if there is nothing new."""
-    usable = spread > _COLLINEAR * length
+    usable = spread > COLLINEAR * length
     return np.where(usable, cross**2 / np.where(usable, spread, 1.0), 0.0)
 
 
