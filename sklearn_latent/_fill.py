@@ -43,6 +43,8 @@ def _fill_pandas(X, missing, values):
         elif column.dtype.kind == "O":
             # Columns of Python objects have the type of what is in them.
             new = _as_type(new, {type(value) for value in column[~gaps]})
+        elif column.dtype.kind == "f":
+            new = new.astype(getattr(column.dtype, "numpy_dtype", column.dtype))
         elif column.dtype.kind in "biu":
             new = _as_type(new, {{"b": bool}.get(column.dtype.kind, int)})
         column.iloc[gaps] = new

@@ -13,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_latent._graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn
-from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 from sklearn_latent.gaussian import _estimator as estimator_module
+from sklearn_latent.gaussian._structure_search import order as order_module
 
 SEARCHES = ["greedy", "order", "auto"]
 
@@ -416,3 +417,113 @@ def test_no_warnings_on_good_data(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         IdealParentGaussianBN().fit(data.X)
+
+
+@pytest.mark.parametrize("container", ["array", "pandas", "polars", "list"])
+def test_impute_fills_gaps_and_nothing_else(data, fitted, container):
+    X = data.X[:30].copy()
+    gaps = np.random.default_rng(0).random(X.shape) < 0.2
+    X[gaps] = np.nan
+    names = list("abcdefgh")
+    given = X
+    if container == "list":
+        given = X.tolist()
+    elif container != "array":
+        given = pytest.importorskip(container).DataFrame(X)
+        given.columns = names
+    model = fitted if container in ("array", "list") else None
+    if model is None:
+        frame = type(given)(data.X)
+        frame.columns = names
+        model = IdealParentGaussianBN(search="greedy").fit(frame)
+    filled = model.impute(given)
+    assert isinstance(filled, np.ndarray if container == "list" else type(given))
+    values = np.asarray(filled)
+    np.testing.assert_array_equal(values[~gaps], X[~gaps])
+    np.testing.assert_allclose(values, model.transform(given)[:, :8])
+    np.testing.assert_array_equal(np.isnan(np.asarray(given)), gaps)
+
+
+def test_impute_keeps_types():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.integers(0, 9, 40), "b": rng.normal(size=40).astype(np.float32)}
+    )
+    frame.loc[3, "b"] = np.nan
+    filled = IdealParentGaussianBN().fit(frame).impute(frame)
+    assert filled.dtypes.tolist() == frame.dtypes.tolist()
+    assert not filled.isna().any().any()
+
+
+def test_latents_are_named_and_placed():
+    data = make_gaussian_bn(12, 2, 400, bipartite=True, random_state=0)
+    model = IdealParentGaussianBN(max_latents=3, bipartite=True).fit(data.X)
+    assert model.n_latents_ == 2
+    np.testing.assert_array_equal(model.structure_, model.adjacency_[12:, :12])
+    assert model.latent_names_.tolist() == ["latent0", "latent1"]
+    np.testing.assert_allclose(model.bic_, model.bic(data.X))
+    np.testing.assert_allclose(
+        model.network_.posterior(data.X), model.transform(data.X)[:, 12:]
+    )
+
+
+def test_an_estimate_of_the_likelihood_says_so(data):
+    X = data.X[:60, :3].copy()
+    X[0, 0] = np.nan
+    with pytest.warns(ApproximateInferenceWarning) as caught:
+        model = IdealParentGaussianBN(link="sigmoid").fit(X)
+    assert not model.is_exact_
+    # The warning points to the user's own line.
+    assert {warning.filename for warning in caught} == {__file__}
+    assert IdealParentGaussianBN().fit(X).is_exact_
+
+
+def test_chance_is_scikit_learns(data, monkeypatch):
+    assert IdealParentGaussianBN().random_state == 0
+    seen = []
+    plain = order_module.check_random_state
+
+    def watched(random_state):
+        seen.append(random_state)
+        return plain(random_state)
+
+    monkeypatch.setattr(order_module, "check_random_state", watched)
+    rng = np.random.RandomState(0)
+    for random_state in (None, rng, 5):
+        model = IdealParentGaussianBN(search="order", random_state=random_state)
+        assert np.isfinite(model.fit(data.X).bic_)
+    assert seen == [None, rng, 5]
+
+
+def test_a_larger_tolerance_per_row_makes_fewer_moves(data):
+    moves = [
+        IdealParentGaussianBN(search="greedy", tol=tol).fit(data.X).n_iter_
+        for tol in (1e-8, 0.05, 10.0)
+    ]
+    assert moves[0] > moves[1] > moves[2] == 1
+    twice = np.vstack([data.X, data.X])
+    gains = [
+        gain
+        for _, gain in IdealParentGaussianBN(search="greedy", tol=0.05)
+        .fit(twice)
+        .history_
+    ]
+    assert min(gains) > 0.05 * len(twice)
+
+
+def test_jobs_of_the_bootstrap(data):
+    model = IdealParentGaussianBN(search="greedy")
+    alone = model.edge_confidence(data.X[:50], 4, random_state=3)
+    shared = model.edge_confidence(data.X[:50], 4, n_jobs=2, random_state=3)
+    np.testing.assert_array_equal(alone, shared)
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        model.edge_confidence(data.X[:50], 4, n_jobs=0)
+
+
+@pytest.mark.parametrize("name", ["hidden_search", "n_restarts", "tabu", "n_jobs"])
+def test_parameters_that_are_gone(name):
+    with pytest.raises(TypeError, match=name):
+        IdealParentGaussianBN(**{name: 1})
+    with pytest.raises(ValueError, match=name):
+        IdealParentGaussianBN().set_params(**{name: 1})

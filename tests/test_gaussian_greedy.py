@@ -91,6 +91,9 @@ class Plain(MoveEvaluator):
     def replace_scores(self, families, allowed):
         return self.inner.replace_scores(families, allowed)
 
+    def reverse_scores(self, families, children):
+        return self.inner.reverse_scores(families, children)
+
 
 @pytest.mark.parametrize("seed", range(5))
 def test_scoring_reversals_one_by_one_makes_no_difference(seed):

@@ -6,11 +6,11 @@ import pytest
 from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
 from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
 from sklearn_latent.gaussian._scores.ideal_parent import (
+    Response,
     expected_gain_c1,
     expected_gain_c2,
     ideal_profile,
     inner_product_weights,
-    replace_profile,
     similarity_c1,
     similarity_c2,
 )
@@ -32,7 +32,7 @@ def sigmoid_data(noise_scale=0.05):
 def test_linear_profile_is_the_residual():
     x, eta = RNG.normal(size=(2, N))
     theta = np.array([0.3, 1.0, 0.0])
-    profile = ideal_profile(x, eta, theta, 1.0, Linear(), Additive())
+    profile = ideal_profile(x, eta, Response(Linear(), Additive(), theta, 1.0))
     np.testing.assert_allclose(profile, x - eta - 0.3)
 
 
@@ -54,7 +54,7 @@ def test_theorem_7_1_written_out():
     x, _, _, eta = sigmoid_data(0.5)
     variance = 0.2
     link, noise = Sigmoid(), Additive()
-    y = ideal_profile(x, eta, THETA, variance, link, noise)
+    y = ideal_profile(x, eta, Response(link, noise, THETA, variance))
     slope = link.derivative(eta + y, THETA)
     z = RNG.normal(size=(4, N))
     bent, k1 = z * slope, (y * slope) @ (y * slope)
@@ -62,11 +62,11 @@ def test_theorem_7_1_written_out():
     explained = (bent @ (y * slope)) ** 2 / (bent**2).sum(axis=1)
     c1 = explained / (2 * variance) - (k1 - k2) / (2 * variance)
     np.testing.assert_allclose(
-        expected_gain_c1(x, eta, y, z, THETA, variance, link, noise), c1
+        expected_gain_c1(x, eta, y, z, Response(link, noise, THETA, variance)), c1
     )
     c2 = -N / 2 * np.log(1 - explained / k1) - N / 2 * np.log(k1 / k2)
     np.testing.assert_allclose(
-        expected_gain_c2(x, eta, y, z, THETA, link, noise, total=N), c2
+        expected_gain_c2(x, eta, y, z, Response(link, noise, THETA, variance)), c2
     )
 
 
@@ -74,12 +74,12 @@ def test_theorem_8_2_for_multiplicative_noise_written_out():
     x, _, _, eta = sigmoid_data(0.3)
     variance = 0.05
     link, noise = Sigmoid(), Multiplicative()
-    y = ideal_profile(x, eta, THETA, variance, link, noise)
+    y = ideal_profile(x, eta, Response(link, noise, THETA, variance))
     g = link.value(eta + y, THETA)
     np.testing.assert_allclose(  # equation (22)
         g, x * (-1 + np.sqrt(1 + 4 * variance)) / (2 * variance)
     )
-    weights = inner_product_weights(y, eta, THETA, variance, link, noise)
+    weights = inner_product_weights(y, eta, Response(link, noise, THETA, variance))
     k_sigma = 1 + (x / g) ** 2 / variance
     assert np.ptp(k_sigma) < 1e-9  # a function of sigma alone
     ratio = link.derivative(eta + y, THETA) / g
@@ -94,7 +94,7 @@ def test_theorem_8_2_for_multiplicative_noise_written_out():
         log_densities - (weights * y**2).sum() / 2 + inner**2 / (z**2 @ weights) / 2
     )
     np.testing.assert_allclose(
-        expected_gain_c1(x, eta, y, z, THETA, variance, link, noise), expected
+        expected_gain_c1(x, eta, y, z, Response(link, noise, THETA, variance)), expected
     )
 
 
@@ -103,12 +103,14 @@ def test_the_ideal_parent_itself_gains_what_is_expected(noise):
     """The expansion is exact where it is made: at the ideal parent."""
     x, _, _, eta = sigmoid_data(0.3)
     variance, link = 0.05, Sigmoid()
-    y = ideal_profile(x, eta, THETA, variance, link, noise)
+    y = ideal_profile(x, eta, Response(link, noise, THETA, variance))
     gain = (
         noise.log_density(x, link.value(eta + y, THETA), variance)
         - noise.log_density(x, link.value(eta, THETA), variance)
     ).sum()
-    expected = expected_gain_c1(x, eta, y, y[None], THETA, variance, link, noise)
+    expected = expected_gain_c1(
+        x, eta, y, y[None], Response(link, noise, THETA, variance)
+    )
     np.testing.assert_allclose(expected, [gain])
 
 
@@ -116,7 +118,7 @@ def test_replace_profile_takes_the_place_of_a_parent():
     x, parents, weights, eta = sigmoid_data()
     link = Sigmoid()
     leaving = weights[0] * parents[0]
-    y = replace_profile(x, eta, leaving, THETA, 1.0, link, Additive())
+    y = ideal_profile(x, eta - leaving, Response(link, Additive(), THETA, 1.0))
     np.testing.assert_allclose(link.value(eta - leaving + y, THETA), x)
 
 
@@ -127,10 +129,9 @@ def test_many_families_at_a_time():
     x = RNG.uniform(0.6, 3.0, size=(2, N))
     eta, z = RNG.normal(size=(2, N)), RNG.normal(size=(5, N))
     weight = RNG.uniform(0.5, 2.0, size=N)
-    y = ideal_profile(x, eta, theta, variance, link, noise)
-    together = expected_gain_c1(
-        x, eta, y, z, theta, variance, link, noise, sample_weight=weight
-    )
+    y = ideal_profile(x, eta, Response(link, noise, theta, variance))
+    response = Response(link, noise, theta, variance)
+    together = expected_gain_c1(x, eta, y, z, response, sample_weight=weight)
     assert together.shape == (2, 5)
     for row in range(2):
         alone = expected_gain_c1(
@@ -138,10 +139,7 @@ def test_many_families_at_a_time():
             eta[row],
             y[row],
             z,
-            theta[row],
-            variance[row],
-            link,
-            noise,
+            Response(link, noise, theta[row], variance[row]),
             sample_weight=weight,
         )
         np.testing.assert_allclose(together[row], alone)

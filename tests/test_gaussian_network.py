@@ -298,3 +298,44 @@ def test_a_network_of_nothing():
     mean, covariance = network.joint()
     assert mean.shape == (0,)
     assert covariance.shape == (0, 0)
+
+
+def test_posterior_is_the_mean_of_the_latents():
+    network = random_linear_network(7, 0, n_latents=2)
+    X, _ = network.sample(20, 0)
+    mean = network.posterior(X)
+    assert mean.shape == (20, 2)
+    mu, covariance = network.joint()
+    gain = np.linalg.solve(covariance[:5, :5], covariance[:5, 5:])
+    np.testing.assert_allclose(mean, mu[5:] + (X - mu[:5]) @ gain)
+    assert random_linear_network(5, 0).posterior(X).shape == (20, 0)
+
+
+def test_equal_networks_stay_equal():
+    weights = np.array([[0.0, 2.0], [0.0, 0.0]])
+    adjacency = weights != 0
+    one = GaussianNetwork(adjacency, weights, [1.0, 0.0], [1.0, 0.5])
+    two = GaussianNetwork.from_json(one.to_json())
+    assert one == two and hash(one) == hash(two)
+    # The caller's array is not the network's, which nobody can change.
+    weights[0, 1] = 3.0
+    assert one == two
+    for array in (one.weights, one.adjacency, one.intercept, one.noise_variance):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    assert one != GaussianNetwork(adjacency, weights, [1.0, 0.0], [1.0, 0.5])
+    assert one != 3
+
+
+def test_exports_take_names():
+    network = random_linear_network(4, 0, n_latents=1)
+    names = {"feature_names": ["a", "b", "c"], "latent_names": ["u"]}
+    graph = network.to_networkx(**names)
+    assert list(graph) == ["a", "b", "c", "u"]
+    assert graph.nodes["u"]["kind"] == "latent"
+    frame = network.to_frame(**names)
+    assert set(frame["parent"]) | set(frame["child"]) <= {"a", "b", "c", "u"}
+    assert set(network.to_pgmpy(**names).nodes) == {"a", "b", "c", "u"}
+    assert list(network.to_networkx(["u"])) == ["x0", "x1", "x2", "u"]
+    with pytest.raises(ValueError, match="latent_names must hold 1 names, got 2"):
+        network.to_networkx(["u", "v"])

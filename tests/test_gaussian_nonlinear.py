@@ -161,7 +161,7 @@ def test_parameters_come_back(link):
 
 @pytest.mark.parametrize("noise", ["additive", "multiplicative"])
 @pytest.mark.parametrize("link", [Linear(), Sigmoid(), Sigmoid(bias=True)], ids=repr)
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_weights_are_repeated_rows(link, noise, seed):
     rng = np.random.default_rng(seed)
@@ -359,7 +359,7 @@ def test_linear_families_score_as_in_the_linear_evaluator(constant):
 
 @pytest.mark.parametrize("noise", ["additive", "multiplicative"])
 @pytest.mark.parametrize("link", [Linear(), Sigmoid(), Softplus()], ids=repr)
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_a_further_parent_never_lowers_the_likelihood(link, noise, seed):
     rng = np.random.default_rng(seed)
@@ -392,7 +392,7 @@ def test_one_queue_per_family():
 
 
 @pytest.mark.parametrize("similarity", ["C2", "C3"])
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_many_candidates_find_what_the_exhaustive_search_finds(similarity, seed):
     X = sigmoid_table(seed, n=100)

@@ -17,8 +17,8 @@ from .._validation import (
     shown,
 )
 from ..gaussian._network import LARGEST, GaussianNetwork
-from ..gaussian._nonlinear.links import Linear, get_link
-from ..gaussian._nonlinear.noise import Additive, get_noise
+from ..gaussian._nonlinear.links import Linear, Link, get_link
+from ..gaussian._nonlinear.noise import Additive, Noise, get_noise
 
 __all__ = ["make_gaussian_bn"]
 
@@ -28,19 +28,19 @@ _SPREAD = 1.5  # standard deviation of the weighted sums: bent, but not a step
 
 
 def make_gaussian_bn(
-    n_features=20,
-    n_latents=0,
-    n_samples=1000,
+    n_features: int = 20,
+    n_latents: int = 0,
+    n_samples: int = 1000,
     *,
-    n_parents=2.0,
-    bipartite=False,
-    link="linear",
-    noise="additive",
-    weight=(0.5, 1.5),
-    noise_variance=(0.5, 1.5),
-    missing=0.0,
+    n_parents: float = 2.0,
+    bipartite: bool = False,
+    link: str | Link = "linear",
+    noise: str | Noise = "additive",
+    weight: tuple[float, float] = (0.5, 1.5),
+    noise_variance: tuple[float, float] = (0.5, 1.5),
+    missing: float = 0.0,
     random_state=None,
-):
+) -> Bunch:
     """Draw a random continuous network and data from it.
 
     Parameters
@@ -49,7 +49,7 @@ def make_gaussian_bn(
         Number of features.
 
     n_latents : int, default=0
-        Number of hidden variables. They have no parents.
+        Number of latents. They have no parents.
 
     n_samples : int, default=1000
         Number of rows.
@@ -59,7 +59,7 @@ def make_gaussian_bn(
         at least one.
 
     bipartite : bool, default=False
-        Whether features have hidden parents only.
+        Whether features have latents as their only parents.
 
     link : str or Link, default="linear"
         Link function. Unless it is linear, weights are scaled such that the weighted
@@ -73,7 +73,7 @@ def make_gaussian_bn(
         Range of the absolute values of the weights. Signs are random.
 
     noise_variance : (float, float), default=(0.5, 1.5)
-        Range of the variances of the noise. Hidden variables have variance 1.
+        Range of the variances of the noise. Latents have variance 1.
 
     missing : float, default=0.0
         Share of the values that are missing completely at random.
@@ -92,19 +92,19 @@ def make_gaussian_bn(
     >>> from sklearn_latent.datasets import make_gaussian_bn
     >>> data = make_gaussian_bn(n_features=5, n_samples=100, random_state=0)
     >>> data.X.shape, data.network
-    ((100, 5), GaussianNetwork(5 features, 0 hidden, 10 edges, link='linear'))
+    ((100, 5), GaussianNetwork(5 features, 0 latents, 10 edges, link='linear'))
     """
     _check_sizes(n_features, n_latents, n_samples, n_parents, missing, bipartite)
-    weight = _check_range("weight", weight)
-    noise_variance = _check_range("noise_variance", noise_variance)
+    sizes = _check_range("weight", weight)
+    variances = _check_range("noise_variance", noise_variance)
     rng = check_random_state(random_state)
     if bipartite:
         adjacency = _two_layers(n_features, n_latents, n_parents, rng)
     else:
         adjacency = _random_graph(n_features, n_latents, n_parents, rng)
     n_nodes = n_features + n_latents
-    weights = np.where(adjacency, rng.uniform(*weight, adjacency.shape), 0.0)
-    variance = rng.uniform(*noise_variance, n_nodes)
+    weights = np.where(adjacency, rng.uniform(*sizes, adjacency.shape), 0.0)
+    variance = rng.uniform(*variances, n_nodes)
     variance[n_features:] = 1.0
     positive = not isinstance(get_noise(noise), Additive)
     if not positive:

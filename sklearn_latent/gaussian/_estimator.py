@@ -50,7 +50,7 @@ class IdealParentGaussianBN(GaussianModel):
 
     Learns a directed acyclic graph and, for each node, how it depends on its parents:
     linearly or through a sigmoid, with additive or multiplicative noise. Values may be
-    missing, and hidden variables that explain why features go together may be added.
+    missing, and latents that explain why features go together may be added.
 
     The paper [1]_ compares candidates with the *ideal parent* of a node, the profile
     that would explain it perfectly, and fits only the few that resemble it
@@ -90,15 +90,15 @@ class IdealParentGaussianBN(GaussianModel):
         network it scores all, because that costs nothing.
 
     max_parents : int or None, default=None
-        Largest number of parents of a node. In any case at most half of the number of
+        Maximum number of parents of a node. In any case at most half of the number of
         different rows, less one.
 
     max_latents : int, default=0
-        Largest number of hidden variables. Each must improve the score.
+        Maximum number of latents. Each must improve the score.
 
     bipartite : bool, default=False
-        Whether hidden variables are roots and features are leaves, with no edges
-        between features. Otherwise hidden variables are placed freely.
+        Whether latents are roots and features are leaves, with no edges between
+        features. Otherwise latents are placed freely.
 
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
@@ -129,7 +129,7 @@ class IdealParentGaussianBN(GaussianModel):
     Attributes
     ----------
     adjacency_ : ndarray of bool of shape (n_nodes, n_nodes)
-        ``[i, j]`` = i -> j. Nodes are the features, then the hidden ones.
+        ``[i, j]`` = i -> j. Nodes are the features, then the latents.
 
     weights_ : ndarray of shape (n_nodes, n_nodes)
         ``[i, j]`` is the coefficient of i in j.
@@ -141,7 +141,7 @@ class IdealParentGaussianBN(GaussianModel):
         Variance of the noise.
 
     n_latents_ : int
-        Number of hidden nodes.
+        Number of latents.
 
     node_names_ : ndarray of shape (n_nodes,)
         Names of the features, then latent0, latent1, ...
@@ -236,6 +236,13 @@ class IdealParentGaussianBN(GaussianModel):
     >>> bool(abs(completed[0, 2] - effect[0]) < 2.0)
     True
     """
+
+    search_: str
+    penalty_: float | str
+    history_: list[tuple[tuple, float]]
+    n_evaluated_: int
+    n_considered_: int
+    n_iter_: int
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 from sklearn.utils import check_array, check_random_state
 
 from .._graphs import topological_order
@@ -158,16 +157,8 @@ class GaussianNetwork(Densities, Network):
                 "the joint distribution is Gaussian only with link='linear' and "
                 f"noise='additive', got {self.link!r} and {self.noise!r}."
             )
-        order = self.topological_order
-        # In topological order I - B is unit upper triangular.
-        upper = np.eye(self.n_nodes) - self.weights[np.ix_(order, order)]
-        total = np.empty((self.n_nodes, self.n_nodes))
-        if self.n_nodes:  # LAPACK knows no empty matrices
-            total[np.ix_(order, order)] = solve_triangular(
-                upper, np.eye(self.n_nodes), unit_diagonal=True
-            )
-        covariance = (total.T * self.noise_variance) @ total
-        return self.intercept @ total, 0.5 * (covariance + covariance.T)
+        joint = self._joint()
+        return joint.mean, 0.5 * (joint.covariance + joint.covariance.T)
 
     @within_range
     def log_likelihood(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from sklearn_latent.gaussian._nonlinear.fitter import FamilyFitter
 from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
 from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
 from sklearn_latent.gaussian._scores.ideal_parent import (
+    Response,
     ideal_profile,
     similarity_c1,
     similarity_c2,
@@ -48,7 +49,7 @@ def linear_profile(x, parents):
     coefficients = np.linalg.lstsq(table, x, rcond=None)[0]
     theta = np.array([coefficients[0], 1.0, 0.0])
     eta = table[:, 1:] @ coefficients[1:]
-    return ideal_profile(x, eta, theta, 1.0, Linear(), Additive())
+    return ideal_profile(x, eta, Response(Linear(), Additive(), theta, 1.0))
 
 
 @given(linear_families())
@@ -91,7 +92,7 @@ def test_profile_reproduces_the_child(seed, link):
     theta = np.array([rng.normal(), rng.uniform(0.5, 4.0), rng.normal()])
     eta = rng.normal(size=30)
     x = link.value(rng.uniform(-5, 5, size=30) - theta[2], theta)
-    y = ideal_profile(x, eta, theta, 1.0, link, Additive())
+    y = ideal_profile(x, eta, Response(link, Additive(), theta, 1.0))
     np.testing.assert_allclose(link.value(eta + y, theta), x, atol=1e-9)
 
 
@@ -103,7 +104,7 @@ def test_profile_maximises_the_likelihood_of_multiplicative_noise(seed):
     noise, link = Multiplicative(), Sigmoid()
     x = link.value(rng.uniform(-1, 2, size=20), theta)
     x = np.maximum(x, 1.0)  # so that the ideal mean is inside of the image
-    y = ideal_profile(x, eta, theta, variance, link, noise)
+    y = ideal_profile(x, eta, Response(link, noise, theta, variance))
     best = noise.log_density(x, link.value(eta + y, theta), variance)
     for move in (-0.1, 0.1):
         other = noise.log_density(x, link.value(eta + y + move, theta), variance)

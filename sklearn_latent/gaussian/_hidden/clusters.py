@@ -25,7 +25,7 @@ class Cluster:
 
     members: features, ascending
     direction: coefficients of their profiles in the profile of the hidden variable: the
-        leading eigenvector of equation (13) of [1]_, of length 1, (len(members)
+        leading eigenvector of equation (13) of [1]_, of length 1, (n_members,)
     eigenvalue: leading eigenvalue
     gain: estimated gain of the score
     """
@@ -93,9 +93,18 @@ def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Clust
     }
     levels = [list(clusters.values())]
     gains = np.full((n, n), -np.inf)
-    everything = np.arange(n)
+
+    def rate(i):
+        """Change of the total score when cluster i is merged with each other one."""
+        others = np.flatnonzero(alive)
+        half = 0.5 * (top[i] - top[others])
+        merged = 0.5 * (top[i] + top[others]) + np.hypot(half, product[i, others])
+        change = gain(merged, size[i] + size[others]) - score[i] - score[others]
+        gains[i, others] = gains[others, i] = change
+        gains[i, i] = -np.inf
+
     for i in range(n):
-        _rate(gains, i, everything, product, top, size, score, gain)
+        rate(i)
     while alive.sum() > 1:
         i, j = divmod(int(np.argmax(gains)), n)
         i, j = min(i, j), max(i, j)
@@ -111,15 +120,6 @@ def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Clust
         del clusters[j]
         alive[j] = False
         gains[j] = gains[:, j] = -np.inf
-        _rate(gains, i, np.flatnonzero(alive), product, top, size, score, gain)
+        rate(i)
         levels.append(list(clusters.values()))
     return levels
-
-
-def _rate(gains, i, others, product, top, size, score, gain):
-    """Change of the total score when cluster i is merged with each of the others."""
-    half = 0.5 * (top[i] - top[others])
-    merged = 0.5 * (top[i] + top[others]) + np.hypot(half, product[i, others])
-    change = gain(merged, size[i] + size[others]) - score[i] - score[others]
-    gains[i, others] = gains[others, i] = change
-    gains[i, i] = -np.inf

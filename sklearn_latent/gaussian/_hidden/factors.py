@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._inference.inference import LOG_2_PI
 from .._missing.leaps import climb_by_leaps
-from .._statistics.statistics import GaussianStatistics
+from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
 __all__ = ["FactorData", "Factors", "fit_factors"]
 

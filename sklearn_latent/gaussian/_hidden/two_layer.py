@@ -122,7 +122,7 @@ class TwoLayerSearch:
         """
         return self.multiplicity * log_choices(self.data.n_features, n_children)
 
-    def fit(self, start: Factors, *, tol=1e-6, max_iter=100) -> Factors:
+    def fit(self, start: Factors, *, tol=5e-6, max_iter=70) -> Factors:
         """Fit the parameters and drop hidden variables with too few children."""
         self.n_evaluated += 1
         few = start.mask.sum(axis=1) < FEWEST_CHILDREN
@@ -198,7 +198,7 @@ class TwoLayerSearch:
         mask = np.ones(loadings.shape, dtype=bool)
         self.n_evaluated += 1
         start = self.data.start(mask, loadings)
-        return fit_factors(self.data, start, tol=1e-5, max_iter=50)
+        return fit_factors(self.data, start, tol=2e-5, max_iter=35)
 
     def rotations(self, factors: Factors, n_random: int, n_kept=2) -> list[Factors]:
         """Networks with few edges and nearly the likelihood of a factor analysis."""

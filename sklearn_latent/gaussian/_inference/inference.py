@@ -20,11 +20,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._statistics.incomplete import IncompleteData, batches, rows_of
-from .._statistics.statistics import GaussianStatistics
+from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
-__all__ = ["LOG_2_PI", "Joint", "condition", "expected_statistics", "leave_one_out"]
-
-LOG_2_PI = float(np.log(2.0 * np.pi))
+__all__ = ["Joint", "condition", "expected_statistics", "leave_one_out"]
 
 
 class Joint:
@@ -149,7 +147,7 @@ def _apply(matrices, pattern, vectors):
 def _complete_rows(joint: Joint, data: IncompleteData, chosen):
     """Expected deviations from the mean of all rows of the chosen patterns.
 
-    Returns deviation (len(rows), log_density (len(rows).
+    Returns rows, deviation (n_rows, n_nodes), log_density (n_rows,), solved batches.
     """
     rows = np.flatnonzero(np.repeat(chosen, np.diff(data.starts)))
     position = np.full(len(data.values), -1)

@@ -64,6 +64,16 @@ class _Group:
     mean: np.ndarray  # (n_rows, n_missing), of the value or of its logarithm
     deviation: np.ndarray  # (n_rows, n_missing)
 
+    def some(self, which) -> _Group:
+        """Some of the rows, as a group of their own."""
+        return _Group(
+            self.rows[which],
+            self.missing[which],
+            self.points,
+            self.mean[which],
+            self.deviation[which],
+        )
+
 
 class MeanField:
     """Independent normal distributions for the missing values of some rows.
@@ -158,13 +168,18 @@ class MeanField:
 
     def _points(self, group: _Group, mean, deviation) -> np.ndarray:
         """Points of the rows of a group, (n_rows, n_points, n_nodes)."""
-        values = np.repeat(self.values[group.rows][:, None], len(group.points), axis=1)
-        spread = mean[:, None] + deviation[:, None] * group.points
+        return self.completed(group, mean[:, None] + deviation[:, None] * group.points)
+
+    def completed(self, group: _Group, missing) -> np.ndarray:
+        """Rows with several choices of their missing values, or of the logarithms.
+
+        missing (n_rows, n_choices, n_missing) -> values (n_rows, n_choices, n_nodes).
+        """
+        values = np.repeat(self.values[group.rows][:, None], missing.shape[1], axis=1)
         if self.positive:
-            spread = np.exp(np.clip(spread, -300.0, 300.0))
-        np.put_along_axis(
-            values, np.broadcast_to(group.missing[:, None], spread.shape), spread, 2
-        )
+            missing = np.exp(np.clip(missing, -300.0, 300.0))
+        place = np.broadcast_to(group.missing[:, None], missing.shape)
+        np.put_along_axis(values, place, missing, 2)
         return values
 
     def bound(self, network: Densities) -> np.ndarray:
@@ -203,13 +218,7 @@ class MeanField:
             return bound
         active = np.arange(len(group.rows))
         for _ in range(max_steps):
-            part = _Group(
-                group.rows[active],
-                group.missing[active],
-                group.points,
-                group.mean[active],
-                group.deviation[active],
-            )
+            part = group.some(active)
             step, ratio, promise, _ = self._newton(network, part)
             gain = np.zeros(len(active))
             going = np.flatnonzero(promise > tol)
@@ -232,10 +241,8 @@ class MeanField:
             rows = left[open_]
             mean = part.mean[rows] + share * step[rows]
             width = part.deviation[rows] * np.exp(share * ratio[rows])
-            chosen = _Group(
-                part.rows[rows], part.missing[rows], part.points, mean, width
-            )
-            found = self._group_bound(network, chosen, mean, width) - bound[open_]
+            found = self._group_bound(network, part.some(rows), mean, width)
+            found -= bound[open_]
             better = found > 0.0
             part.mean[rows[better]] = mean[better]
             part.deviation[rows[better]] = width[better]
@@ -305,13 +312,7 @@ def _importance(field: MeanField, network, group: _Group) -> np.ndarray:
     step = max(1, CHUNK // (N_DRAWS * network.n_nodes))
     for first in range(0, len(group.rows), step):
         part = slice(first, first + step)
-        rows = _Group(
-            group.rows[part],
-            group.missing[part],
-            group.points,
-            group.mean[part],
-            group.deviation[part],
-        )
+        rows = group.some(part)
         *_, metric = field._newton(network, rows)
         own = np.diagonal(metric, axis1=1, axis2=2)
         metric = metric + 1e-10 * own[..., None] * np.eye(n_missing)
@@ -323,8 +324,7 @@ def _importance(field: MeanField, network, group: _Group) -> np.ndarray:
         ).transpose(0, 2, 1)
         log_scale = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
         log_draw = -0.5 * ((draws**2).sum(axis=1) + n_missing * np.log(2 * np.pi))
-        rows.points = draws  # only their number matters below
-        values = _with_draws(field, rows, spread)
+        values = field.completed(rows, rows.mean[:, None] + spread)
         with np.errstate(over="ignore", invalid="ignore"):
             density = network.family_log_likelihoods(values).sum(axis=2)
         if field.positive:
@@ -332,15 +332,3 @@ def _importance(field: MeanField, network, group: _Group) -> np.ndarray:
         ratio = np.nan_to_num(density - log_draw, nan=-np.inf, neginf=-np.inf)
         result[part] = logsumexp(ratio, axis=1) - np.log(N_DRAWS) - log_scale
     return result
-
-
-def _with_draws(field: MeanField, group: _Group, spread) -> np.ndarray:
-    """Rows completed with draws around their means, (n_rows, n_draws, n_nodes)."""
-    values = np.repeat(field.values[group.rows][:, None], spread.shape[1], axis=1)
-    drawn = group.mean[:, None] + spread
-    if field.positive:
-        drawn = np.exp(np.clip(drawn, -300.0, 300.0))
-    np.put_along_axis(
-        values, np.broadcast_to(group.missing[:, None], drawn.shape), drawn, 2
-    )
-    return values

@@ -38,6 +38,9 @@ def climb_by_leaps(
     def leap(state, _):
         nonlocal longest
         first = expect(maximise(state))
+        if first.log_likelihood - state.log_likelihood < tol:
+            # Where even a step gains next to nothing there is nothing to leap for.
+            return first
         second = maximise(first)
         pack, unpack = units(state)
         a, b, c = pack(state.parameters), pack(first.parameters), pack(second)
@@ -56,5 +59,4 @@ def climb_by_leaps(
     def known(state):
         return state.log_likelihood, None
 
-    # A leap stands for several steps, so that one that gains little is enough.
-    return climb(known, leap, start, tol=tol, max_iter=max_iter, patience=1)
+    return climb(known, leap, start, tol=tol, max_iter=max_iter)

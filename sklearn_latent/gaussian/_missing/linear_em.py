@@ -116,8 +116,8 @@ def fit_network(
     parameters,
     n_latents=0,
     *,
-    max_iter=100,
-    tol=1e-6,
+    max_iter=50,
+    tol=2e-6,
     trace=None,
 ) -> LinearState:
     """Maximise the likelihood of the observed values by EM [1]_ that leaps.

@@ -21,6 +21,7 @@ from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import SearchResult
 from .._statistics.incomplete import IncompleteData
+from .._statistics.rounding import DIGITS
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
 from .._structure_search.greedy import greedy_search
 from .._structure_search.order import order_search
@@ -30,8 +31,6 @@ __all__ = ["LearnedNetwork", "StructuralEM", "standardise"]
 
 # Rounds of search and EM; three or four are typical.
 MAX_ROUNDS = 30
-# Digits of correlations that a search may rely on.
-N_DIGITS = 10
 
 
 @dataclass(eq=False)
@@ -191,7 +190,7 @@ class StructuralEM:
         for _ in range(max_rounds):
             steps: list[float] = []
             state = fit_network(
-                self.data, adjacency, parameters, n_latents, tol=1e-5, trace=steps
+                self.data, adjacency, parameters, n_latents, tol=2e-5, trace=steps
             )
             entry = {"log_likelihood": steps, "score": self.score(state)}
             self.trace.append(entry)
@@ -217,7 +216,7 @@ class StructuralEM:
             state.adjacency,
             state.parameters,
             state.n_latents,
-            max_iter=150,
+            max_iter=100,
             tol=1e-8,
             trace=steps,
         )
@@ -248,5 +247,5 @@ def standardise(
     correlation = statistics.covariance / np.outer(scale, scale)
     constant = statistics.variance == 0.0
     correlation[constant] = correlation[:, constant] = 0.0
-    scatter = statistics.weight * correlation.round(N_DIGITS)
+    scatter = statistics.weight * correlation.round(DIGITS)
     return GaussianStatistics(statistics.weight, np.zeros(len(scale)), scatter), scale

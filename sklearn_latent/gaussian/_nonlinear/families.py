@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._graphs import parents_of
 from .fitter import Family, FamilyFitter
 from .links import get_link
 from .noise import get_noise
@@ -59,17 +60,6 @@ def fit_families(
     """Fit the parameters of families.
 
     X (n_samples, n_nodes), sample_weight (n_samples,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_latent.gaussian._nonlinear.families import fit_families
-    >>> rng = np.random.default_rng(0)
-    >>> parent = rng.normal(size=500)
-    >>> child = 1.0 + 3.0 / (1.0 + np.exp(-2.0 * parent)) + 0.1 * rng.normal(size=500)
-    >>> fit = fit_families(np.column_stack([parent, child]), [(1, (0,))])
-    >>> fit.weights.round(1), fit.theta[0, :2].round(1)
-    (array([[2.]]), array([1., 3.]))
     """
     link, noise = get_link(link), get_noise(noise)
     fitter = FamilyFitter(X, link, noise, sample_weight, tol=tol, max_iter=max_iter)
@@ -86,10 +76,7 @@ def fit_network(X, adjacency, **options):
     theta (n_nodes, 3), noise_variance (n_nodes,), log_likelihood (n_nodes,).
     """
     adjacency = np.asarray(adjacency, dtype=bool)
-    families = [
-        (child, tuple(np.flatnonzero(column).tolist()))
-        for child, column in enumerate(adjacency.T)
-    ]
+    families = [(x, parents_of(adjacency, x)) for x in range(len(adjacency))]
     fit = fit_families(X, families, **options)
     weights = np.zeros(adjacency.shape)
     for (child, parents), row in zip(families, fit.weights, strict=True):

@@ -85,64 +85,16 @@ class Link(ABC):
         return self.shape(eta), self.shape_derivative(eta), second / (2.0 * step)
 
     def n_parameters(self, n_parents):
-        """Free parameters of the mean of a family (a root has its mean only).
-
-        Parameters
-        ----------
-        n_parents : int or ndarray of int
-            Number of parents.
-
-        Returns
-        -------
-        count : int or ndarray of int
-            Scales of the parents, offset, and scale and bias where the link has them.
-        """
+        """Free parameters of the mean of a family: scales, offset, scale, bias."""
         return 1 + n_parents + (int(self.scaled) + int(self.biased)) * (n_parents != 0)
 
     def value(self, eta, theta):
-        """Mean of the child, equation (4) of [1]_ for the sigmoid.
-
-        Parameters
-        ----------
-        eta : ndarray
-            Weighted sum of the parents.
-
-        theta : ndarray of shape (..., 3)
-            Offset, scale, bias; leading axes broadcast against `eta`.
-
-        Returns
-        -------
-        mean : ndarray
-            As `eta`.
-
-        References
-        ----------
-        .. [1] Elidan, Nachman, Friedman (2007). "Ideal Parent" structure learning for
-           continuous variable Bayesian networks. JMLR 8.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_latent.gaussian._nonlinear.links import Sigmoid
-        >>> Sigmoid().value(np.array([0.0, 50.0]), np.array([1.0, 4.0, 0.0]))
-        array([3., 5.])
-        """
+        """Mean of the child, given the weighted sum `eta` of its parents."""
         offset, scale, bias = _split(theta)
         return offset + scale * self.shape(eta + bias)
 
     def derivative(self, eta, theta):
-        """Derivative of `value` by `eta`.
-
-        Parameters
-        ----------
-        eta, theta
-            As in `value`.
-
-        Returns
-        -------
-        derivative : ndarray
-            As `eta`.
-        """
+        """Derivative of `value` by `eta`."""
         _, scale, bias = _split(theta)
         return scale * self.shape_derivative(eta + bias)
 
@@ -151,19 +103,7 @@ class Link(ABC):
 
         Means outside the image are moved to its inside (Section 3.1.3 of the paper:
         the closest point of the image), where a small margin keeps the result finite.
-
-        Parameters
-        ----------
-        mean : ndarray
-            Wanted values.
-
-        theta : ndarray of shape (..., 3)
-            Offset, scale, bias. A scale of 0 has no inverse and gives 0.
-
-        Returns
-        -------
-        eta : ndarray
-            As `mean`.
+        A scale of 0 has no inverse and gives 0.
         """
         offset, scale, bias = _split(theta)
         flat = np.abs(scale) < np.finfo(float).tiny
@@ -179,23 +119,11 @@ class Link(ABC):
         return np.where(flat, 0.0, self.shape_inverse(level) - bias)
 
     def spanning(self, mean, reach):
-        """Offset, scale and bias whose image holds all values of a child.
+        """Offset, scale and bias whose image contains all values of a child.
 
         A family without parents says nothing on the shape; its ideal parent is found
-        with these.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (n_families,)
-            Mean of each child, the value at 0.
-
-        reach : ndarray of shape (n_families,)
-            Largest distance of a child from its mean.
-
-        Returns
-        -------
-        theta : ndarray of shape (n_families, 3)
-            The child takes at most the middle 80% of a bounded image.
+        with these. The child, at most `reach` away from its mean, takes at most the
+        middle 80% of a bounded image.
         """
         mean, reach = np.asarray(mean, dtype=float), np.asarray(reach, dtype=float)
         centre = float(self.shape(np.zeros(1))[0])
@@ -216,10 +144,9 @@ class Linear(Link):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn_latent.gaussian._nonlinear.links import Linear
-    >>> Linear().value(np.array([2.0, 3.0]), np.array([1.0, 1.0, 0.0]))
-    array([3., 4.])
+    >>> from sklearn_latent.gaussian import Linear
+    >>> Linear().value(2.0, [1.0, 1.0, 0.0])
+    np.float64(3.0)
     """
 
     name = "linear"
@@ -253,7 +180,7 @@ class Sigmoid(Link):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_latent.gaussian._nonlinear.links import Sigmoid
+    >>> from sklearn_latent.gaussian import Sigmoid
     >>> theta = np.array([0.0, 1.0, -2.0])
     >>> Sigmoid(bias=True).inverse(0.5, theta)
     array(2.)

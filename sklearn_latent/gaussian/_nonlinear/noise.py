@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._statistics.statistics import LOG_2_PI
+
 __all__ = ["NOISES", "Additive", "Multiplicative", "Noise", "get_noise"]
 
-_LOG_2PI = np.log(2.0 * np.pi)
 _SMALLEST_MEAN = 1e-12  # a mean that must be positive is not allowed below
 
 
@@ -77,16 +78,7 @@ class Noise(ABC):
         return np.maximum(g, _SMALLEST_MEAN) if self.positive else g
 
     def check(self, X, name="X"):
-        """Raise unless the values can come from this noise model.
-
-        Parameters
-        ----------
-        X : ndarray
-            Values, NaN where missing.
-
-        name : str, default="X"
-            How messages call them.
-        """
+        """Raise unless the values, NaN where missing, can come from this noise."""
         if not self.positive:
             return
         smallest = np.min(X, initial=np.inf, where=~np.isnan(X))
@@ -106,7 +98,7 @@ class Additive(Noise):
 
     Examples
     --------
-    >>> from sklearn_latent.gaussian._nonlinear.noise import Additive
+    >>> from sklearn_latent.gaussian import Additive
     >>> Additive().ideal_mean(2.0, 0.5)
     2.0
     """
@@ -115,7 +107,7 @@ class Additive(Noise):
 
     def log_density(self, x, g, variance):
         """Logarithm of the density of x."""
-        return -0.5 * (_LOG_2PI + np.log(variance) + (x - g) ** 2 / variance)
+        return -0.5 * (LOG_2_PI + np.log(variance) + (x - g) ** 2 / variance)
 
     def score(self, x, g, variance):
         """Derivative of the log-density by the mean."""
@@ -149,7 +141,7 @@ class Multiplicative(Noise):
 
     Examples
     --------
-    >>> from sklearn_latent.gaussian._nonlinear.noise import Multiplicative
+    >>> from sklearn_latent.gaussian import Multiplicative
     >>> print(Multiplicative().ideal_mean(1.0, 0.01).round(4))
     0.9902
     """
@@ -160,7 +152,7 @@ class Multiplicative(Noise):
     def log_density(self, x, g, variance):
         """Logarithm of the density of x."""
         return -0.5 * (
-            _LOG_2PI + np.log(variance) + (x / g - 1.0) ** 2 / variance
+            LOG_2_PI + np.log(variance) + (x / g - 1.0) ** 2 / variance
         ) - np.log(g)
 
     def score(self, x, g, variance):

@@ -22,64 +22,81 @@ continuous variable Bayesian networks. JMLR 8, 1799-1833.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .._nonlinear.links import Link
 from .._nonlinear.noise import Noise
 
 __all__ = [
+    "Response",
     "expected_gain_c1",
     "expected_gain_c2",
     "explained",
     "ideal_profile",
     "inner_product_weights",
-    "replace_profile",
     "similarity_c1",
     "similarity_c2",
 ]
 
 
-def ideal_profile(x, eta, theta, variance, link: Link, noise: Noise):
+class Response(NamedTuple):
+    """How children respond to the weighted sum of their parents.
+
+    theta: parameters of the link, (..., 3)
+    variance: of the noise, (...)
+    """
+
+    link: Link
+    noise: Noise
+    theta: np.ndarray
+    variance: np.ndarray
+
+    def mean(self, eta):
+        """Means of the children, where the noise allows for them."""
+        return self.noise.clip(self.link.value(eta, self._theta))
+
+    def log_density(self, x, eta):
+        """Log-density of the children."""
+        return self.noise.log_density(x, self.mean(eta), self._variance)
+
+    def ideal_sum(self, x):
+        """Weighted sums that would make the children most probable."""
+        return self.link.inverse(self.noise.ideal_mean(x, self._variance), self._theta)
+
+    def sensitivity(self, eta):
+        """Curvature of the density by the weighted sum, at an ideal one."""
+        curvature = self.noise.ideal_curvature(self.mean(eta), self._variance)
+        return curvature * self.link.derivative(eta, self._theta) ** 2
+
+    @property
+    def _theta(self):
+        return np.asarray(self.theta)[..., None, :]
+
+    @property
+    def _variance(self):
+        return np.asarray(self.variance)[..., None]
+
+
+def ideal_profile(x, eta, response: Response):
     """Profile of the ideal parent, Definitions 3.1 and 8.1.
 
-    x (..., n_samples), eta (..., n_samples), theta (..., 3), variance (...) -> profile
-    (..., n_samples).
+    With what a present parent contributes taken off `eta` it is the profile of the
+    ideal parent in its place, Definition 4.1.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_latent.gaussian._scores.ideal_parent import ideal_profile
-    >>> from sklearn_latent.gaussian._nonlinear.links import Linear
-    >>> from sklearn_latent.gaussian._nonlinear.noise import Additive
-    >>> x, eta = np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0])
-    >>> ideal_profile(x, eta, np.array([1.0, 1.0, 0.0]), 1.0, Linear(), Additive())
-    array([0., 0., 1.])
+    x, eta (..., n_samples) -> profile (..., n_samples).
     """
-    wanted = noise.ideal_mean(x, np.asarray(variance)[..., None])
-    return link.inverse(wanted, np.asarray(theta)[..., None, :]) - eta
+    return response.ideal_sum(x) - eta
 
 
-def replace_profile(x, eta, leaving, theta, variance, link: Link, noise: Noise):
-    """Profile of the ideal parent in place of a present one, Definition 4.1.
-
-    leaving (..., n_samples) -> profile (..., n_samples).
-    """
-    return ideal_profile(x, eta - leaving, theta, variance, link, noise)
-
-
-def inner_product_weights(
-    profile, eta, theta, variance, link: Link, noise: Noise, sample_weight=None
-):
+def inner_product_weights(profile, eta, response: Response, sample_weight=None):
     """Weights of the inner product K of Theorem 8.2.
 
-    profile (..., n_samples), eta (..., n_samples), sample_weight (n_samples,) ->
-    weights (..., n_samples).
+    profile, eta (..., n_samples), sample_weight (n_samples,) -> weights (...,
+    n_samples).
     """
-    total = eta + profile
-    theta = np.asarray(theta)[..., None, :]
-    mean = noise.clip(link.value(total, theta))
-    weights = noise.ideal_curvature(mean, np.asarray(variance)[..., None])
-    weights = weights * link.derivative(total, theta) ** 2
+    weights = response.sensitivity(eta + profile)
     return weights if sample_weight is None else weights * sample_weight
 
 
@@ -116,17 +133,7 @@ def similarity_c2(profile, candidates, weights, total):
 
 
 def expected_gain_c1(
-    x,
-    eta,
-    profile,
-    candidates,
-    theta,
-    variance,
-    link,
-    noise,
-    *,
-    now=None,
-    sample_weight=None,
+    x, eta, profile, candidates, response: Response, *, now=None, sample_weight=None
 ):
     """Approximate gain in log-likelihood with only the candidate's scale fitted.
 
@@ -135,32 +142,19 @@ def expected_gain_c1(
 
     now (..., n_samples), sample_weight (n_samples,) -> gain (..., n_candidates).
     """
-    weights = inner_product_weights(
-        profile, eta, theta, variance, link, noise, sample_weight
-    )
+    weights = inner_product_weights(profile, eta, response, sample_weight)
     length = np.einsum("...n,...n->...", profile**2, weights)
     rows = 1.0 if sample_weight is None else sample_weight
-    theta, spread = np.asarray(theta)[..., None, :], np.asarray(variance)[..., None]
     ideal, present = (
-        (rows * noise.log_density(x, noise.clip(link.value(t, theta)), spread)).sum(-1)
-        for t in (eta + profile, eta if now is None else now)
+        (rows * response.log_density(x, total)).sum(-1)
+        for total in (eta + profile, eta if now is None else now)
     )
     gain = similarity_c1(profile, candidates, weights)
     return gain + (ideal - present - 0.5 * length)[..., None]
 
 
 def expected_gain_c2(
-    x,
-    eta,
-    profile,
-    candidates,
-    theta,
-    link,
-    noise,
-    *,
-    total,
-    now=None,
-    sample_weight=None,
+    x, eta, profile, candidates, response: Response, *, now=None, sample_weight=None
 ):
     """Approximate gain with the candidate's scale and the variance fitted, Theorem 7.1.
 
@@ -168,14 +162,13 @@ def expected_gain_c2(
 
     Returns gain (..., n_candidates).
     """
-    one = np.ones(np.shape(profile)[:-1])
-    weights = inner_product_weights(
-        profile, eta, theta, one, link, noise, sample_weight
-    )
-    rows = 1.0 if sample_weight is None else sample_weight
-    mean = link.value(eta if now is None else now, np.asarray(theta)[..., None, :])
+    response = response._replace(variance=np.ones(np.shape(profile)[:-1]))
+    weights = inner_product_weights(profile, eta, response, sample_weight)
+    rows = np.ones(np.shape(x)[-1]) if sample_weight is None else sample_weight
+    mean = response.mean(eta if now is None else now)
     k1 = np.einsum("...n,...n->...", profile**2, weights)
     k2 = (rows * (x - mean) ** 2).sum(axis=-1)
     tiny = np.finfo(float).tiny
+    total = float(rows.sum())
     correction = 0.5 * total * np.log(np.maximum(k1, tiny) / np.maximum(k2, tiny))
     return similarity_c2(profile, candidates, weights, total) - correction[..., None]

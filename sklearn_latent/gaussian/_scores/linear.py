@@ -3,6 +3,11 @@
 Regression of a node on its parents, and of the residual on any further candidate, are
 functions of the covariance matrix, so that one scan scores all candidates of a family
 without touching the rows.
+
+References
+----------
+.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
+   learning for continuous variable Bayesian networks. JMLR 8.
 """
 
 from __future__ import annotations
@@ -14,12 +19,10 @@ import numpy as np
 
 from ..._criteria import bic_price
 from ..._graphs import parents_of
-from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
+from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
 
 __all__ = ["LinearEvaluator", "Scan", "fit_linear", "regress", "scan_family"]
-
-LOG_2_PI = float(np.log(2.0 * np.pi))
 
 # A candidate of which the parents leave less than this share of the variance is a
 # linear function of them and has nothing to add.
@@ -41,11 +44,6 @@ class Scan:
     variance: partial variance of each candidate given the parents, (n_nodes,)
     coefficients: of the regression of each column on the parents, (n_parents, n_nodes)
     precision: diagonal of the inverse of the parents' correlations, (n_parents,)
-
-    References
-    ----------
-    .. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-       learning for continuous variable Bayesian networks. JMLR 8.
     """
 
     unexplained: float
@@ -147,11 +145,6 @@ class LinearEvaluator(MoveEvaluator):
         ideal parent [1]_. The scan costs the same, so this is for comparison only. C1
         and C2 rank candidates alike, by their correlation with the ideal parent. None
         scores all
-
-    References
-    ----------
-    .. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-       learning for continuous variable Bayesian networks. JMLR 8.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class MoveEvaluator(ABC):
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
         """Scores of families with one more parent.
 
-        allowed (len(families) -> scores (len(families).
+        allowed, scores (n_families, n_nodes).
         """
 
     @abstractmethod
@@ -68,30 +68,17 @@ class MoveEvaluator(ABC):
     def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
         """Scores of families with one parent replaced by a candidate.
 
-        allowed (len(families) -> scores (len(parents).
+        allowed (n_families, n_nodes) -> scores, each (n_parents, n_nodes).
         """
 
+    @abstractmethod
     def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
         """Scores of families with one of their children as one more parent.
 
         Together with `delete_scores` of the child this is the score of a reversal.
 
-        children (len(families) -> scores (len(families).
+        children, scores (n_families, n_nodes).
         """
-        scores = np.full((len(families), self.n_nodes), -np.inf)
-        rows, new = np.nonzero(children)
-        if len(rows):
-            scores[rows, new] = self.pair_scores(
-                [
-                    (families[row][0], with_parent(families[row][1], z))
-                    for row, z in zip(rows.tolist(), new.tolist(), strict=True)
-                ]
-            )
-        return scores
-
-    def pair_scores(self, families: Sequence[Family]) -> np.ndarray:
-        """Exact scores of any families, in one batch where the model allows it."""
-        return np.array([self.family_score(*family) for family in families])
 
 
 @dataclass

@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._nonlinear.noise import Additive
-from .ideal_parent import expected_gain_c1, expected_gain_c2, ideal_profile
+from .ideal_parent import Response, expected_gain_c1, expected_gain_c2, ideal_profile
+from .linear import COLLINEAR
 
 __all__ = ["IdealScan", "TangentScan"]
-
-_COLLINEAR = 1e-8  # share of a candidate that must be left by the tangent space
 
 
 class IdealScan:
@@ -53,26 +52,17 @@ class IdealScan:
             if noise.positive:
                 variance = variance * (fitter.scale / fitter.child_scale)[child] ** 2
         theta = np.broadcast_to(theta, (len(eta), len(theta)))
-        variance = np.full(len(eta), variance)
-        profile = ideal_profile(x, eta, theta, variance, link, noise)
-        candidates = fitter.columns[:-1]
-        options = {"now": now, "sample_weight": fitter.weight}
-        if self.use_c2:
-            gains = expected_gain_c2(
-                x,
-                eta,
-                profile,
-                candidates,
-                theta,
-                link,
-                noise,
-                total=fitter.total,
-                **options,
-            )
-        else:
-            gains = expected_gain_c1(
-                x, eta, profile, candidates, theta, variance, link, noise, **options
-            )
+        response = Response(link, noise, theta, np.full(len(eta), variance))
+        gain = expected_gain_c2 if self.use_c2 else expected_gain_c1
+        gains = gain(
+            x,
+            eta,
+            ideal_profile(x, eta, response),
+            fitter.columns[:-1],
+            response,
+            now=now,
+            sample_weight=fitter.weight,
+        )
         return gains[0], gains[1:], np.full(len(order), np.inf)
 
 
@@ -95,7 +85,7 @@ class TangentScan:
     def roots(self, children):
         """Gains of additions to families without parents.
 
-        Returns gains (len(children).
+        Returns gains (n_children, n_nodes).
         """
         fitter = self.fitter
         weight = (
@@ -176,7 +166,7 @@ class TangentScan:
 
 def _explained(cross, spread, length):
     """Squared length of the projection on a candidate; 0 if there is nothing new."""
-    usable = spread > _COLLINEAR * length
+    usable = spread > COLLINEAR * length
     return np.where(usable, cross**2 / np.where(usable, spread, 1.0), 0.0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .statistics import GaussianStatistics
 
-__all__ = ["rounded"]
+__all__ = ["DIGITS", "rounded"]
 
 # Digits of the statistics that a search sees.
 DIGITS = 10

@@ -1,4 +1,10 @@
-"""Greedy search over graphs: add, delete, reverse and replace edges."""
+"""Greedy search over graphs: add, delete, reverse and replace edges.
+
+References
+----------
+.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
+   learning for continuous variable Bayesian networks. JMLR 8.
+"""
 
 from __future__ import annotations
 
@@ -219,11 +225,6 @@ def greedy_search(
     are scored again.
 
     initial (n_nodes, n_nodes).
-
-    References
-    ----------
-    .. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-       learning for continuous variable Bayesian networks. JMLR 8.
     """
     rules = Rules.free(evaluator.n_nodes) if rules is None else rules
     start = rules.required if initial is None else initial | rules.required

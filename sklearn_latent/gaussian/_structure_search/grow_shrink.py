@@ -1,4 +1,11 @@
-"""Grow-shrink trees: the parents of a node among any set of predecessors."""
+"""Grow-shrink trees [1]_: the parents of a node among any set of predecessors.
+
+References
+----------
+.. [1] Andrews, B., Ramsey, J., Sanchez Romero, R., Camchong, J. and Kummerfeld, E.
+   (2023). Fast scalable and accurate discovery of DAGs using the best order score
+   search and grow-shrink trees. NeurIPS.
+"""
 
 from __future__ import annotations
 
@@ -76,12 +83,6 @@ class GrowShrinkTree:
     evaluator: scores of families
     child: the node
     rules: edges and numbers of parents that are allowed
-
-    References
-    ----------
-    .. [1] Andrews, B., Ramsey, J., Sanchez Romero, R., Camchong, J. and Kummerfeld, E.
-       (2023). Fast scalable and accurate discovery of DAGs using the best order score
-       search and grow-shrink trees. NeurIPS.
     """
 
     def __init__(self, evaluator: LinearEvaluator, child: int, rules: Rules):

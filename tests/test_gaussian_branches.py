@@ -1,0 +1,282 @@
+"""Control flow of the Gaussian searches: when they stop, and what they try before."""
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from gaussian_strategies import random_linear_network
+
+from sklearn_latent.gaussian._hidden import free_placement, growth
+from sklearn_latent.gaussian._hidden.clusters import Cluster
+from sklearn_latent.gaussian._missing.leaps import climb_by_leaps
+from sklearn_latent.gaussian._missing.linear_em import fit_network
+from sklearn_latent.gaussian._missing.structural_em import StructuralEM
+from sklearn_latent.gaussian._options import SearchOptions
+from sklearn_latent.gaussian._scores.linear import LinearEvaluator
+from sklearn_latent.gaussian._scores.moves import SearchResult
+from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
+from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._structure_search import order as order_module
+from sklearn_latent.gaussian._structure_search.order import _OrderSearch
+from sklearn_latent.gaussian._structure_search.rules import Rules
+
+
+def make_em(X, weights=None, **options):
+    setting = SearchOptions.free(X.shape[1], **options)
+    return StructuralEM(IncompleteData.of(X, weights), setting)
+
+
+def fitted(em, adjacency, n_latents=0):
+    n = len(adjacency)
+    start = 0.5 * adjacency, np.zeros(n), np.ones(n)
+    return fit_network(em.data, adjacency, start, n_latents)
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(40, 5)) + np.arange(5)
+
+
+class TestGrowth:
+    def test_profiles_of_weighted_rows(self, X):
+        weights = np.arange(40) % 3 + 1.0
+        chain = np.eye(5, k=1, dtype=bool)
+        weighted = make_em(X, weights)
+        repeated = make_em(X.repeat(weights.astype(int), axis=0))
+        np.testing.assert_allclose(
+            growth.profile_correlation(weighted, fitted(weighted, chain)),
+            growth.profile_correlation(repeated, fitted(repeated, chain)),
+            atol=1e-9,
+        )
+
+    def test_a_new_latent_keeps_the_variance_of_its_children(self, X, monkeypatch):
+        em = make_em(X, max_latents=1, max_parents=1)
+        chain = np.zeros((5, 5), dtype=bool)
+        chain[0, 1] = True
+        state = fitted(em, chain)
+        seen = []
+        monkeypatch.setattr(em, "refine", lambda *arguments: seen.append(arguments))
+        direction = np.array([0.8, 0.0, 0.6])
+        growth.grow(em, state, Cluster(np.array([0, 1, 3]), direction, 5.0, 1.0))
+        adjacency, (weights, intercept, noise), n_latents = seen[0]
+        assert n_latents == 1
+        # Feature 1 has as many parents as it may have.
+        assert np.flatnonzero(adjacency[5]).tolist() == [0, 3]
+        assert np.flatnonzero(weights[5]).tolist() == [0, 3]
+        expected = 2.0 * direction[[0, 2]] * np.sqrt(state.noise_variance[[0, 3]])
+        np.testing.assert_allclose(weights[5, [0, 3]], expected)
+        before = state.noise_variance[[0, 3]]
+        np.testing.assert_allclose(noise[[0, 3]], before / (1 + expected**2 / before))
+        np.testing.assert_allclose(noise[[1, 2, 4]], state.noise_variance[[1, 2, 4]])
+        assert (noise[5], intercept[5]) == (1.0, 0.0)
+
+    def make_state(self, n_latents):
+        """Latents over two features, the last the weakest."""
+        n = 2 + n_latents
+        weights = np.zeros((n, n))
+        weights[2:, 0] = np.arange(n_latents, 0, -1)
+        return SimpleNamespace(
+            adjacency=weights != 0,
+            weights=weights,
+            intercept=np.zeros(n),
+            noise_variance=np.ones(n),
+            n_latents=n_latents,
+        )
+
+    def drop(self, gains, stop_after=None):
+        """Tries in turn, each with the next score; the weights that were left."""
+        tried = []
+        em = SimpleNamespace(
+            data=SimpleNamespace(n_features=2), tol=1e-3, history=[], stopped=False
+        )
+
+        def refine(adjacency, parameters, n_latents):
+            weights, _, noise = parameters
+            tried.append((weights[2:, 0].tolist(), float(noise[0])))
+            em.stopped = len(tried) == stop_after
+            state = self.make_state(n_latents)
+            state.weights, state.score = weights, gains[len(tried) - 1]
+            state.noise_variance = noise
+            return state
+
+        em.refine = refine
+        first = self.make_state(3)
+        first.score = 0.0
+        found = growth.drop_hidden(em, first, lambda state: state.score)
+        return found, tried, em.history
+
+    def test_latents_are_dropped_the_weakest_first(self):
+        found, tried, history = self.drop([-1.0, -1.0, -1.0])
+        assert found.n_latents == 3 and not history
+        # What a latent explained becomes noise.
+        assert tried == [([3, 2], 2.0), ([3, 1], 5.0), ([2, 1], 10.0)]
+
+    def test_dropping_goes_on_from_what_is_left(self):
+        found, tried, history = self.drop([2.0, 1.0, 1.0])
+        assert found.n_latents == 2 and len(tried) == 3
+        assert history == [(("drop hidden", 2), 2.0)]
+
+    def test_a_gain_below_the_tolerance_is_none(self):
+        assert self.drop([1e-3, 0.0, 0.0])[0].n_latents == 3
+        assert self.drop([1.1e-3, 0.0, 0.0])[0].n_latents == 2
+
+    def test_dropping_may_be_stopped(self):
+        _, tried, _ = self.drop([-1.0, -1.0, -1.0], stop_after=2)
+        assert len(tried) == 2
+
+
+class TestFreePlacement:
+    def run(self, monkeypatch, X, improvements, **options):
+        """Search that starts somewhere, and the rounds that it takes."""
+        em = make_em(X, max_latents=2, search="order", **options)
+        calls = []
+
+        def births(em, state, score):
+            calls.append(1)
+            better = len(calls) <= improvements
+            return replace(state) if better else state
+
+        monkeypatch.setattr(free_placement, "_births", births)
+        for name in ("drop_hidden", "_connect_hidden"):
+            monkeypatch.setattr(free_placement, name, lambda em, state, score: state)
+        first = em.first()
+        monkeypatch.setattr(em, "first", lambda: first)
+        monkeypatch.setattr(em, "refine", lambda *arguments: first)
+        return em, first, calls
+
+    @pytest.mark.parametrize("improvements", [0, 1, 3])
+    def test_rounds_end_when_nothing_improves(self, X, monkeypatch, improvements):
+        em, _, calls = self.run(monkeypatch, X, improvements)
+        monkeypatch.setattr(em, "whole_score", lambda state: 0.0)
+        free_placement.free_search(em)
+        assert len(calls) == improvements + 1
+        assert em.method == "order"
+
+    def test_stopped_before_the_rounds(self, X, monkeypatch):
+        em, first, calls = self.run(monkeypatch, X, 3)
+        em.stopped = True
+        assert free_placement.free_search(em) is first
+        assert not calls
+
+    def test_no_births_beyond_the_limit(self, X, monkeypatch):
+        em = make_em(X, max_latents=1)
+        monkeypatch.setattr(free_placement, "grow", None)
+        full = SimpleNamespace(n_latents=1)
+        assert free_placement._births(em, full, None) is full
+
+    def test_a_gain_below_the_tolerance_is_none(self, X):
+        em = make_em(X, tol=0.1)
+        one, two = (SimpleNamespace(n_latents=k, score=4.0 * k) for k in (0, 1))
+        # Forty rows of a tenth of a nat each.
+        assert free_placement._better(em, one, two, lambda s: s.score) is one
+        assert not em.history
+        two.score += 0.1
+        assert free_placement._better(em, one, two, lambda s: s.score) is two
+        assert em.history[0][0] == ("hidden", 1)
+
+
+class TestOrderSearch:
+    @pytest.fixture
+    def evaluator(self):
+        X = random_linear_network(6, 0).sample(200, 0)[0]
+        return LinearEvaluator(GaussianStatistics.of(X))
+
+    def polish(self, evaluator, monkeypatch, gain, **limits):
+        """Polish a graph; deletions over the class gain that much."""
+        calls = []
+
+        def backward(evaluator, adjacency, *, tol):
+            calls.append(tol)
+            score = evaluator.graph_score(adjacency) + gain
+            return SearchResult(~adjacency, score, [(("delete", 0, 1), gain)])
+
+        monkeypatch.setattr(order_module, "backward_search", backward)
+        search = _OrderSearch(evaluator, Rules.free(6, tol=0.5, **limits))
+        start = np.zeros((6, 6), dtype=bool)
+        greedy = order_module.greedy_search(evaluator, search.rules, initial=start)
+        return search.polish(start), greedy, calls
+
+    def test_deletions_that_gain_are_taken(self, evaluator, monkeypatch):
+        result, greedy, calls = self.polish(evaluator, monkeypatch, 0.6)
+        assert calls == [0.5]
+        np.testing.assert_array_equal(result.adjacency, ~greedy.adjacency)
+        assert result.history == [*greedy.history, (("delete", 0, 1), 0.6)]
+        assert result.score == pytest.approx(greedy.score + 0.6)
+
+    def test_deletions_that_gain_little_are_not(self, evaluator, monkeypatch):
+        result, greedy, calls = self.polish(evaluator, monkeypatch, 0.5)
+        assert calls
+        np.testing.assert_array_equal(result.adjacency, greedy.adjacency)
+        assert result.history == greedy.history
+
+    @pytest.mark.parametrize("rule", ["forbidden", "required"])
+    def test_no_deletions_over_the_class_under_rules(
+        self, evaluator, monkeypatch, rule
+    ):
+        edges = np.zeros((6, 6), dtype=bool)
+        edges[0, 5] = True
+        *_, calls = self.polish(evaluator, monkeypatch, 9.0, **{rule: edges})
+        assert not calls
+
+    def test_nor_in_large_networks(self, evaluator, monkeypatch):
+        monkeypatch.setattr(order_module, "MAX_BACKWARD", 5)
+        *_, calls = self.polish(evaluator, monkeypatch, 9.0)
+        assert not calls
+
+    def test_restarts_find_what_one_start_misses(self):
+        gains = []
+        for seed in range(6):
+            X = random_linear_network(15, seed).sample(150, seed)[0]
+            evaluator = LinearEvaluator(GaussianStatistics.of(X))
+            once = order_module.order_search(evaluator)
+            often = order_module.order_search(evaluator, n_restarts=5)
+            gains.append(often.score - once.score)
+        assert min(gains) >= 0 < max(gains)
+
+
+@dataclass
+class Place:
+    """A point on a line, and what is maximised there."""
+
+    parameters: np.ndarray
+
+    @property
+    def log_likelihood(self):
+        """A parabola with a cliff behind its top."""
+        x = float(self.parameters[0])
+        return -((x - 1.0) ** 2) if x < 1.5 else -100.0
+
+
+class TestLeaps:
+    def climb(self, rate, start, **limits):
+        """EM that goes a share of the way; number of E-steps, and where it ends."""
+        places = []
+
+        def expect(parameters):
+            places.append(float(parameters[0]))
+            return Place(parameters)
+
+        def maximise(place):
+            # Steps that bend make leaps go wrong.
+            return place.parameters + rate(1.0 - place.parameters)
+
+        units = (lambda p: p), (lambda v: v)
+        limits = {"tol": 1e-12, "max_iter": 100} | limits
+        ascent = climb_by_leaps(
+            Place(np.array([start])), expect, maximise, lambda _: units, **limits
+        )
+        return ascent, places
+
+    def test_leaps_arrive_where_steps_crawl(self):
+        ascent, _ = self.climb(lambda left: 0.01 * left, 0.0)
+        assert ascent.converged and ascent.n_iter < 20
+        assert ascent.state.parameters[0] == pytest.approx(1.0, abs=1e-4)
+        assert (np.diff(ascent.objectives) >= 0).all()
+
+    def test_a_leap_off_the_cliff_is_not_taken(self):
+        ascent, places = self.climb(lambda left: 0.1 * np.sign(left), 0.0, max_iter=4)
+        # Steps of the same length promise a leap without end.
+        assert max(places) > 1.5
+        assert ascent.state.parameters[0] < 1.5
+        assert (np.diff(ascent.objectives) >= 0).all()
