@@ -1,0 +1,73 @@
+"""Filled gaps, in the type that the data came in."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["fill_gaps"]
+
+
+def fill_gaps(X, missing, values):
+    """Copy of `X` with values where it has none; container, dtypes, labels as they are.
+
+    X: data frame (pandas, polars), sparse matrix or array-like
+    missing: cells to fill, bool; values: what to put there. Both have as many cells as
+    X, in its order.
+    """
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    missing, values = np.reshape(missing, shape), np.reshape(values, shape)
+    if hasattr(X, "iloc"):
+        return _fill_pandas(X, missing, values)
+    if hasattr(X, "with_columns"):
+        return _fill_polars(X, missing, values)
+    if sparse.issparse(X):
+        rows, columns = missing.nonzero()
+        filled = X.tolil(copy=True)
+        filled[rows, columns] = values[rows, columns]
+        return filled.asformat(X.format)
+    filled = np.array(X)
+    filled[missing] = values[missing]
+    return filled
+
+
+def _fill_pandas(X, missing, values):
+    filled = X.copy()
+    for j in np.flatnonzero(missing.any(axis=0)):
+        column, gaps = filled.iloc[:, j].copy(), missing[:, j]
+        new = values[gaps, j]
+        if hasattr(column, "cat"):
+            # This frame may lack categories that the one in fit had.
+            unknown = [v for v in dict.fromkeys(new) if v not in column.cat.categories]
+            column = column.cat.add_categories(unknown)
+        elif column.dtype.kind == "O":
+            # Columns of Python objects have the type of what is in them.
+            new = _as_type(new, {type(value) for value in column[~gaps]})
+        elif column.dtype.kind in "biu":
+            new = _as_type(new, {{"b": bool}.get(column.dtype.kind, int)})
+        column.iloc[gaps] = new
+        filled.isetitem(j, column)
+    return filled
+
+
+def _fill_polars(X, missing, values):
+    filled = X.clone()
+    for j in np.flatnonzero(missing.any(axis=0)):
+        series, gaps = filled.to_series(j), missing[:, j]
+        column = np.empty(len(gaps), dtype=object)
+        column[:] = series.to_list()
+        column[gaps] = _as_type(values[gaps, j], {series.dtype.to_python()})
+        filled.replace_column(
+            j, type(series)(series.name, column.tolist(), dtype=series.dtype)
+        )
+    return filled
+
+
+def _as_type(values, types) -> np.ndarray:
+    """Numbers as Python objects of their column's one type, if it is one of numbers."""
+    kind = next(iter(types)) if len(types) == 1 else None
+    if kind is int:
+        values = np.rint(values)
+    new = np.empty(len(values), dtype=object)
+    new[:] = [kind(v) for v in values] if kind in (bool, int, float) else list(values)
+    return new
