@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import seeds
-
 from sklearn_latent.temporal._measurement.dependence import (
     design_effect,
     mutual_information,
@@ -17,6 +15,7 @@ from sklearn_latent.temporal._measurement.latent_class import (
     fit_classes_bic,
 )
 from sklearn_latent.temporal._measurement.latent_pair import fit_pair
+from strategies import seeds
 
 
 def draw_classes(n, n_features, n_classes, seed, reliability=0.8):

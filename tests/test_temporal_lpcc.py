@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn_latent.temporal._measurement.latent_class import Rows
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal._local.clusters import (
@@ -16,7 +17,6 @@ from sklearn_latent.temporal._local.lpcc import (
     lpcc_graph,
     split_latent,
 )
-from sklearn_latent.temporal._measurement.latent_class import Rows
 
 
 def table_1():

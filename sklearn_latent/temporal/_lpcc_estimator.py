@@ -80,7 +80,13 @@ class LPCC(StructureLearner):
         Number of latents.
 
     log_likelihood_ : float
-        Of the training data.
+        Log-likelihood of the training data; a lower bound if `is_exact_` is False.
+
+    bic_ : float
+        Bayesian information criterion of the training data; lower is better.
+
+    is_exact_ : bool
+        Whether inference is exact, with at most `max_joint_states` joint states.
 
     n_iter_ : int
         Steps of EM.
