@@ -148,9 +148,10 @@ def fit_classes(rows: Rows, n_classes: int, *, random_state=None) -> LatentClass
     """Fit a latent class model; without a random state, from the features alone."""
     one_hot = rows.one_hot()
     marginals = rows.marginals(one_hot)
-    if n_classes == 1:
+    if n_classes == 1 or not rows.total:
+        prior = np.full(n_classes, 1.0 / n_classes)
         value = float((rows.weights @ one_hot) @ np.log(marginals))
-        return _model(rows, np.ones(1), marginals[None], value)
+        return _model(rows, prior, np.repeat(marginals[None], n_classes, 0), value)
     starts = _starts(rows, one_hot, marginals, n_classes, random_state)
     short = _climb(rows, one_hot, marginals, starts, SHORT_RUN)
     best = int(np.argmax(short.objective))

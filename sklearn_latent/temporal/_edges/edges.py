@@ -27,9 +27,6 @@ __all__ = [
 # Parents of a latent that are considered together, the most promising ones.
 MAX_CANDIDATES = 5
 
-# Steps of EM that take the blur off a table of guessed states.
-DEBLUR_ITER = 60
-
 # Latents up to which the best order of a slice is found among all.
 MAX_EXACT_LATENTS = 12
 
@@ -109,7 +106,7 @@ def _agreement(confusion) -> float:
     return float(np.clip((confusion.diagonal().mean() - 1 / n) / (1 - 1 / n), 0.0, 1.0))
 
 
-def _deblur(table, confusions) -> np.ndarray:
+def _deblur(table, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
     """The table whose blurred form is closest to `table` in likelihood, by EM."""
     blur = np.ones((1, 1))
     for matrix in confusions:
@@ -122,7 +119,7 @@ def _deblur(table, confusions) -> np.ndarray:
 
     start = np.full(table.size, 1.0 / table.size)
     ascent = climb(
-        expect, lambda _, sharper: sharper, start, tol=1e-6, max_iter=DEBLUR_ITER
+        expect, lambda _, sharper: sharper, start, tol=tol, max_iter=max_iter
     )
     return (ascent.state * table.sum()).reshape(table.shape)
 
