@@ -8,6 +8,7 @@ matrix products, and a missing value is a block of zeros, which sums it out exac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -97,7 +98,7 @@ class Rows:
         table[rows, self.offsets[columns] + codes[rows, columns]] = 1.0
         return table
 
-    @property
+    @cached_property
     def offsets(self) -> np.ndarray:
         """First column of each feature in `one_hot`."""
         return np.concatenate([[0], np.cumsum(self.n_categories)[:-1]]).astype(int)
@@ -116,7 +117,11 @@ class Rows:
     def normalized(self, counts) -> np.ndarray:
         """Scale the block of each feature, along the last axis, to sum to one."""
         sums = np.add.reduceat(counts, self.offsets, axis=-1)
-        return counts / np.repeat(sums, self.n_categories, axis=-1)
+        return counts / sums[..., self._feature_of_column]
+
+    @cached_property
+    def _feature_of_column(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.n_categories)), self.n_categories)
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def fit_classes(rows: Rows, n_classes: int, *, random_state=None) -> LatentClass
         value = float((rows.weights @ one_hot) @ np.log(marginals))
         return _model(rows, prior, np.repeat(marginals[None], n_classes, 0), value)
     starts = _starts(rows, one_hot, marginals, n_classes, random_state)
-    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN)
+    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN, tol=0.0)
     best = int(np.argmax(short.objective))
     state = tuple(table[best, None] for table in short.state)
     ascent = _climb(rows, one_hot, marginals, state, MAX_ITER)
@@ -175,7 +180,7 @@ def fit_classes_bic(
     return models
 
 
-def _climb(rows, one_hot, marginals, state, max_iter):
+def _climb(rows, one_hot, marginals, state, max_iter, tol=TOLERANCE):
     """EM from several starts side by side.
 
     The prior and the emission tables have a first axis of starts, as has the
@@ -203,7 +208,7 @@ def _climb(rows, one_hot, marginals, state, max_iter):
         prior = weighted.sum(axis=2) + PSEUDO_COUNT / emission.shape[1]
         return prior / prior.sum(axis=1, keepdims=True), rows.normalized(counts)
 
-    return climb(expect, maximize, state, tol=TOLERANCE, max_iter=max_iter)
+    return climb(expect, maximize, state, tol=tol, max_iter=max_iter)
 
 
 def _starts(rows, one_hot, marginals, n_classes, random_state):
