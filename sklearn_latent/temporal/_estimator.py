@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -20,11 +22,14 @@ from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.impute import OnDemandImputer
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
-from ._local.local_to_global import measure_support
+from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._measurement.cardinality import SearchOptions
 from ._panel_estimator import PanelModel
 from ._panels.reading import MAX_SAMPLE, encode_block
 from ._poor_data import warn_if_no_latent, warn_of_poor_data
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["LGLPCCTemporal", "StructureLearner"]
 
@@ -36,6 +41,9 @@ class StructureLearner(PanelModel):
 
     A subclass has the parameters that ``_check_parameters`` names.
     """
+
+    local_graphs_: list[LocalGraph]
+    support_: Support
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
@@ -55,17 +63,17 @@ class StructureLearner(PanelModel):
         check_tol(self.tol)
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Learn latents, their features and states, edges and tables.
 
         Parameters
         ----------
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing. With Dask installed, also a Dask array or data
-            frame of two dimensions: latents, edges and categories are learned from a
-            random sample of at most 20,000 sequences of all blocks, tables from all
-            sequences, block by block on their own workers.
+            Sequences; NaN is missing. Also an iterator of such batches or, with Dask
+            installed, a Dask array or data frame of two dimensions: then latents,
+            edges and categories are learned from a random sample of at most 20,000
+            sequences, and tables from all of them, on the workers that hold them.
 
         y : Ignored
             Present for API consistency.
@@ -182,17 +190,18 @@ class LGLPCCTemporal(StructureLearner):
         factored, with a warning.
 
     max_iter : int, default=200
-        Limit of the number of steps of EM on the chain.
+        Maximum number of EM iterations on the chain of all slices.
 
     tol : float, default=1e-4
-        EM stops when the log-posterior per sequence gains less than this in a step.
+        EM has converged when its log-posterior gains no more than this per sequence
+        and iteration, and the gains are not about to grow again.
 
     n_jobs : int or None, default=None
         Number of local graphs that are learned at the same time, through joblib.
 
     random_state : int, RandomState instance or None, default=None
-        Source of the random starts of latent class models, and of the sample of a
-        Dask collection.
+        Source of the random starts of latent class models, and of the sample of
+        batches or of a Dask collection.
 
     verbose : int, default=0
         Whether to report progress.
@@ -250,7 +259,7 @@ class LGLPCCTemporal(StructureLearner):
         Whether inference is exact, with at most `max_joint_states` joint states.
 
     n_iter_ : int
-        Steps of the last EM.
+        Number of iterations of the last EM.
 
     converged_ : bool
         Whether it converged.

@@ -228,7 +228,7 @@ class PanelModel(BaseLatentModel):
     def _n_features_out(self):
         return self.n_slices_ * int(self.cardinality_.sum())
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns of `transform`.
 
         Parameters
@@ -260,7 +260,7 @@ class PanelModel(BaseLatentModel):
 
     # Inference
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Infer the states of the latents in each slice.
 
         Parameters
@@ -284,7 +284,7 @@ class PanelModel(BaseLatentModel):
             return np.zeros((len(codes), 0))
         return np.concatenate(parts, axis=2).reshape(len(codes), -1)
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Most probable path of the latents (Viterbi).
 
         Parameters
@@ -300,7 +300,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.viterbi)
 
-    def score_samples(self, X):
+    def score_samples(self, X) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
         Parameters
@@ -316,7 +316,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def impute(self, X, strategy="posterior"):
+    def impute(self, X, strategy: str = "posterior"):
         """Fill missing values with the most probable ones.
 
         Parameters
@@ -345,7 +345,9 @@ class PanelModel(BaseLatentModel):
         )
         return fill_gaps(X, is_missing(values), self._encoder.decode(filled))
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state=None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences from the fitted model.
 
         Parameters

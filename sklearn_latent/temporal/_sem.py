@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
@@ -24,6 +26,9 @@ from ._em.impute import OnDemandImputer
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import PanelModel
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["SEMDBN"]
 
@@ -60,13 +65,14 @@ class SEMDBN(PanelModel):
         gives to each latent, or drawn at random, as is usual.
 
     max_rounds : int, default=50
-        Limit of the number of rounds of EM and moves of a start.
+        Maximum number of rounds of EM and moves of a start.
 
     max_iter : int, default=200
-        Limit of the number of EM steps of a round.
+        Maximum number of EM iterations of a round.
 
     tol : float, default=1e-4
-        EM stops when the log-posterior per sequence gains less than this in a step.
+        EM has converged when its log-posterior gains no more than this per sequence
+        and iteration, and the gains are not about to grow again.
 
     warm_start : bool, default=False
         Whether a further `fit` goes on from the graph and tables of the last one,
@@ -131,7 +137,7 @@ class SEMDBN(PanelModel):
         Whether inference is exact, with at most `max_joint_states` joint states.
 
     bics_ : ndarray of shape (n_starts,)
-        The same for each start.
+        The same for each start; lower is better.
 
     history_ : list of (str, float)
         Moves of the best start and what they gained in expectation.
@@ -167,6 +173,9 @@ class SEMDBN(PanelModel):
     >>> model.fit(data.X).graph_
     TemporalGraph(n_latents=1, n_observed=3, n_intra=0, n_inter=1)
     """
+
+    bics_: np.ndarray
+    history_: list[tuple[str, float]]
 
     def __init__(
         self,
@@ -204,7 +213,7 @@ class SEMDBN(PanelModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Learn structure and parameters.
 
         Parameters

@@ -171,8 +171,11 @@ def expectation(
         log_likelihood = log_likelihood + part_log_likelihood
         for j, state in zip(latents, part_states, strict=True):
             states[j] = state
+    weights = data.weights.max(axis=1, initial=0.0)
+    # The model may rule out a sequence that does not count.
+    present = weights > 0
     counts = ChainCounts(
-        float(data.weights.max(axis=1, initial=0.0) @ log_likelihood),
+        float(weights[present] @ log_likelihood[present]),
         start,
         transition,
         _emission_counts(network, data, states),
