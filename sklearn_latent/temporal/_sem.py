@@ -27,9 +27,6 @@ from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import PanelModel
 
-if TYPE_CHECKING:
-    from typing import Self
-
 __all__ = ["SEMDBN"]
 
 
