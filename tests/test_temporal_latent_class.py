@@ -125,3 +125,15 @@ def test_design_effect_of_constant_and_fresh_features():
     fresh = rng.integers(2, size=(500, 5, 2))
     assert np.allclose(design_effect(constant, np.ones(500)), 5.0, atol=1e-6)
     assert np.all(design_effect(fresh, np.ones(500)) < 1.05)
+
+
+def test_features_of_which_nothing_is_known():
+    codes = np.array([[0, -1, 1], [1, -1, 0], [1, -1, -1]])
+    rows = Rows.of(codes, np.ones(3), np.array([2, 1, 2]))
+    for random_state in (None, 0):
+        model = fit_classes(rows, 2, random_state=random_state)
+        assert np.isfinite(model.log_likelihood)
+    nothing = Rows.of(np.full((3, 2), -1), np.ones(3), np.array([2, 3]))
+    model = fit_classes(nothing, 2)
+    assert model.log_likelihood == 0
+    assert np.allclose(model.emission.sum(axis=1), 2)

@@ -215,7 +215,10 @@ def _starts(rows, one_hot, marginals, n_classes, random_state):
     """Starting points: the categories of each of the strongest features, and noise."""
     counts = (one_hot * rows.weights[:, None]).T @ one_hot
     strength = mutual_information(counts, rows.n_categories)[0].sum(axis=1)
-    order = np.argsort(-strength, kind="stable")[:MAX_ANCHORS]
+    # A feature of which nothing is known cannot serve.
+    seen = np.add.reduceat(counts.diagonal(), rows.offsets) > 0
+    order = np.argsort(-np.where(seen, strength, -np.inf), kind="stable")
+    order = order[: min(MAX_ANCHORS, int(seen.sum()))]
     priors, emissions = [], []
     for feature in order:
         prior, emission = _anchor(rows, counts, marginals, feature, n_classes)
