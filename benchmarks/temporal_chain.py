@@ -2,8 +2,8 @@
 
 A chain of one latent with one feature is a hidden Markov model with categorical
 emissions, so hmmlearn (if it is installed) must reach the same log-likelihood from the
-same start in the same number of EM iterations. Then the run time of EM for coupled
-latents with up to 500 joint states, and of the factored approximation above that.
+same start in the same number of EM steps. Then the run time of EM for coupled latents
+with up to 500 joint states, and of the factored approximation above that.
 
     python benchmarks/temporal_chain.py
 """
@@ -11,12 +11,12 @@ latents with up to 500 joint states, and of the factored approximation above tha
 from __future__ import annotations
 
 import numpy as np
-from _common import Report, clocked, expected, parse_arguments
+from _common import Report, clocked, parse_arguments
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._em.em import fit_chain
+from sklearn_latent.temporal._em.em import EMOptions, fit_chain
+from sklearn_latent.temporal._panels.panel import Panel
 
 
 def random_start(n_states, n_categories, seed):
@@ -33,7 +33,7 @@ def random_start(n_states, n_categories, seed):
 
 
 def fit_hmmlearn(codes, start, n_steps):
-    """Log-likelihood after the same number of iterations of hmmlearn."""
+    """Log-likelihood after as many steps of hmmlearn's EM."""
     from hmmlearn.hmm import CategoricalHMM
 
     n, n_slices, _ = codes.shape
@@ -50,18 +50,10 @@ def fit_hmmlearn(codes, start, n_steps):
 
 def fit_ours(codes, start, n_steps):
     """Log-likelihood after the same number of our iterations."""
-    n_categories = [start.emission[0].shape[1]]
-    _, result = fit_chain(
-        codes,
-        n_categories,
-        start.graph,
-        start.cardinality,
-        initial=start,
-        max_iter=n_steps,
-        tol=-np.inf,
-        smoothing=0.0,
-    )
-    return result.log_likelihood
+    options = EMOptions(n_steps, tol=0.0, smoothing=0.0)
+    panel = Panel.of(codes, start.n_categories)
+    ascent = fit_chain(panel, start.graph, start.cardinality, start, options)
+    return ascent.objective
 
 
 def peer_rows(sizes, n_steps):
@@ -93,20 +85,13 @@ def state_rows(cases, n_sequences, n_slices):
         data = make_latent_dbn(
             graph, n_sequences, n_slices, cardinality=cardinality, random_state=0
         )
-        with expected(ApproximateInferenceWarning):
-            seconds, (network, result) = clocked(
-                fit_chain,
-                data.codes,
-                data.network.n_categories,
-                graph,
-                cardinality,
-                random_state=0,
-            )
+        panel = Panel.of(data.codes, data.network.n_categories)
+        seconds, ascent = clocked(fit_chain, panel, graph, cardinality, random_state=0)
         yield [
             " x ".join(map(str, cardinality)),
             int(np.prod(cardinality)),
-            "exact" if network.is_exact() else "factored",
-            result.n_iter,
+            "exact" if ascent.state.is_exact() else "factored",
+            ascent.n_iter,
             f"{seconds[1]:.1f}",
         ]
 

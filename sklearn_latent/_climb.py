@@ -30,39 +30,50 @@ class Convergence:
     def __init__(self, tol: float):
         self.tol = tol
         self._last: Any = np.nan
-        self._gain: Any = np.nan
-        self._ratio: Any = np.nan
+        self._gains: tuple[Any, Any] = np.nan, np.nan
         self._calm: Any = 0
 
     def update(self, objective) -> np.ndarray:
         """Whether each ascent has converged, given its next objective."""
         objective = np.asarray(objective, dtype=float)
-        # An objective of minus infinity that stays there gains nothing.
-        stuck = objective == self._last
-        gain = np.where(stuck, 0.0, objective - np.where(stuck, 0.0, self._last))
+        with np.errstate(invalid="ignore"):
+            gain = objective - self._last
         # Differences of rounding errors neither grow nor shrink.
-        noise = 1e-14 * np.abs(np.where(np.isfinite(objective), objective, 0.0))
-        known = (gain > noise) & np.isfinite(gain) & np.isfinite(self._gain)
-        ratio = np.full(gain.shape, np.nan)
-        np.divide(gain, self._gain, out=ratio, where=known & (self._gain > 0))
-        small = gain <= np.maximum(self.tol, noise)
-        calm = small & ~self._turns(gain, ratio)
-        self._calm = np.where(calm, self._calm + 1, 0)
-        self._last, self._gain, self._ratio = objective, gain, ratio
+        noise = 1e-14 * np.abs(objective)
+        # Most steps gain much, and many are short: this must not take long.
+        if gain.min(initial=np.inf) > max(self.tol, noise.max(initial=0.0)):
+            self._calm = np.zeros(objective.shape, dtype=int)
+        else:
+            gain = self._settle(objective, gain, noise)
+        self._last, self._gains = objective, (gain, self._gains[0])
         return self._calm >= PATIENCE
 
-    def _turns(self, gain, ratio) -> np.ndarray:
+    def _settle(self, objective, gain, noise) -> np.ndarray:
+        """Count the steps in a row that gained little; the gains."""
+        # An objective of minus infinity that stays there gains nothing.
+        gain = np.where(objective == self._last, 0.0, gain)
+        noise = np.where(np.isfinite(objective), noise, 0.0)
+        last, before = self._gains
+        ratio = np.where(gain > noise, _ratio(gain, last), np.nan)
+        small = gain <= np.maximum(self.tol, noise)
+        turns = self._turns(gain, ratio, ratio - _ratio(last, before))
+        self._calm = np.where(small & ~turns, self._calm + 1, 0)
+        return gain
+
+    def _turns(self, gain, ratio, rise) -> np.ndarray:
         """Whether gains grow, or will soon if their ratio goes on as it does."""
-        rise = ratio - self._ratio
-        left = np.clip(1 - ratio, 0.0, 1.0)
-        # Ratios that rise at this rate are 1 after left / rise steps; until then the
-        # gain shrinks by their product.
-        with np.errstate(over="ignore"):
-            fall = np.divide(
-                left**2, 2 * rise, out=np.full(gain.shape, np.inf), where=rise > 0
-            )
-        lowest = np.minimum(gain, self.tol) * np.exp(-fall)
-        return (ratio >= 1) | (lowest > LEAST_GAIN * self.tol)
+        # Ratios that rise at this rate are 1 after (1 - ratio) / rise steps; until
+        # then the gain shrinks by their product.
+        with np.errstate(all="ignore"):
+            lowest = gain * np.exp(-((1 - ratio) ** 2) / (2 * rise))
+        return (ratio >= 1) | ((rise > 0) & (lowest > LEAST_GAIN * self.tol))
+
+
+def _ratio(gain, before):
+    """How gains change, NaN where that is not known."""
+    with np.errstate(all="ignore"):
+        known = (before > 0) & (before < np.inf)
+        return np.where(known, gain / before, np.nan)
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ def climb(
     while True:
         objective, statistics = expect(state)
         objectives.append(objective)
-        converged = bool(np.all(convergence.update(objective)))
+        converged = bool(convergence.update(objective).all())
         n_iter = len(objectives) - 1
         stopped = report is not None and bool(report(n_iter, objective))
         if converged or stopped or n_iter >= max_iter:

@@ -7,20 +7,25 @@ import dask
 import numpy as np
 import pandas as pd
 import pytest
+from dbn_strategies import random_dbn
 from hypothesis import given
 from hypothesis import strategies as st
 from recorder import Recorder
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent._dask import DaskBlocks
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._learn import log_likelihood
 from sklearn_latent.gaussian._statistics.rounding import rounded
 from sklearn_latent.gaussian._statistics.rows import SplitStatistics
-from sklearn_latent.temporal import LGLPCCTemporal
-from sklearn_latent.temporal import _blockwise as panels
-from sklearn_latent.temporal._em.em import fit_chain
+from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
+from sklearn_latent.temporal import _estimator as chains
+from sklearn_latent.temporal._em.em import EMOptions, climb_chain, fit_chain
+from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.temporal._panels.reading import _choose, encode_block
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -147,29 +152,26 @@ def learner(sequences):
 
 
 class TestChains:
-    def test_blocks_climb_like_all_rows(self, sequences, learner):
-        codes = learner._encode(sequences)
-        start = learner.network_
+    @pytest.mark.parametrize("max_joint_states", [500, 1])
+    def test_blocks_climb_like_all_rows(self, max_joint_states):
+        data = make_latent_dbn("G3", 300, 4, random_state=0)
+        codes = data.codes
+        start = random_dbn(data.graph, [2, 3], [4] * 6, seed=0)
         weights = np.random.default_rng(0).integers(1, 3, len(codes)).astype(float)
-        expected, result = fit_chain(
-            codes,
-            learner._encoder.n_categories,
-            start.graph,
-            start.cardinality,
-            sample_weight=weights,
-            initial=start,
-            max_iter=5,
-            tol=0.0,
-        )
-        parts = [(codes[:100], weights[:100]), (codes[100:], weights[100:])]
-        network, fitted = panels.climb_blocks(
-            start, panels.LocalPanels(parts), max_iter=5, tol=0.0
-        )
-        assert fitted["n_iter_"] == result.n_iter
-        np.testing.assert_allclose(fitted["log_likelihood_"], result.log_likelihood)
+        options = EMOptions(max_iter=5, tol=0.0, max_joint_states=max_joint_states)
+        panel = Panel.of(codes, start.n_categories, weights)
+        whole = fit_chain(panel, start.graph, start.cardinality, start, options)
+        parts = [
+            Panel(codes[rows], weights[rows], panel.n_categories)
+            for rows in (slice(0, 100), slice(100, None))
+        ]
+        start.max_joint_states = max_joint_states
+        blocks = climb_chain(start, LocalBlocks(parts), options)
+        assert blocks.n_iter == whole.n_iter == 5
+        np.testing.assert_allclose(blocks.objectives, whole.objectives)
         for name in ("start", "transition", "emission"):
             for one, two in zip(
-                getattr(network, name), getattr(expected, name), strict=True
+                getattr(blocks.state, name), getattr(whole.state, name), strict=True
             ):
                 np.testing.assert_allclose(one, two, atol=1e-10)
 
@@ -189,12 +191,12 @@ class TestChains:
                 return da.from_array(sequences, chunks=(n, 5))
             return dd.from_pandas(pd.DataFrame(sequences).add_prefix("f"), chunksize=n)
 
-        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
         with dask.config.set(scheduler="synchronous"):
             one, two = chain_learner().fit(split(100)), chain_learner().fit(split(70))
         same_chain(one, two)
         # All sequences count in the end.
-        sample = chain_learner().fit(sequences[panels._choose(300, 0)])
+        sample = chain_learner().fit(sequences[_choose(300, 0, 150)])
         codes = sample._encode(sequences)
         better = one.network_.log_likelihood(codes).mean()
         assert better >= sample.network_.log_likelihood(codes).mean()
@@ -207,7 +209,7 @@ class TestChains:
             chain_learner().fit(blocks, sample_weight=weights),
         )
         # Of few sequences with a weight none is missed by the sample.
-        monkeypatch.setattr(panels, "MAX_SAMPLE", 60)
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 60)
         weights[100:] = 0
         model = chain_learner().fit(blocks, sample_weight=weights)
         assert model.n_latents_ == 1
@@ -216,9 +218,7 @@ class TestChains:
 
     @given(st.integers(1, 5000), st.integers(0, 99))
     def test_the_sample_is_spread_evenly(self, n_rows, seed):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(panels, "MAX_SAMPLE", 70)
-            chosen = panels._choose(n_rows, seed)
+        chosen = _choose(n_rows, seed, 70)
         assert len(chosen) == min(n_rows, 70)
         strata = np.searchsorted(np.arange(71) * n_rows // 70, chosen, side="right")
         assert (np.diff(chosen) > 0).all()
@@ -229,18 +229,18 @@ class TestChains:
             assert 10 < (chosen % 2).sum() < 60
 
     def test_interrupted(self, sequences, learner, monkeypatch):
-        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
         fitted = copy.deepcopy(learner)
         before = dict(vars(fitted))
         steps = iter(range(2))
-        total = panels._DaskPanels.sum
+        total = DaskBlocks.sum
 
-        def interrupt(self, network):
+        def interrupt(self, *arguments):
             if next(steps, None) is None:
                 raise KeyboardInterrupt
-            return total(self, network)
+            return total(self, *arguments)
 
-        monkeypatch.setattr(panels._DaskPanels, "sum", interrupt)
+        monkeypatch.setattr(DaskBlocks, "sum", interrupt)
         blocks = da.from_array(sequences[:, :9], chunks=(100, 9))
         with pytest.raises(KeyboardInterrupt):
             fitted.set_params(n_slices=3).fit(blocks)
@@ -251,7 +251,7 @@ class TestChains:
 
     def test_callbacks(self, sequences, monkeypatch):
         pytest.importorskip("sklearn.callback")
-        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
         blocks = da.from_array(sequences, chunks=(100, 12))
         recorder, stopper = Recorder(), Recorder(stop=True)
         model = chain_learner().set_callbacks(recorder).fit(blocks)
@@ -269,19 +269,21 @@ class TestChains:
         assert failing.torn_down == 1
 
     def test_one_warning_of_steps(self, sequences, monkeypatch, capsys):
-        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
         model = chain_learner().set_params(max_iter=1, tol=0.0, verbose=1)
-        with pytest.warns(ConvergenceWarning, match="max_iter=1 steps") as caught:
+        with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations") as caught:
             model.fit(da.from_array(sequences, chunks=(100, 12)))
         assert len(caught) == 1
-        assert capsys.readouterr().out.count("log-likelihood") == 2
+        printed = capsys.readouterr().out
+        assert printed.count("log-likelihood") == 1
+        assert printed.count("log-posterior") == 1
 
     def test_lost_worker(self, sequences, monkeypatch):
         distributed = pytest.importorskip("distributed")
-        monkeypatch.setattr(panels, "MAX_SAMPLE", 150)
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
         blocks = da.from_array(sequences, chunks=(50, 12))
         expected = chain_learner().fit(blocks)
-        total = panels._DaskPanels.sum
+        total = DaskBlocks.sum
         lost = []
 
         with (
@@ -294,25 +296,64 @@ class TestChains:
             distributed.Client(cluster),
         ):
 
-            def lose_one(self, network):
+            def lose_one(self, *arguments):
                 if not lost:
                     # What is in its memory is gone, and computed again elsewhere.
                     distributed.wait(distributed.futures_of(self.parts))
                     lost.append(cluster.workers[0])
                     cluster.sync(lost[0].close, reason="test")
-                return total(self, network)
+                return total(self, *arguments)
 
-            monkeypatch.setattr(panels._DaskPanels, "sum", lose_one)
+            monkeypatch.setattr(DaskBlocks, "sum", lose_one)
             same_chain(expected, chain_learner().fit(blocks))
         assert lost
 
-    def test_workers_get_no_sequences_and_no_callbacks(self, sequences, learner):
-        reader = panels._reader(learner)
-        np.testing.assert_array_equal(
-            reader._encode(sequences), learner._encode(sequences)
+    def test_workers_get_the_encoder_alone(self, sequences, learner):
+        panel = encode_block(
+            (sequences.reshape(300, 4, 3), None),
+            pickle.loads(pickle.dumps(learner._encoder)),
         )
-        assert not hasattr(reader, "_imputer")
-        assert len(pickle.dumps(reader)) < len(pickle.dumps(learner))
+        expected = Panel.of(learner._encode(sequences), panel.n_categories).merged()
+        np.testing.assert_array_equal(panel.codes, expected.codes)
+        np.testing.assert_array_equal(panel.weights, expected.weights)
+
+    def test_batches(self, sequences, learner, monkeypatch):
+        def batches(n):
+            return (sequences[i : i + n] for i in range(0, 300, n))
+
+        same_chain(learner, chain_learner().fit(batches(70)))
+        frame = pd.DataFrame(sequences).add_prefix("f")
+        named = chain_learner().fit(iter([frame[:100], frame[100:]]))
+        assert named.feature_names_in_.tolist() == frame.columns.tolist()
+        same_chain(learner, named)
+        panels = iter(np.split(sequences.reshape(300, 4, 3), 2))
+        same_chain(learner, LGLPCCTemporal(random_state=0).fit(panels))
+        # Structure from a sample, tables from all sequences.
+        monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
+        blocks = da.from_array(sequences, chunks=(100, 12))
+        same_chain(chain_learner().fit(blocks), chain_learner().fit(batches(70)))
+
+    def test_refused_batches(self, sequences):
+        wide = sequences.reshape(300, 4, 3)
+        for batches, weights, message in (
+            ([], None, "at least one sequence"),
+            ([sequences, sequences[:, :9]], None, "9 features.*12 features"),
+            ([wide, wide[:, :2]], None, "same shape in all batches"),
+            ([sequences], np.ones(300), "sample_weight must be None"),
+        ):
+            model = LGLPCCTemporal(4)
+            with pytest.raises(ValueError, match=message):
+                model.fit(iter(batches), sample_weight=weights)
+            assert vars(model) == vars(LGLPCCTemporal(4))
+
+    def test_structural_em_reads_all_blocks(self, sequences):
+        def learner():
+            return SEMDBN(1, 2, 4, n_init=1, random_state=0)
+
+        model = learner().fit(sequences)
+        blocks = learner().fit(da.from_array(sequences, chunks=(100, 12)))
+        batches = learner().fit(iter(np.split(sequences, 3)))
+        assert model.bic_ == blocks.bic_ == batches.bic_
 
     def test_refused(self, sequences):
         model = LGLPCCTemporal()
@@ -335,15 +376,19 @@ class TestChains:
             (
                 da.concatenate([array(b, shape, dtype=int) for b in (wide, narrow)]),
                 None,
-                r"\(50, 12\) for block 1, got \(50, 8\)",
+                "same columns in all blocks, 12, got 8",
             ),
-            (array(wide, (40, 12), dtype=int), np.ones(40), r"\(40, 12\) for block 0"),
+            (
+                array(wide, (40, 12), dtype=int),
+                np.ones(40),
+                "its chunks say, 40 sequences, got 50",
+            ),
             (
                 dd.from_delayed(
                     [dask.delayed(f) for f in frames], meta=frames[0], verify_meta=False
                 ),
                 None,
-                "same columns in all partitions",
+                "same columns in all blocks",
             ),
             (da.zeros((5, 2, 2)), None, "two dimensions"),
             (da.zeros(5), None, "two dimensions"),

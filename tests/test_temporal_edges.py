@@ -118,7 +118,9 @@ def test_deblurring_recovers_the_table(seed):
     for matrix in confusions:
         np.fill_diagonal(matrix, 0.9)
     blurred = confusions[0].T @ sharp @ confusions[1]
-    assert np.allclose(_deblur(1000 * blurred, confusions, 5000), 1000 * sharp, atol=5)
+    assert np.allclose(
+        _deblur(1000 * blurred, confusions, 1e-12, 5000), 1000 * sharp, atol=5
+    )
 
 
 def test_states_guessed_with_errors_give_the_true_edges():

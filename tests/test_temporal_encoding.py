@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.temporal import sequences_from_frame
-from sklearn_latent.temporal._panels.encoding import PanelEncoder, as_panel
+from sklearn_latent.temporal._panels.encoding import PanelEncoder
 
 few = settings(max_examples=50, deadline=None)
 
@@ -139,17 +139,6 @@ def test_other_width_than_in_fit():
     encoder = PanelEncoder().fit(np.zeros((2, 1, 3)))
     with pytest.raises(ValueError, match="3 features per slice, as in fit, got 2"):
         encoder.encode(np.zeros((2, 1, 2)))
-
-
-def test_tables_are_cut_into_slices():
-    X = np.arange(12).reshape(2, 6)
-    np.testing.assert_array_equal(as_panel(X, 3)[0, 1], [2, 3])
-    panel = X.reshape(2, 3, 2)
-    assert as_panel(panel, 7) is panel
-    with pytest.raises(ValueError, match=r"multiple of n_slices=4, got 6 columns"):
-        as_panel(X, 4)
-    with pytest.raises(ValueError, match="two dimensions"):
-        as_panel(np.zeros(3))
 
 
 LONG = {

@@ -318,3 +318,15 @@ def test_one_slice_with_more_joint_states_than_allowed():
 def test_more_dimensions_than_sequences_have():
     with pytest.raises(ValueError, match="two or three dimensions, got 4"):
         LGLPCCTemporal(2).fit(np.zeros((3, 2, 2, 2)))
+
+
+def test_criterion_of_the_training_sequences():
+    data = make_latent_dbn("G1", 200, 3, random_state=0)
+    X = data.X.astype(float)
+    X[0] = np.nan  # a sequence that says nothing counts as a row all the same
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    with pytest.warns(PoorDataWarning, match="no value at all"):
+        model = LGLPCCTemporal(3, random_state=0).fit(X)
+    np.testing.assert_allclose(model.bic_, model.bic(X))
+    np.testing.assert_allclose(model.log_likelihood_, model.score_samples(X).sum())
+    assert model.is_exact_

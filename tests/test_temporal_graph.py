@@ -95,9 +95,9 @@ def test_graph_without_latents():
 @pytest.mark.parametrize(
     ("matrices", "message"),
     [
-        (([1, 0], [[0]], [[0]]), "measurement must be a two-dimensional"),
-        (([[2]], [[0]], [[0]]), "measurement must hold only 0 and 1"),
-        (([["a"]], [[0]], [[0]]), "measurement must be an array of numbers"),
+        (([1, 0], [[0]], [[0]]), "structure must be a two-dimensional"),
+        (([[2]], [[0]], [[0]]), "structure must hold only 0 and 1"),
+        (([["a"]], [[0]], [[0]]), "structure must be an array of numbers"),
         (([[1]], [[0, 1]], [[0]]), r"intra must have .* shape \(1, 1\), got \(1, 2\)"),
         (([[1]], [[0]], np.zeros((2, 2))), "inter must have"),
         (([[1]], [[1]], [[0]]), "intra must not join a latent with itself"),

@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
 from sklearn_latent.temporal._em.em import fit_chain
-from sklearn_latent.temporal._em.impute import IMPUTE_STRATEGIES, Imputer
+from sklearn_latent.temporal._em.impute import IMPUTE_STRATEGIES, Imputer, _last_known
+from sklearn_latent.temporal._panels.panel import Panel
 
 few = settings(max_examples=15, deadline=None)
+
+
+def fitted(network, codes, weights=None):
+    return Imputer().fit(network, Panel.of(codes, network.n_categories, weights))
 
 
 @few
@@ -18,7 +23,7 @@ few = settings(max_examples=15, deadline=None)
 @pytest.mark.parametrize("strategy", IMPUTE_STRATEGIES)
 def test_only_gaps_are_filled(strategy, network, seed):
     codes = sequences(network, 10, 3, seed)
-    imputer = Imputer().fit(network, codes)
+    imputer = fitted(network, codes)
     before = codes.copy()
     filled = imputer.fill(network, codes, strategy)
     np.testing.assert_array_equal(codes, before)
@@ -36,7 +41,7 @@ def test_only_gaps_are_filled(strategy, network, seed):
 def test_without_training_the_hybrid_is_the_model(network, seed):
     codes = sequences(network, 10, 3, seed)
     nothing = np.full_like(codes, -1)
-    imputer = Imputer().fit(network, nothing)
+    imputer = fitted(network, nothing)
     for a, b in zip(
         imputer.probabilities(network, codes, "hybrid"),
         imputer.probabilities(network, codes, "posterior"),
@@ -51,8 +56,8 @@ def test_weights_and_order_of_training_sequences(network, seed):
     codes = sequences(network, 12, 3, seed)
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 3, 12)
-    weighted = Imputer().fit(network, codes, counts.astype(float))
-    repeated = Imputer().fit(
+    weighted = fitted(network, codes, counts.astype(float))
+    repeated = fitted(
         network, rng.permutation(np.repeat(codes, counts, axis=0), axis=0)
     )
     for a, b in zip(weighted.weights, repeated.weights, strict=True):
@@ -63,7 +68,7 @@ def test_weights_and_order_of_training_sequences(network, seed):
 @given(dbns(), seeds)
 def test_a_sequence_is_filled_without_regard_to_the_others(network, seed):
     codes = sequences(network, 6, 3, seed)
-    imputer = Imputer().fit(network, codes)
+    imputer = fitted(network, codes)
     together = imputer.probabilities(network, codes, "hybrid")
     for f in range(network.n_observed):
         rows = np.argwhere(codes[:, :, f] < 0)[:, 0]
@@ -88,8 +93,9 @@ def test_hybrid_learns_habits_that_the_latents_do_not_explain():
             stay, codes[:, t - 1], rng.integers(0, 3, (n, n_observed))
         )
     graph = TemporalGraph(np.ones((1, n_observed)), [[0]], [[1]])
-    network, _ = fit_chain(codes[:300], [3] * 3, graph, [2], random_state=0)
-    imputer = Imputer().fit(network, codes[:300])
+    training = Panel.of(codes[:300], [3] * 3)
+    network = fit_chain(training, graph, [2], random_state=0).state
+    imputer = Imputer().fit(network, training)
     test = codes[300:]
     hidden = rng.random(test.shape) < 0.1
     gaps = np.where(hidden, -1, test)
@@ -102,9 +108,36 @@ def test_hybrid_is_as_good_as_a_true_model():
     data = make_latent_dbn("G3", n_sequences=2000, n_slices=5, random_state=0)
     network: LatentDBN = data.network
     train, test = data.codes[:1000], data.codes[1000:]
-    imputer = Imputer().fit(network, train)
+    imputer = fitted(network, train)
     hidden = np.random.default_rng(0).random(test.shape) < 0.15
     gaps = np.where(hidden, -1, test)
     hybrid = accuracy(imputer.fill(network, gaps, "hybrid"), test, hidden)
     posterior = accuracy(imputer.fill(network, gaps), test, hidden)
     assert hybrid > posterior - 0.01
+
+
+def test_last_known_value_and_its_age():
+    column = np.array([[2, -1, -1, 0, -1], [-1, -1, 1, 1, -1]])
+    value, age = _last_known(column)
+    np.testing.assert_array_equal(value, [[-1, 2, 2, 2, 0], [-1, -1, -1, 1, 1]])
+    # Slices since the last value; before any value there is none to count from.
+    np.testing.assert_array_equal(age[0], [0, 1, 2, 3, 1])
+    np.testing.assert_array_equal(age[1, 3:], [1, 1])
+
+
+def test_an_older_value_counts_less():
+    # Values stay for one more slice only: the last value tells the next, but no more.
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, (600, 8, 2))
+    codes[:, 1::2] = codes[:, ::2]
+    graph = TemporalGraph([[1, 1]], [[0]], [[0]])
+    training = Panel.of(codes, [3, 3])
+    network = fit_chain(training, graph, [1]).state
+    imputer = Imputer().fit(network, training)
+    gaps = np.full((3, 8, 2), -1)
+    gaps[:, 3, 0] = range(3)
+    table = imputer.probabilities(network, gaps, "hybrid")[0].reshape(3, 7, 3)
+    each = np.arange(3)
+    one_ago, two_ago = table[each, 3, each], table[each, 4, each]
+    assert (one_ago > 0.5).all()
+    assert (two_ago < one_ago - 0.1).all()

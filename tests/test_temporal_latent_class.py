@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.temporal._measurement.dependence import (
+from sklearn_latent.temporal._classes.dependence import (
     design_effect,
     mutual_information,
     pair_counts,
 )
-from sklearn_latent.temporal._measurement.latent_class import (
+from sklearn_latent.temporal._classes.latent_class import (
     Rows,
     fit_classes,
     fit_classes_bic,
 )
-from sklearn_latent.temporal._measurement.latent_pair import fit_pair
+from sklearn_latent.temporal._classes.latent_pair import fit_pair
 
 
 def draw_classes(n, n_features, n_classes, seed, reliability=0.8):
@@ -68,8 +68,8 @@ def test_bic_finds_the_number_of_classes(n_classes):
     models = fit_classes_bic(rows, 6, random_state=np.random.RandomState(0))
     best = max(models, key=lambda model: model.bic)
     assert best.n_classes == n_classes
-    posterior = best.posterior(rows_of(codes, n_classes).one_hot())
-    assert np.allclose(posterior.sum(axis=1), 1.0)
+    for table in best.tables(rows):
+        assert np.allclose(table.sum(axis=1), 1.0)
 
 
 def test_pair_beats_one_class_for_two_latents_only():
@@ -125,3 +125,15 @@ def test_design_effect_of_constant_and_fresh_features():
     fresh = rng.integers(2, size=(500, 5, 2))
     assert np.allclose(design_effect(constant, np.ones(500)), 5.0, atol=1e-6)
     assert np.all(design_effect(fresh, np.ones(500)) < 1.05)
+
+
+def test_features_of_which_nothing_is_known():
+    codes = np.array([[0, -1, 1], [1, -1, 0], [1, -1, -1]])
+    rows = Rows.of(codes, np.ones(3), np.array([2, 1, 2]))
+    for random_state in (None, 0):
+        model = fit_classes(rows, 2, random_state=random_state)
+        assert np.isfinite(model.log_likelihood)
+    nothing = Rows.of(np.full((3, 2), -1), np.ones(3), np.array([2, 3]))
+    model = fit_classes(nothing, 2)
+    assert model.log_likelihood == 0
+    assert np.allclose(model.emission.sum(axis=1), 2)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal._classes.latent_class import Rows
 from sklearn_latent.temporal._local.clusters import (
     Clusters,
     cluster_rows,
@@ -16,7 +17,7 @@ from sklearn_latent.temporal._local.lpcc import (
     lpcc_graph,
     split_latent,
 )
-from sklearn_latent.temporal._measurement.latent_class import Rows
+from sklearn_latent.temporal._panels.panel import Panel
 
 
 def table_1():
@@ -102,7 +103,7 @@ def test_clean_data_give_the_true_model():
 
 def test_local_graph_of_two_slices():
     data = make_latent_dbn("G1", 5000, 2, random_state=0)
-    graph = lpcc_graph(data.codes, np.ones(5000), np.full(3, 4))
+    graph = lpcc_graph(Panel.of(data.codes, np.full(3, 4)))
     assert graph.structure.all()
     assert graph.slices.tolist() == [0, 1]
     assert np.array_equal(graph.adjacency, [[False, True], [False, False]])
@@ -110,5 +111,5 @@ def test_local_graph_of_two_slices():
 
 @pytest.mark.parametrize("codes", [np.full((5, 2, 3), -1), np.zeros((5, 2, 3), int)])
 def test_nothing_to_compare(codes):
-    graph = lpcc_graph(codes, np.ones(5), np.full(3, 2))
+    graph = lpcc_graph(Panel.of(codes, np.full(3, 2)))
     assert graph.n_latents == 0

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 
 from sklearn_latent.export import edges_to_frame
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._export import dbn_to_networkx, dbn_to_pgmpy
+from sklearn_latent.temporal._export import dbn_to_networkx
+from sklearn_latent.temporal._local.local_to_global import Support
 
 few = settings(max_examples=30, deadline=None)
 
@@ -181,7 +182,7 @@ def test_wrong_parameters():
         LatentDBN(GRAPH, [2, 3], *tables[:2], 3)
     with pytest.raises(ValueError, match="max_joint_states must be an integer from 1"):
         LatentDBN(GRAPH, [2, 3], *tables, max_joint_states=10**30)
-    with pytest.raises(ValueError, match="n_sequences must be an integer from 1 to"):
+    with pytest.raises(ValueError, match="n_samples must be an integer from 1 to"):
         model.sample(10**30)
     with pytest.raises(ValueError, match="n_slices must be an integer from 1 to"):
         model.sample(1, 0)
@@ -213,7 +214,7 @@ def test_pgmpy_agrees(inter):
 
     graph = TemporalGraph(GRAPH.structure, GRAPH.intra, inter)
     model = random_dbn(graph, [2, 3], [2, 3, 2], seed=7)
-    exported = dbn_to_pgmpy(model)
+    exported = model.to_pgmpy()
     assert exported.check_model()
     exported.initialize_initial_state()
     inference = DBNInference(exported)
@@ -232,7 +233,7 @@ def test_pgmpy_agrees(inter):
 @few
 @given(dbns())
 def test_exports_have_all_edges(model):
-    graph = dbn_to_networkx(model)
+    graph = model.to_networkx()
     n_within = model.graph.structure.sum() + model.directed_graph.intra.sum()
     assert graph.number_of_edges() == 2 * n_within + model.graph.inter.sum()
     assert graph.number_of_nodes() == 2 * (model.n_latents + model.n_observed)
@@ -253,23 +254,21 @@ def test_exports_have_all_edges(model):
 @settings(max_examples=10, deadline=None)
 @given(dbns())
 def test_pgmpy_accepts_every_model(model):
-    assert dbn_to_pgmpy(model).check_model()
+    assert model.to_pgmpy().check_model()
 
 
 def test_names_and_support_of_exports():
     model = network()
-    support = {
-        "measurement": np.full((2, 3), 0.75),
-        "intra": np.full((2, 2), 0.5),
-        "inter": np.full((2, 2), 0.25),
-    }
+    support = Support(
+        np.full((2, 3), 0.75), np.full((2, 2), 0.5), np.full((2, 2), 0.25)
+    )
     graph = dbn_to_networkx(model, ["a", "b"], ["b", "c", "d"], support=support)
     assert ("b_", 0) in graph  # a latent gives way to a feature of its name
     assert graph.edges[("a", 0), ("c", 0)]["support"] == 0.75
     assert graph.edges[("a", 0), ("b_", 0)]["support"] == 0.5
     assert graph.edges[("a", 0), ("a", 1)]["support"] == 0.25
     with pytest.raises(ValueError, match="latent_names must hold 2 names, got 1"):
-        dbn_to_networkx(model, ["a"])
+        model.to_networkx(["a"])
 
 
 def certain(transition):

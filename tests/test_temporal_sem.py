@@ -14,7 +14,7 @@ from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.temporal import SEMDBN, TemporalGraph
 from sklearn_latent.temporal._edges.sem_search import (
     ExpectedCounts,
-    climb,
+    best_moves,
     random_graph,
 )
 from sklearn_latent.temporal._inference.inference import ChainData, expectation
@@ -67,12 +67,12 @@ def total_score(counts, graph):
 def test_moves_gain_what_they_say(graph, seed):
     # A pure measurement model: each feature has a latent, each latent a feature.
     n = graph.n_latents
-    measurement = np.concatenate([np.eye(n), np.eye(n)[:1].repeat(2, axis=0)]).T
-    graph = TemporalGraph(measurement, graph.intra, graph.inter)
+    structure = np.concatenate([np.eye(n), np.eye(n)[:1].repeat(2, axis=0)]).T
+    graph = TemporalGraph(structure, graph.intra, graph.inter)
     network = random_dbn(graph, [2] * n, [3] * (n + 2), seed)
     codes = sequences(network, 30, 3, seed, missing=0.1)
     counts = ExpectedCounts(network, ChainData.of(codes, graph.structure))
-    end, moves = climb(counts, graph)
+    end, moves = best_moves(counts, graph)
     gains = [gain for _, gain in moves]
     assert all(gain > 0 for gain in gains)
     np.testing.assert_allclose(
@@ -80,7 +80,7 @@ def test_moves_gain_what_they_say(graph, seed):
     )
     assert (end.structure.sum(axis=0) == 1).all()
     assert end.structure.any(axis=1).all()
-    assert climb(counts, end) == (end, [])
+    assert best_moves(counts, end) == (end, [])
 
 
 @pytest.mark.parametrize("name", ["G1", "G2"])

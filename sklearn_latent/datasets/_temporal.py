@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from .._validation import check_counts, check_flag, check_numbers, shown
+from .._validation import (
+    MOST_ROWS,
+    check_count,
+    check_counts,
+    check_flag,
+    check_numbers,
+    shown,
+)
 from ..temporal._graph import TemporalGraph
 from ..temporal._model import LatentDBN
 from ..temporal._tables import start_shape, transition_shape
@@ -107,6 +114,7 @@ def make_latent_dbn(
     TemporalGraph(n_latents=2, n_observed=6, n_intra=1, n_inter=1)
     """
     check_flag("relabel", relabel)
+    n_sequences = check_count("n_sequences", n_sequences, 1, MOST_ROWS)
     rng = check_random_state(random_state)
     graph = _check_graph(graph)
     cards = _counts("cardinality", cardinality, graph.n_latents, "latent")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+from typing import Self
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
+from .._rows import is_blockwise
 from .._transaction import all_or_nothing
 from .._validation import (
     MOST_COLUMNS,
@@ -17,23 +17,15 @@ from .._validation import (
     check_count,
     check_tol,
 )
-from ._blockwise import fit_collection
-from ._edges.structure import Measurement, learn_graph
-from ._em.em import fit_chain
-from ._graph import TemporalGraph
-from ._local.local import learn_local_graphs
-from ._local.local_to_global import (
-    co_occurrences,
-    edges_by_vote,
-    global_partners,
-    local_partners,
-    measure_support,
-    shared_parents,
-)
-from ._measurement.cardinality import lone_states
-from ._measurement.chain_test import review_by_chain
-from ._measurement.measurement import learn_measurement
-from ._panel_estimator import OnDemandImputer, PanelModel
+from .._warn import warn
+from ._em.em import EMOptions, climb_chain, fit_chain
+from ._em.impute import OnDemandImputer
+from ._inference.inference import warn_if_approximate
+from ._local.local import learn_global_graph, learn_latents
+from ._local.local_to_global import LocalGraph, Support, measure_support
+from ._measurement.cardinality import SearchOptions
+from ._panel_estimator import PanelModel
+from ._panels.reading import MAX_SAMPLE, encode_block
 from ._poor_data import warn_if_no_latent, warn_of_poor_data
 
 __all__ = ["LGLPCCTemporal", "StructureLearner"]
@@ -46,6 +38,9 @@ class StructureLearner(PanelModel):
 
     A subclass has the parameters that ``_check_parameters`` names.
     """
+
+    local_graphs_: list[LocalGraph]
+    support_: Support
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
@@ -64,24 +59,18 @@ class StructureLearner(PanelModel):
         check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
         check_tol(self.tol)
 
-    @property
-    def _states(self) -> dict:
-        """How to choose numbers of states."""
-        known = None if self.cardinality == "auto" else int(self.cardinality)
-        return {"max_states": self.max_cardinality, "n_states": known}
-
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Learn latents, their features and states, edges and tables.
 
         Parameters
         ----------
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing. With Dask installed, also a Dask array or data
-            frame of two dimensions: latents, edges and categories are learned from a
-            random sample of at most 20,000 sequences of all blocks, tables from all
-            sequences, block by block on their own workers.
+            Sequences; NaN is missing. Also an iterator of such batches or, with Dask
+            installed, a Dask array or data frame of two dimensions: then latents,
+            edges and categories are learned from a random sample of at most 20,000
+            sequences, and tables from all of them, on the workers that hold them.
 
         y : Ignored
             Present for API consistency.
@@ -95,132 +84,64 @@ class StructureLearner(PanelModel):
             The fitted estimator.
         """
         self._check_parameters()
-        collection = hasattr(X, "__dask_graph__")
         # The steps of EM over blocks are reported one by one.
-        max_steps = 3 + (self.max_iter if collection else 0)
+        max_steps = 3 + (self.max_iter if is_blockwise(X) else 0)
         with (
             Progress(self, max_steps=max_steps, X=X) as progress,
             all_or_nothing(self),
         ):
-            if collection:
-                fit_collection(self, X, sample_weight, progress)
-            else:
-                self._learn(X, sample_weight, progress)
+            self._learn(X, sample_weight, progress)
             # A callback may have asked for fewer steps.
             if not self.converged_ and self.n_iter_ >= self.max_iter:
-                warnings.warn(
-                    f"EM did not converge in max_iter={self.max_iter} steps.",
+                warn(
+                    f"EM did not converge in max_iter={self.max_iter} iterations.",
                     ConvergenceWarning,
-                    stacklevel=2,
                 )
         return self
 
     def _learn(self, X, sample_weight, progress):
-        """From sequences in memory to fitted attributes."""
-        codes, weights, encoder = self._read_training(X, sample_weight)
-        n_categories = encoder.n_categories
-        warn_of_poor_data(codes, n_categories)
+        """From sequences to fitted attributes."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        data = codes, weights, n_categories
-        measurement, graphs = self._learn_measurement(*data, seed)
+        most = MAX_SAMPLE if is_blockwise(X) else None
+        training = self._read_training(X, sample_weight, seed, most)
+        panel = training.panel
+        warn_of_poor_data(panel)
+        options = SearchOptions(
+            self.max_cardinality,
+            None if self.cardinality == "auto" else int(self.cardinality),
+            self.max_joint_states,
+            seed,
+        )
+        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
         n_latents = len(measurement.groups)
-        warn_if_no_latent(n_latents, codes.shape[1], n_categories, self.local)
+        warn_if_no_latent(n_latents, panel, self.local)
         progress(f"{n_latents} latents")
-        graph, emission = self._learn_graph(*data, measurement, graphs)
+        graph, emission = learn_global_graph(
+            panel, self.local, measurement, graphs, options
+        )
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
-        network, result = fit_chain(
-            codes,
-            n_categories,
-            graph,
-            measurement.cardinality,
-            sample_weight=weights,
-            initial=emission,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            max_joint_states=self.max_joint_states,
-        )
-        progress(f"log-likelihood {result.log_likelihood:.6g}")
-        self._store(
-            network,
-            encoder,
-            OnDemandImputer(codes, weights),
-            local_graphs_=graphs,
-            support_=measure_support(graphs, graph),
-            log_likelihood_=result.log_likelihood,
-            n_iter_=result.n_iter,
-            converged_=result.converged,
-        )
-
-    def _learn_measurement(self, codes, weights, n_categories, seed):
-        """Groups of features, their tables, and the local graphs."""
-        data = codes, weights, n_categories
-        options = {**self._states, "random_state": np.random.RandomState(seed)}
-        pooled = Measurement([], [], codes.shape[2])
-        if self.local == "bic":
-            groups, search = learn_measurement(
-                *data,
-                max_classes=self.max_cardinality,
-                random_state=np.random.RandomState(seed),
+        em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
+        ascent = fit_chain(panel, graph, measurement.cardinality, emission, em)
+        progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
+        if not training.sample.is_all:
+            encoded = training.blocks.map(encode_block, training.encoder)
+            ascent = climb_chain(
+                ascent.state,
+                encoded,
+                em,
+                lambda n, value: n and progress(f"log-posterior {value:.6g}"),
             )
-            if codes.shape[1] > 1:
-                groups = review_by_chain(*data, search, groups, self.max_joint_states)
-            pooled = pooled.with_groups(groups, *data, **options)
-            pooled = self._with_lone_features(*data, pooled)
-        graphs = learn_local_graphs(
-            *data,
-            local=self.local,
-            measurement=pooled,
-            n_jobs=self.n_jobs,
-            seed=seed,
-            max_joint_states=self.max_joint_states,
-            **self._states,
+        warn_if_approximate(ascent.state)
+        self._store(ascent.state, training.encoder, OnDemandImputer(panel))
+        self._store_fit(
+            ascent.statistics.log_likelihood,
+            training.sample.total,
+            is_exact=ascent.state.is_exact(),
         )
-        shared = shared_parents(graphs)
-        if self.local == "bic":
-            # A feature that most pairs of slices leave alone stays alone.
-            shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
-        groups = global_partners(local_partners(shared), shared)
-        taken = {feature for group in groups for feature in group}
-        lone = [g for g in pooled.groups if len(g) == 1 and g[0] not in taken]
-        return pooled.with_groups(sorted([*groups, *lone]), *data, **options), graphs
-
-    def _with_lone_features(self, codes, weights, n_categories, pooled):
-        """Latents for features that depend on their own past alone."""
-        taken = {feature for group in pooled.groups for feature in group}
-        found = list(zip(pooled.groups, pooled.tables, strict=True))
-        for feature in range(codes.shape[2]):
-            if feature not in taken:
-                tables = lone_states(
-                    codes[:, :, [feature]],
-                    weights,
-                    n_categories[[feature]],
-                    max_states=self.max_cardinality,
-                )
-                if tables is not None:
-                    found.append(((feature,), tables))
-        found.sort(key=lambda pair: pair[0])
-        return Measurement(
-            [group for group, _ in found],
-            [tables for _, tables in found],
-            pooled.n_observed,
-        )
-
-    def _learn_graph(self, codes, weights, n_categories, measurement, graphs):
-        """The global graph, and emission tables to start from."""
-        matrix = measurement.matrix
-        if self.local == "lpcc":
-            intra_votes, inter_votes = co_occurrences(graphs, matrix)
-            intra, inter = edges_by_vote(intra_votes, inter_votes, len(graphs))
-            emission = measurement.emission(codes, weights, n_categories)
-            return TemporalGraph(matrix, intra, inter), emission
-        learned = learn_graph(
-            codes,
-            weights,
-            n_categories,
-            measurement,
-            max_joint_states=self.max_joint_states,
-        )
-        return learned.graph, learned.emission
+        self.local_graphs_ = graphs
+        self.support_ = measure_support(graphs, graph)
+        self.n_iter_ = ascent.n_iter
+        self.converged_ = ascent.converged
 
 
 class LGLPCCTemporal(StructureLearner):
@@ -266,17 +187,18 @@ class LGLPCCTemporal(StructureLearner):
         factored, with a warning.
 
     max_iter : int, default=200
-        Limit of the number of steps of EM on the chain.
+        Maximum number of EM iterations on the chain of all slices.
 
     tol : float, default=1e-4
-        EM stops when the log-posterior per sequence gains less than this in a step.
+        EM has converged when its log-posterior gains no more than this per sequence
+        and iteration, and the gains are not about to grow again.
 
     n_jobs : int or None, default=None
         Number of local graphs that are learned at the same time, through joblib.
 
     random_state : int, RandomState instance or None, default=None
-        Source of the random starts of latent class models, and of the sample of a
-        Dask collection.
+        Source of the random starts of latent class models, and of the sample of
+        batches or of a Dask collection.
 
     verbose : int, default=0
         Whether to report progress.
@@ -304,7 +226,7 @@ class LGLPCCTemporal(StructureLearner):
 
     support_ : Support
         Share of the local graphs behind each possible edge, in the matrices
-        ``measurement``, ``intra`` and ``inter``.
+        ``structure``, ``intra`` and ``inter``.
 
     start_, transition_, emission_ : list of ndarray
         Tables of the fitted network.
@@ -325,10 +247,16 @@ class LGLPCCTemporal(StructureLearner):
         Number of features per slice.
 
     log_likelihood_ : float
-        Of the training data.
+        Log-likelihood of the training data; a lower bound if `is_exact_` is False.
+
+    bic_ : float
+        Bayesian information criterion of the training data; lower is better.
+
+    is_exact_ : bool
+        Whether inference is exact, with at most `max_joint_states` joint states.
 
     n_iter_ : int
-        Steps of the last EM.
+        Number of iterations of the last EM.
 
     converged_ : bool
         Whether it converged.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..export import node_names
+from ._tables import slice_order
 
 __all__ = ["dbn_to_networkx", "dbn_to_pgmpy"]
 
@@ -41,7 +42,6 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
             )
         for name in features:
             graph.add_node((name, t), kind="feature", slice=t, name=name)
-    shares = _Support(network.graph, support)
     strength = _strengths(network)
     for t in (0, 1):
         for i, f in zip(*np.nonzero(network.graph.structure), strict=True):
@@ -50,7 +50,7 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
                 (features[f], t),
                 kind="measurement",
                 directed=True,
-                support=shares("measurement", i, f),
+                support=_share(support, "structure", i, f),
                 strength=strength["measurement"][f],
             )
         for i, j in zip(*np.nonzero(network.directed_graph.intra), strict=True):
@@ -59,7 +59,7 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
                 (latents[j], t),
                 kind="intra",
                 directed=not network.graph.intra[j, i],
-                support=shares("intra", i, j),
+                support=_share(support, "intra", i, j),
                 strength=strength["intra"][i, j],
             )
     for i, j in zip(*np.nonzero(network.graph.inter), strict=True):
@@ -68,7 +68,7 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
             (latents[j], 1),
             kind="inter",
             directed=True,
-            support=shares("inter", i, j),
+            support=_share(support, "inter", i, j),
             strength=strength["inter"][i, j],
         )
     return graph
@@ -129,21 +129,9 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
     return model
 
 
-class _Support:
+def _share(support, name, i, j) -> float:
     """Share of local graphs behind an edge, NaN if unknown."""
-
-    def __init__(self, graph, support):
-        self.support = support
-
-    def __call__(self, kind, i, j):
-        if self.support is None:
-            return float("nan")
-        matrix = (
-            self.support[kind]
-            if isinstance(self.support, dict)
-            else getattr(self.support, kind)
-        )
-        return float(np.asarray(matrix)[i, j])
+    return float("nan") if support is None else float(getattr(support, name)[i, j])
 
 
 def _strengths(network) -> dict:
@@ -179,8 +167,6 @@ def _strengths(network) -> dict:
 
 def _settled_marginals(network, n_steps: int = 50) -> list[np.ndarray]:
     """Distribution of each latent some slices after the start."""
-    from ._tables import slice_order
-
     graph = network.directed_graph
     marginal: list = [None] * network.n_latents
     for t in range(n_steps):

@@ -14,7 +14,7 @@ from .._graphs import is_acyclic
 from .._persistence import Array, Persistent
 from .._validation import check_numbers
 
-__all__ = ["TemporalGraph"]
+__all__ = ["TemporalGraph", "complete_graph"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +205,15 @@ class TemporalGraph(Persistent):
             f"n_intra={int(self.intra.sum()) - undirected}, "
             f"n_inter={int(self.inter.sum())})"
         )
+
+
+def complete_graph(structure) -> TemporalGraph:
+    """The graph in which every latent depends on all others.
+
+    structure (n_latents, n_observed).
+    """
+    n = len(structure)
+    return TemporalGraph(structure, np.triu(np.ones((n, n)), 1), np.ones((n, n)))
 
 
 def _boolean(name: str, matrix) -> np.ndarray:

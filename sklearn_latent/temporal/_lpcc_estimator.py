@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._estimator import StructureLearner
 
 __all__ = ["LPCC"]
@@ -40,14 +42,15 @@ class LPCC(StructureLearner):
         factored, with a warning.
 
     max_iter : int, default=200
-        Limit of the number of steps of EM.
+        Maximum number of EM iterations.
 
     tol : float, default=1e-4
-        EM stops when the log-posterior per row gains less than this in a step.
+        EM has converged when its log-posterior gains no more than this per row and
+        iteration, and the gains are not about to grow again.
 
     random_state : int, RandomState instance or None, default=None
-        Source of the random starts of latent class models, and of the sample of a
-        Dask collection.
+        Source of the random starts of latent class models, and of the sample of
+        batches or of a Dask collection.
 
     verbose : int, default=0
         Whether to report progress.
@@ -80,10 +83,16 @@ class LPCC(StructureLearner):
         Number of latents.
 
     log_likelihood_ : float
-        Of the training data.
+        Log-likelihood of the training data; a lower bound if `is_exact_` is False.
+
+    bic_ : float
+        Bayesian information criterion of the training data; lower is better.
+
+    is_exact_ : bool
+        Whether inference is exact, with at most `max_joint_states` joint states.
 
     n_iter_ : int
-        Steps of EM.
+        Number of EM iterations.
 
     converged_ : bool
         Whether it converged.
@@ -148,7 +157,7 @@ class LPCC(StructureLearner):
     def _n_slices_of(self, width):
         return 1
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Most probable states of the latents, taken together.
 
         Parameters
@@ -163,7 +172,9 @@ class LPCC(StructureLearner):
         """
         return super().predict(X)[:, 0]
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state=None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted model.
 
         Parameters

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._persistence import Array, Arrays, Integer, Model, Persistent
+from .._network import Network
+from .._persistence import Array, Arrays, Integer, Model
 from .._validation import (
     MOST_COLUMNS,
     MOST_ROWS,
@@ -17,6 +18,7 @@ from .._validation import (
     check_numbers,
     check_sample_weight,
 )
+from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
 from ._inference.inference import (
     ChainData,
@@ -25,7 +27,7 @@ from ._inference.inference import (
     sequence_log_likelihood,
     warn_if_approximate,
 )
-from ._panels.encoding import MISSING
+from ._panels.panel import MISSING
 from ._tables import (
     check_tables,
     draw_categories,
@@ -43,7 +45,7 @@ __all__ = ["MAX_JOINT_STATES", "LatentDBN"]
 MAX_JOINT_STATES = 500
 
 
-class LatentDBN(Persistent):
+class LatentDBN(Network):
     """Latent variables that change over time, and the features that measure them.
 
     Latents of a slice depend on each other (`intra` edges of the graph) and on those of
@@ -253,7 +255,7 @@ class LatentDBN(Persistent):
         Returns
         -------
         counts : ChainCounts
-            In the shape of the tables, and of joint states.
+            In the shape of the tables; counts of several panels add up.
         """
         warn_if_approximate(self)
         return expectation(self, self._data(codes, sample_weight)).counts
@@ -323,12 +325,14 @@ class LatentDBN(Persistent):
         best = np.stack([p.argmax(axis=2) for p in self.predictive(codes)], axis=2)
         return np.where(codes == MISSING, best, codes)
 
-    def sample(self, n_sequences=1, n_slices=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, n_slices: int = 1, random_state=None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences.
 
         Parameters
         ----------
-        n_sequences : int, default=1
+        n_samples : int, default=1
             Number of sequences.
 
         n_slices : int, default=1
@@ -339,29 +343,29 @@ class LatentDBN(Persistent):
 
         Returns
         -------
-        codes : ndarray of int of shape (n_sequences, n_slices, n_observed)
+        codes : ndarray of int of shape (n_samples, n_slices, n_observed)
             Categories by number.
 
-        states : ndarray of int of shape (n_sequences, n_slices, n_latents)
+        states : ndarray of int of shape (n_samples, n_slices, n_latents)
             The states behind them.
         """
-        n_sequences = check_count("n_sequences", n_sequences, 1, MOST_ROWS)
+        n_samples = check_count("n_samples", n_samples, 1, MOST_ROWS)
         n_slices = check_count("n_slices", n_slices, 1, MOST_COLUMNS)
         rng = check_random_state(random_state)
         graph = self.directed_graph
-        states = np.zeros((n_sequences, n_slices, self.n_latents), dtype=np.intp)
+        states = np.zeros((n_samples, n_slices, self.n_latents), dtype=np.intp)
         for t in range(n_slices):
             for j in slice_order(graph):
                 within = [states[:, t, i] for i in graph.parents_within(j)]
                 before = [states[:, t - 1, i] for i in graph.parents_before(j)]
                 table = self.transition[j] if t else self.start[j]
                 rows = table[tuple(before + within if t else within)]
-                states[:, t, j] = draw_categories(rows, n_sequences, rng)
-        codes = np.empty((n_sequences, n_slices, self.n_observed), dtype=np.int64)
+                states[:, t, j] = draw_categories(rows, n_samples, rng)
+        codes = np.empty((n_samples, n_slices, self.n_observed), dtype=np.int64)
         for f, (j, table) in enumerate(zip(self._parents, self.emission, strict=True)):
             rows = table[states[:, :, j].ravel()] if j >= 0 else table[0]
-            drawn = draw_categories(rows, n_sequences * n_slices, rng)
-            codes[:, :, f] = drawn.reshape(n_sequences, n_slices)
+            drawn = draw_categories(rows, n_samples * n_slices, rng)
+            codes[:, :, f] = drawn.reshape(n_samples, n_slices)
         return codes, states
 
     def joint_tables(self, latents=None):
@@ -386,6 +390,37 @@ class LatentDBN(Persistent):
             joint_start(self.directed_graph, self.start, latents),
             joint_transition(self.directed_graph, self.transition, latents),
         )
+
+    def to_networkx(self, latent_names=None, feature_names=None):
+        """Export as a graph of two consecutive slices.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+
+        Returns
+        -------
+        graph : networkx.DiGraph
+            Nodes are (name, slice). Edges have a ``kind``: "measurement" from a latent
+            to a feature, "intra" within a slice, "inter" into the next slice.
+        """
+        return dbn_to_networkx(self, latent_names, feature_names)
+
+    def to_pgmpy(self, latent_names=None, feature_names=None):
+        """Export to pgmpy.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+
+        Returns
+        -------
+        model : pgmpy.models.DynamicBayesianNetwork
+            Two slices; undirected edges are oriented as in `directed_graph`.
+        """
+        return dbn_to_pgmpy(self, latent_names, feature_names)
 
     def _data(self, codes, sample_weight=None) -> ChainData:
         """Validate codes and find their patterns."""

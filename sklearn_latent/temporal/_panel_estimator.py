@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
-from .._validation import check_choice, check_columns, check_count, check_sample_weight
-from ._em.filling import OnDemandImputer, fill_gaps
+from .._blocks import Blocks
+from .._fill import fill_gaps
+from .._rows import read_blocks
+from .._validation import check_choice, check_columns, check_count
 from ._em.impute import IMPUTE_STRATEGIES
-from ._export import dbn_to_networkx, dbn_to_pgmpy
-from ._panels.encoding import PanelEncoder
+from ._export import dbn_to_networkx
+from ._graph import TemporalGraph
+from ._model import LatentDBN
+from ._panels.encoding import PanelEncoder, is_missing
+from ._panels.panel import Panel
+from ._panels.reading import (
+    CHECKS,
+    Sample,
+    check_block,
+    check_values,
+    draw_sample,
+    keep_block,
+    labels_only,
+)
 
-__all__ = ["OnDemandImputer", "PanelModel"]
+__all__ = ["PanelModel", "Training"]
 
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
+
+
+@dataclass(frozen=True)
+class Training:
+    """The sequences of a fit.
+
+    blocks: all of them, not encoded
+    sample: those from which categories and structure are learned
+    encoder: made from the sample
+    panel: the sample, encoded
+    """
+
+    blocks: Blocks
+    sample: Sample
+    encoder: PanelEncoder
+    panel: Panel
 
 
 class PanelModel(BaseLatentModel):
@@ -26,8 +58,21 @@ class PanelModel(BaseLatentModel):
 
     A subclass has the parameters ``n_bins`` and ``max_categories``, says through
     ``_n_slices_of`` how many slices a row holds, starts its ``fit`` with
-    ``_read_training`` and ends it with ``_store``.
+    ``_read_training`` and ends it with ``_store`` and ``_store_fit``.
     """
+
+    network_: LatentDBN
+    graph_: TemporalGraph
+    structure_: np.ndarray
+    intra_: np.ndarray
+    inter_: np.ndarray
+    cardinality_: np.ndarray
+    start_: list[np.ndarray]
+    transition_: list[np.ndarray]
+    emission_: list[np.ndarray]
+    categories_: list[np.ndarray]
+    n_iter_: int
+    converged_: bool
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -47,14 +92,15 @@ class PanelModel(BaseLatentModel):
             )
         return int(self.n_slices)
 
-    def _check_X(self, X, *, reset=False) -> np.ndarray:
+    def _check_X(self, X, shape=None) -> np.ndarray:
         """Validate `X` and cut its rows into slices.
 
+        `shape` is (n_slices, n_observed) of sequences seen before, None for the first.
+
         X (n_sequences, n_slices * n_observed) or (n_sequences, n_slices, n_observed) ->
-        panel (n_sequences, n_slices, n_observed).
+        values (n_sequences, n_slices, n_observed).
         """
         check_columns("X", X)
-        checks = {"dtype": None, "ensure_all_finite": "allow-nan"}
         n_slices = None
         n_dimensions = _n_dimensions(X)
         if n_dimensions > 3:
@@ -62,7 +108,7 @@ class PanelModel(BaseLatentModel):
                 f"X must have two or three dimensions, got {n_dimensions}."
             )
         if n_dimensions == 3:
-            X = check_array(X, allow_nd=True, input_name="X", **checks)
+            X = check_array(X, allow_nd=True, input_name="X", **CHECKS)
             n_slices, n_observed = X.shape[1:]
             if not n_slices or not n_observed:
                 raise ValueError(
@@ -74,42 +120,72 @@ class PanelModel(BaseLatentModel):
                     "X must have one slice, because the model has no time, got shape "
                     f"{X.shape}."
                 )
-            if not reset and n_observed == self.n_observed_:
+            if shape is not None and n_observed == shape[1]:
                 # Tables are the same for all slices, so sequences may be shorter or
                 # longer than those of fit.
-                return _without_complex(X)
+                return check_values(X)
             X = X.reshape(len(X), -1)
-        X = _without_complex(validate_data(self, X, reset=reset, **checks))
-        if reset:
-            n_slices = n_slices or self._n_slices_of(X.shape[1])
-        else:
-            n_slices = self.n_slices_
-        return X.reshape(len(X), n_slices, -1)
+        X = check_values(validate_data(self, X, reset=shape is None, **CHECKS))
+        if shape is not None:
+            n_slices = shape[0]
+        return X.reshape(len(X), n_slices or self._n_slices_of(X.shape[1]), -1)
 
-    def _read_training(self, X, sample_weight):
-        """Validate and encode the data of ``fit``.
+    def _check_training(self) -> Callable:
+        """A function that validates the tables of a fit, all like the first."""
+        shape = None
+
+        def check(X):
+            nonlocal shape
+            values = self._check_X(X, shape)
+            if shape not in (None, values.shape[1:]):
+                raise ValueError(
+                    "X must have sequences of the same shape in all batches, "
+                    f"{shape}, got {values.shape[1:]}."
+                )
+            shape = values.shape[1:]
+            return values
+
+        return check
+
+    def _read_training(self, X, sample_weight, seed, most=None) -> Training:
+        """Validate the data of ``fit``, and encode at most so many sequences.
 
         Rows of weight 0 are left out, so that they leave no trace in categories and
         bins either.
-
-        Returns codes (n_sequences, n_slices, n_observed), weights (n_sequences,).
         """
-        panel = self._check_X(X, reset=True)
-        weights = check_sample_weight(sample_weight, len(panel))
-        weights = np.ones(len(panel)) if weights is None else weights
-        panel, weights = panel[weights > 0], weights[weights > 0]
+        columns = getattr(X, "shape", (0, 0))[-1]
+        if hasattr(X, "columns"):
+            columns = list(X.columns)
+        blocks = read_blocks(
+            X,
+            sample_weight,
+            self._check_training(),
+            partial(
+                check_block,
+                columns=columns,
+                n_slices=getattr(self, "n_slices", 1),
+            ),
+        )
+        if isinstance(X, Iterator):
+            blocks = blocks.map(keep_block)
+        sample = draw_sample(blocks, seed, most)
         encoder = PanelEncoder(n_bins=self.n_bins, max_categories=self.max_categories)
-        with _labels_only():
-            encoder.fit(panel, sample_weight=weights)
-            codes = encoder.encode(panel)
-        return codes, weights, encoder
+        with labels_only():
+            encoder.fit(sample.values, sample.weights)
+            codes = encoder.encode(sample.values)
+        panel = Panel.of(codes, encoder.n_categories, sample.weights)
+        return Training(blocks, sample, encoder, panel)
+
+    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Values and codes of further sequences."""
+        check_is_fitted(self)
+        values = self._check_X(X, (self.n_slices_, self.n_observed_))
+        with labels_only():
+            return values, self._encoder.encode(values)
 
     def _encode(self, X) -> np.ndarray:
         """Codes of further sequences."""
-        check_is_fitted(self, "network_")
-        panel = self._check_X(X)
-        with _labels_only():
-            return self._encoder.encode(panel)
+        return self._read(X)[1]
 
     def _in_batches(self, codes, function):
         """Apply a function of codes to a bounded number of sequences at a time."""
@@ -121,8 +197,8 @@ class PanelModel(BaseLatentModel):
 
     # Fitted attributes
 
-    def _store(self, network, encoder, imputer, **fitted):
-        """Set all fitted attributes, at the end of ``fit``."""
+    def _store(self, network, encoder, imputer):
+        """Set the network and what follows from it, at the end of ``fit``."""
         graph = network.graph
         self.network_ = network
         self.graph_ = graph
@@ -137,8 +213,6 @@ class PanelModel(BaseLatentModel):
         self.categories_ = encoder.categories_
         self._encoder = encoder
         self._imputer = imputer
-        for name, value in fitted.items():
-            setattr(self, name, value)
 
     @property
     def n_observed_(self) -> int:
@@ -154,10 +228,7 @@ class PanelModel(BaseLatentModel):
     def _n_features_out(self):
         return self.n_slices_ * int(self.cardinality_.sum())
 
-    def _n_parameters(self):
-        return self.network_.n_parameters
-
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns of `transform`.
 
         Parameters
@@ -173,8 +244,10 @@ class PanelModel(BaseLatentModel):
         """
         self._feature_names(input_features)
         states = [
-            f"latent{i}_state{k}"
-            for i, n_states in enumerate(self.cardinality_)
+            f"{name}_state{k}"
+            for name, n_states in zip(
+                self.latent_names_, self.cardinality_, strict=True
+            )
             for k in range(n_states)
         ]
         if hasattr(self, "n_slices"):
@@ -187,7 +260,7 @@ class PanelModel(BaseLatentModel):
 
     # Inference
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Infer the states of the latents in each slice.
 
         Parameters
@@ -211,7 +284,7 @@ class PanelModel(BaseLatentModel):
             return np.zeros((len(codes), 0))
         return np.concatenate(parts, axis=2).reshape(len(codes), -1)
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Most probable path of the latents (Viterbi).
 
         Parameters
@@ -227,7 +300,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.viterbi)
 
-    def score_samples(self, X):
+    def score_samples(self, X) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
         Parameters
@@ -243,7 +316,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def impute(self, X, strategy="posterior"):
+    def impute(self, X, strategy: str = "posterior"):
         """Fill missing values with the most probable ones.
 
         Parameters
@@ -266,14 +339,15 @@ class PanelModel(BaseLatentModel):
             column is filled with a typical value of the bin.
         """
         check_choice("strategy", strategy, IMPUTE_STRATEGIES)
-        codes = self._encode(X)
-        panel = self._check_X(X)
+        values, codes = self._read(X)
         filled = self._in_batches(
             codes, lambda part: self._imputer.fill(self.network_, part, strategy)
         )
-        return fill_gaps(X, panel, self._encoder.decode(filled))
+        return fill_gaps(X, is_missing(values), self._encoder.decode(filled))
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state=None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences from the fitted model.
 
         Parameters
@@ -301,9 +375,6 @@ class PanelModel(BaseLatentModel):
 
     # Export
 
-    def _latent_names(self) -> list[str]:
-        return [f"latent{i}" for i in range(self.n_latents_)]
-
     def to_networkx(self):
         """Export the fitted model as a graph.
 
@@ -312,10 +383,10 @@ class PanelModel(BaseLatentModel):
         graph : networkx.DiGraph
             Latents and features of two consecutive slices.
         """
-        check_is_fitted(self, "network_")
+        check_is_fitted(self)
         return dbn_to_networkx(
             self.network_,
-            self._latent_names(),
+            self.latent_names_,
             self._observed_names(),
             support=getattr(self, "support_", None),
         )
@@ -328,20 +399,8 @@ class PanelModel(BaseLatentModel):
         model : pgmpy.models.DynamicBayesianNetwork
             Two slices; undirected edges are oriented as in the fitted tables.
         """
-        check_is_fitted(self, "network_")
-        return dbn_to_pgmpy(self.network_, self._latent_names(), self._observed_names())
-
-
-@contextmanager
-def _labels_only():
-    """Say what is wrong with values that cannot be categories."""
-    try:
-        yield
-    except TypeError as error:
-        raise TypeError(
-            "Each value of the X argument must be a string, a number or another label "
-            f"that can be told from others, got an error: {error}."
-        ) from error
+        check_is_fitted(self)
+        return self.network_.to_pgmpy(self.latent_names_, self._observed_names())
 
 
 def _n_dimensions(X) -> int:
@@ -349,9 +408,3 @@ def _n_dimensions(X) -> int:
     if isinstance(X, (list, tuple)):
         return np.ndim(np.asarray(X, dtype=object))
     return getattr(X, "ndim", 2)
-
-
-def _without_complex(X):
-    if X.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X must hold labels or numbers.")
-    return X

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,12 +18,14 @@ from .._validation import (
     check_flag,
     check_tol,
 )
+from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
-from ._em.em import merge_sequences
+from ._em.em import EMOptions
+from ._em.impute import OnDemandImputer
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
-from ._panel_estimator import OnDemandImputer, PanelModel
+from ._panel_estimator import PanelModel
 
 __all__ = ["SEMDBN"]
 
@@ -60,13 +62,14 @@ class SEMDBN(PanelModel):
         gives to each latent, or drawn at random, as is usual.
 
     max_rounds : int, default=50
-        Limit of the number of rounds of EM and moves of a start.
+        Maximum number of rounds of EM and moves of a start.
 
     max_iter : int, default=200
-        Limit of the number of EM steps of a round.
+        Maximum number of EM iterations of a round.
 
     tol : float, default=1e-4
-        EM stops when the log-posterior per sequence gains less than this in a step.
+        EM has converged when its log-posterior gains no more than this per sequence
+        and iteration, and the gains are not about to grow again.
 
     warm_start : bool, default=False
         Whether a further `fit` goes on from the graph and tables of the last one,
@@ -118,11 +121,20 @@ class SEMDBN(PanelModel):
     categories_ : list of ndarray
         Values of each feature; for a binned one, a typical value of each bin.
 
+    n_latents_ : int
+        Number of latents.
+
+    log_likelihood_ : float
+        Log-likelihood of the training sequences; a lower bound if `is_exact_` is False.
+
     bic_ : float
-        Bayesian information criterion of the training data; lower is better.
+        Bayesian information criterion of the training sequences; lower is better.
+
+    is_exact_ : bool
+        Whether inference is exact, with at most `max_joint_states` joint states.
 
     bics_ : ndarray of shape (n_starts,)
-        The same for each start.
+        The same for each start; lower is better.
 
     history_ : list of (str, float)
         Moves of the best start and what they gained in expectation.
@@ -158,6 +170,9 @@ class SEMDBN(PanelModel):
     >>> model.fit(data.X).graph_
     TemporalGraph(n_latents=1, n_observed=3, n_intra=0, n_inter=1)
     """
+
+    bics_: np.ndarray
+    history_: list[tuple[str, float]]
 
     def __init__(
         self,
@@ -195,7 +210,7 @@ class SEMDBN(PanelModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Learn structure and parameters.
 
         Parameters
@@ -220,27 +235,23 @@ class SEMDBN(PanelModel):
             Progress(self, max_steps=self.n_init, X=X) as progress,
             all_or_nothing(self),
         ):
-            codes, weights, encoder = self._read_training(X, sample_weight)
-            cardinality = self._check_cardinality(codes.shape[2])
-            distinct, mass = merge_sequences(codes, weights)
-            last = self._last_network(cardinality, encoder.n_categories)
-            n_starts = int(self.n_init) if last is None else 1
             rng = check_random_state(self.random_state)
+            training = self._read_training(X, sample_weight, seed=0)
+            panel = training.panel.merged()
+            cardinality = self._check_cardinality(panel.n_observed)
+            last = self._last_network(cardinality, panel.n_categories)
+            n_starts = int(self.n_init) if last is None else 1
             seeds = rng.randint(np.iinfo(np.int32).max, size=n_starts)
             search = delayed(structural_em)
             runs = []
             for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
                 search(
-                    distinct,
-                    mass,
-                    encoder.n_categories,
+                    panel,
                     cardinality,
+                    self.init if last is None else last,
+                    EMOptions(self.max_iter, self.tol, self.max_joint_states),
                     max_rounds=self.max_rounds,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    max_joint_states=self.max_joint_states,
                     random_state=int(seed),
-                    init=self.init if last is None else last,
                 )
                 for seed in seeds
             ):
@@ -249,16 +260,16 @@ class SEMDBN(PanelModel):
                     break
             best = min(runs, key=lambda run: run.bic)
             warn_if_approximate(best.network, together=True)
-            self._store(
-                best.network,
-                encoder,
-                OnDemandImputer(codes, weights),
-                bic_=float(best.bic),
-                bics_=np.array([run.bic for run in runs]),
-                history_=best.history,
-                n_iter_=best.n_iter,
-                converged_=best.converged,
+            self._store(best.network, training.encoder, OnDemandImputer(panel))
+            self._store_fit(
+                best.log_likelihood,
+                training.sample.total,
+                is_exact=best.network.is_exact(),
             )
+            self.bics_ = np.array([run.bic for run in runs])
+            self.history_ = best.history
+            self.n_iter_ = best.n_iter
+            self.converged_ = best.converged
         return self
 
     def _check_parameters(self):
@@ -306,10 +317,9 @@ class SEMDBN(PanelModel):
                 f"cardinality must be at least 1, got {self.cardinality!r}."
             )
         if self.n_latents > n_observed:
-            warnings.warn(
+            warn(
                 f"n_latents={self.n_latents} latents need as many features in a slice, "
                 f"got {n_observed}; only {n_observed} are used.",
                 PoorDataWarning,
-                stacklevel=3,
             )
         return cards[:n_observed].astype(int)

@@ -12,33 +12,23 @@ from itertools import chain, combinations
 
 import numpy as np
 
+from ..._climb import climb
+from ..._criteria import bic_price
 from ..._graphs import is_acyclic, slice_equivalence_class
-from .._graph import TemporalGraph
 from .._tables import family_counts
 
 __all__ = [
     "AssignedCounts",
     "JointCounts",
     "best_edges",
-    "complete_graph",
     "learn_edges",
 ]
 
 # Parents of a latent that are considered together, the most promising ones.
 MAX_CANDIDATES = 5
 
-
 # Latents up to which the best order of a slice is found among all.
 MAX_EXACT_LATENTS = 12
-
-
-def complete_graph(measurement) -> TemporalGraph:
-    """The graph in which every latent depends on all others.
-
-    measurement (n_latents, n_observed).
-    """
-    n = len(measurement)
-    return TemporalGraph(measurement, np.triu(np.ones((n, n)), 1), np.ones((n, n)))
 
 
 class JointCounts:
@@ -116,19 +106,22 @@ def _agreement(confusion) -> float:
     return float(np.clip((confusion.diagonal().mean() - 1 / n) / (1 - 1 / n), 0.0, 1.0))
 
 
-def _deblur(table, confusions, n_steps=60) -> np.ndarray:
+def _deblur(table, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
     """The table whose blurred form is closest to `table` in likelihood, by EM."""
     blur = np.ones((1, 1))
     for matrix in confusions:
         blur = np.kron(blur, matrix)
     shares = table.ravel() / max(table.sum(), 1e-300)
-    sharp = np.full(table.size, 1.0 / table.size)
-    for _ in range(n_steps):
-        step = sharp * (blur @ (shares / np.maximum(sharp @ blur, 1e-300)))
-        if np.abs(step - sharp).max() < 1e-6:
-            break
-        sharp = step
-    return (sharp * table.sum()).reshape(table.shape)
+
+    def expect(sharp):
+        blurred = np.maximum(sharp @ blur, 1e-300)
+        return shares @ np.log(blurred), sharp * (blur @ (shares / blurred))
+
+    start = np.full(table.size, 1.0 / table.size)
+    ascent = climb(
+        expect, lambda _, sharper: sharper, start, tol=tol, max_iter=max_iter
+    )
+    return (ascent.state * table.sum()).reshape(table.shape)
 
 
 def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
@@ -216,10 +209,9 @@ class _Families:
         table = self.source.counts(before, within, self.child)
         shares = table / np.maximum(table.sum(axis=-1, keepdims=True), 1e-300)
         seen = table > 0
-        penalty = 0.5 * np.log(max(self.source.total, 2.0))
         return (
             float((table[seen] * np.log(shares[seen])).sum()),
-            penalty * n_rows * (int(cards[self.child]) - 1),
+            bic_price(self.source.total) * n_rows * (int(cards[self.child]) - 1),
         )
 
     def _candidates(self) -> tuple[tuple, tuple]:

@@ -13,16 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._criteria import bic, bic_price
 from ..._graphs import is_acyclic
-from .._em.em import fit_chain
+from .._em.em import EMOptions, fit_chain
 from .._graph import TemporalGraph
 from .._inference.inference import ChainData, expectation
 from .._inference.mean_field import first_counts, step_counts
 from .._model import LatentDBN
-from .._panels.encoding import MISSING
+from .._panels.panel import MISSING, Panel
 from .._tables import family_counts, normalized, start_shape, transition_shape
 
-__all__ = ["ExpectedCounts", "climb", "random_graph", "structural_em"]
+__all__ = ["ExpectedCounts", "SEMRun", "best_moves", "random_graph", "structural_em"]
 
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
@@ -37,9 +38,15 @@ SMALLEST_GAIN = 1e-6
 
 @dataclass(frozen=True)
 class SEMRun:
-    """Result of one start of structural EM."""
+    """Result of one start of structural EM.
+
+    bic: lower is better
+    n_iter: rounds of EM and moves
+    history: moves and what they gained in expectation
+    """
 
     network: LatentDBN
+    log_likelihood: float
     bic: float
     n_iter: int
     converged: bool
@@ -54,8 +61,8 @@ def random_graph(
     parent = np.concatenate(
         [np.arange(n_latents), rng.randint(n_latents, size=n_observed - n_latents)]
     )
-    measurement = np.zeros((n_latents, n_observed), dtype=bool)
-    measurement[rng.permutation(parent), np.arange(n_observed)] = True
+    structure = np.zeros((n_latents, n_observed), dtype=bool)
+    structure[rng.permutation(parent), np.arange(n_observed)] = True
     order = rng.permutation(n_latents)
     intra = np.triu(rng.uniform(size=(n_latents, n_latents)) < 0.5, 1)
     inter = rng.uniform(size=(n_latents, n_latents)) < 0.5
@@ -65,7 +72,7 @@ def random_graph(
         for column in parents.T:
             column[rng.permutation(np.flatnonzero(column))[max_parents:]] = False
         intra, inter = parents[:n_latents], parents[n_latents:]
-    return TemporalGraph(measurement, intra, inter)
+    return TemporalGraph(structure, intra, inter)
 
 
 class ExpectedCounts:
@@ -80,12 +87,12 @@ class ExpectedCounts:
         self.cardinality = network.cardinality
         self.n_slices = data.codes.shape[1]
         self.weights = data.weights
-        self.first = result.counts.joint_start[0]
-        self.pairs = result.counts.joint_pairs[0]
+        self.first = result.joint_start[0]
+        self.pairs = result.joint_pairs[0]
         # All latents are one part, so there is one factored approximation or none.
         self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
-        self.penalty = 0.5 * np.log(max(data.weights.max(axis=1).sum(), 2.0))
+        self.price = bic_price(data.total)
         self.emission = _emission_of_all(result.states, data, network.n_categories)
         self._scores: dict = {}
 
@@ -108,7 +115,7 @@ class ExpectedCounts:
         """Expected BIC of feature `f` as a measure of latent `j`."""
         key = "feature", f, j
         if key not in self._scores:
-            self._scores[key] = _bic(self.emission[f][j], self.penalty)
+            self._scores[key] = _score(self.emission[f][j], self.price)
         return self._scores[key]
 
     def latent_score(self, j: int, before: tuple, within: tuple) -> float:
@@ -122,13 +129,15 @@ class ExpectedCounts:
         cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
         if cells > MAX_CELLS:
             return -np.inf
-        score = _bic(self.start(j, within), self.penalty)
+        score = _score(self.start(j, within), self.price)
         if self.n_slices > 1:
-            score += _bic(self.transition(j, before, within), self.penalty)
+            score += _score(self.transition(j, before, within), self.price)
         return score
 
 
-def climb(counts: ExpectedCounts, graph: TemporalGraph) -> tuple[TemporalGraph, list]:
+def best_moves(
+    counts: ExpectedCounts, graph: TemporalGraph
+) -> tuple[TemporalGraph, list]:
     """Make the best move until none raises the expected score.
 
     A move gives a feature to another latent, or adds, deletes or reverses an edge
@@ -150,67 +159,55 @@ def climb(counts: ExpectedCounts, graph: TemporalGraph) -> tuple[TemporalGraph, 
 
 
 def structural_em(
-    codes,
-    weights,
-    n_categories,
+    panel: Panel,
     cardinality,
+    init: str | LatentDBN,
+    options: EMOptions,
     *,
     max_rounds: int,
-    max_iter: int,
-    tol: float,
-    max_joint_states: int,
     random_state: int,
-    init: str | LatentDBN = "classes",
 ) -> SEMRun:
     """One start of structural EM: a random model, then EM and moves in turn.
 
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,),
-    cardinality (n_latents,).
+    `init` says where to start: "classes", "random" or a network. cardinality
+    (n_latents,).
     """
     rng = np.random.RandomState(random_state)
-    _, n_slices, n_observed = codes.shape
     if isinstance(init, LatentDBN):
         graph, first = init.graph, init
     else:
-        factored = np.prod(cardinality.astype(float)) > max_joint_states
+        factored = np.prod(cardinality.astype(float)) > options.max_joint_states
         max_parents = MAX_START_PARENTS if factored else None
-        graph = random_graph(len(cardinality), n_observed, n_slices, rng, max_parents)
+        graph = random_graph(
+            len(cardinality), panel.n_observed, panel.n_slices, rng, max_parents
+        )
         first = None
         if init == "random":
-            first = _random_network(graph, cardinality, n_categories, rng)
-    options = {
-        "sample_weight": weights,
-        "max_iter": max_iter,
-        "tol": tol,
-        "max_joint_states": max_joint_states,
-        "random_state": rng,
-        "warn": False,  # once is enough, and the estimator does it
-    }
-    size = float(weights.sum())
-    network, result = fit_chain(
-        codes, n_categories, graph, cardinality, initial=first, **options
-    )
-    bic = _network_bic(network, result, size)
+            first = _random_network(graph, cardinality, panel.n_categories, rng)
+
+    def fit(graph, first):
+        ascent = fit_chain(panel, graph, cardinality, first, options, random_state=rng)
+        network, value = ascent.state, ascent.statistics.log_likelihood
+        return network, value, bic(value, network.n_parameters, panel.weights.sum())
+
+    best = fit(graph, first)
     history: list = []
     converged = False
     n_rounds = 1
     while not converged and n_rounds <= max_rounds:
-        counts = ExpectedCounts(network, ChainData.of(codes, graph.structure, weights))
-        graph, moves = climb(counts, graph)
-        if moves:
-            start = _tables_from(counts, graph, max_joint_states)
-            moved, result = fit_chain(
-                codes, n_categories, graph, cardinality, initial=start, **options
-            )
-            moved_bic = _network_bic(moved, result, size)
+        data = ChainData.of(panel.codes, graph.structure, panel.weights)
+        counts = ExpectedCounts(best[0], data)
+        graph, moves = best_moves(counts, graph)
+        moved = fit(graph, _tables_from(counts, graph)) if moves else best
         # Moves can fail to pay if counts were factored or EM stopped early.
-        if not moves or moved_bic >= bic:
+        if moved[2] >= best[2]:
             converged = True
         else:
-            network, bic = moved, moved_bic
+            best = moved
             history.extend(moves)
             n_rounds += 1
-    return SEMRun(network, bic, n_rounds, converged, history)
+    network, value, criterion = best
+    return SEMRun(network, value, criterion, n_rounds, converged, history)
 
 
 def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
@@ -230,12 +227,7 @@ def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
     )
 
 
-def _network_bic(network, result, size: float) -> float:
-    """Bayesian information criterion of a fitted network; lower is better."""
-    return -2 * result.log_likelihood + network.n_parameters * np.log(max(size, 2.0))
-
-
-def _tables_from(counts: ExpectedCounts, graph, max_joint_states) -> LatentDBN:
+def _tables_from(counts: ExpectedCounts, graph) -> LatentDBN:
     """M-step on expected counts for a graph that moves have changed."""
     start, transition = [], []
     for j in range(graph.n_latents):
@@ -247,14 +239,7 @@ def _tables_from(counts: ExpectedCounts, graph, max_joint_states) -> LatentDBN:
         normalized(of_latents[j], 1.0)
         for of_latents, j in zip(counts.emission, parents, strict=True)
     ]
-    return LatentDBN(
-        graph,
-        counts.cardinality,
-        start,
-        transition,
-        emission,
-        max_joint_states=max_joint_states,
-    )
+    return LatentDBN(graph, counts.cardinality, start, transition, emission)
 
 
 def _feature_moves(counts: ExpectedCounts, graph: TemporalGraph):
@@ -267,11 +252,11 @@ def _feature_moves(counts: ExpectedCounts, graph: TemporalGraph):
         for k in range(graph.n_latents):
             if k == j:
                 continue
-            measurement = graph.structure.copy()
-            measurement[[j, k], f] = False, True
+            structure = graph.structure.copy()
+            structure[[j, k], f] = False, True
             gain = counts.feature_score(f, k) - now
             label = f"feature {f}: latent {j} to {k}"
-            yield gain, label, replace(graph, structure=measurement)
+            yield gain, label, replace(graph, structure=structure)
 
 
 def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
@@ -313,13 +298,13 @@ def _toggle(parents: tuple, i: int) -> tuple:
     return tuple(sorted(set(parents) ^ {i}))
 
 
-def _bic(table: np.ndarray, penalty: float) -> float:
+def _score(table: np.ndarray, price: float) -> float:
     """Expected log-likelihood of counts under their own shares, less the penalty."""
     totals = table.sum(axis=-1, keepdims=True)
     seen = table > 0
     shares = np.divide(table, totals, out=np.ones_like(table), where=totals > 0)
     value = (table[seen] * np.log(shares[seen])).sum()
-    return float(value - penalty * (table.size - totals.size))
+    return float(value - price * (table.size - totals.size))
 
 
 def _emission_of_all(states, data: ChainData, n_categories) -> list:

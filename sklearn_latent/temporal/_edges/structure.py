@@ -6,145 +6,96 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._climb import climb
 from ..._graphs import slice_equivalence_class
-from .._em.em import fit_chain
-from .._graph import TemporalGraph
+from .._em.em import EMOptions, fit_chain
+from .._graph import TemporalGraph, complete_graph
 from .._inference.evidence import SlicePatterns
-from .._measurement.cardinality import chain_penalty, choose_states
-from .edges import AssignedCounts, JointCounts, best_edges, complete_graph
+from .._measurement.cardinality import SearchOptions, chain_bic
+from .._measurement.groups import Measurement
+from .._panels.panel import Panel
+from .edges import AssignedCounts, JointCounts, best_edges
 
-__all__ = ["LearnedGraph", "Measurement", "latent_counts", "learn_graph"]
+__all__ = ["LearnedGraph", "latent_counts", "learn_graph"]
 
 # Expected counts look more certain than they are, because latents are guessed. An edge
 # whose evidence is less than this many penalties is tested on the sequences themselves.
 DOUBT = 3.0
 
-# Steps of EM that such a test takes.
-TEST_ITER = 60
+# Steps of EM of the chain in which every latent depends on all others.
+COMPLETE_ITER = 100
+
+# Steps of EM for the shares of states, given tables.
+SHARES_ITER = 50
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """Groups of features with the tables of the latent that each measures.
-
-    groups: features of each latent
-    tables: P(category | state) of each feature of each group
-    n_observed: number of features, also those in no group
-    """
-
-    groups: list
-    tables: list
-    n_observed: int
-
-    @property
-    def cardinality(self) -> np.ndarray:
-        """Number of states of each latent."""
-        return np.array([len(tables[0]) for tables in self.tables], dtype=int)
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """Groups as a boolean matrix, one row per latent."""
-        matrix = np.zeros((len(self.groups), self.n_observed), dtype=bool)
-        for row, group in zip(matrix, self.groups, strict=True):
-            row[list(group)] = True
-        return matrix
-
-    def emission(self, codes, weights, n_categories) -> list[np.ndarray]:
-        """Tables of all features; those of no group have a single row."""
-        emission: list = [None] * self.n_observed
-        for group, tables in zip(self.groups, self.tables, strict=True):
-            for feature, table in zip(group, tables, strict=True):
-                emission[feature] = table
-        for feature, table in enumerate(emission):
-            if table is None:
-                column = codes[:, :, feature]
-                mass = np.broadcast_to(weights[:, None], column.shape)[column >= 0]
-                width = int(n_categories[feature])
-                count = np.bincount(column[column >= 0], mass, minlength=width)
-                smooth = count + 0.1 / width
-                emission[feature] = (smooth / smooth.sum())[None]
-        return emission
-
-    def with_groups(self, groups, codes, weights, n_categories, **options):
-        """Other groups; tables are kept where a group is the same."""
-        known = dict(zip(self.groups, self.tables, strict=True))
-        tables = [
-            known[group]
-            if group in known
-            else choose_states(
-                codes[:, :, list(group)], weights, n_categories[list(group)], **options
-            )
-            for group in groups
-        ]
-        return Measurement(list(groups), tables, self.n_observed)
-
-
-def latent_counts(
-    codes,
-    weights,
-    n_categories,
-    measurement: Measurement,
-    *,
-    max_joint_states=500,
-    max_iter=100,
-    tol=1e-4,
-):
+def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions):
     """Counts of latents in the same and in the next slice, without assuming edges.
 
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
+    Also emission tables of all features.
     """
-    emission = measurement.emission(codes, weights, n_categories)
+    emission = measurement.emission(panel)
     cards = measurement.cardinality
-    if np.prod(cards.astype(float)) > max_joint_states:
-        return _assigned(codes, weights, measurement), emission
-    network, result = fit_chain(
-        codes,
-        n_categories,
-        complete_graph(measurement.matrix),
-        cards,
-        sample_weight=weights,
-        initial=emission,
-        max_iter=max_iter,
-        tol=tol,
-        max_joint_states=max_joint_states,
-    )
     if not len(cards):
-        return JointCounts(np.zeros(()), 0), list(network.emission)
-    joint = (
-        result.counts.joint_start if codes.shape[1] == 1 else result.counts.joint_pairs
-    )
-    return JointCounts(joint[0], len(cards)), list(network.emission)
+        return JointCounts(np.zeros(()), 0), emission
+    if np.prod(cards.astype(float)) > options.max_joint_states:
+        return _assigned(panel, measurement), emission
+    em = EMOptions(COMPLETE_ITER, max_joint_states=options.max_joint_states)
+    graph = complete_graph(measurement.structure)
+    ascent = fit_chain(panel, graph, cards, emission, em)
+    # The family of the last latent is all latents, of both slices.
+    counts = ascent.statistics
+    joint = (counts.start if panel.n_slices == 1 else counts.transition)[-1]
+    return JointCounts(joint, len(cards)), list(ascent.state.emission)
 
 
-def _assigned(codes, weights, measurement: Measurement) -> AssignedCounts:
+def _assigned(panel: Panel, measurement: Measurement) -> AssignedCounts:
     """States of each slice by itself, and how often they are wrong."""
-    states = np.full((*codes.shape[:2], len(measurement.groups)), -1)
+    states = np.full((*panel.codes.shape[:2], len(measurement.groups)), -1)
     confusions = []
     for j, (group, tables) in enumerate(
         zip(measurement.groups, measurement.tables, strict=True)
     ):
-        patterns = SlicePatterns.of(codes[:, :, list(group)])
+        patterns = SlicePatterns.of(panel.codes[:, :, list(group)])
         mass = np.bincount(
             patterns.index.ravel(),
-            np.repeat(weights, codes.shape[1]),
+            np.repeat(panel.weights, panel.n_slices),
             minlength=len(patterns.codes),
         )
-        logs = patterns.log_likelihood(tables)
-        likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-        prior = np.full(logs.shape[1], 1.0 / logs.shape[1])
-        for _ in range(50):
-            posterior = likelihood * prior
-            posterior /= posterior.sum(axis=1, keepdims=True)
-            prior = mass @ posterior / mass.sum()
+        posterior = _shares(patterns.log_likelihood(tables), mass)
         suggested = posterior.argmax(axis=1)
-        counts = np.full((len(prior), len(prior)), 1e-3)
-        for state in range(len(prior)):
+        n_states = posterior.shape[1]
+        counts = np.full((n_states, n_states), 1e-3)
+        for state in range(n_states):
             chosen = suggested == state
             counts[:, state] += mass[chosen] @ posterior[chosen]
         confusions.append(counts / counts.sum(axis=1, keepdims=True))
         known = (patterns.codes >= 0).any(axis=1)
         states[:, :, j] = np.where(known, suggested, -1)[patterns.index]
-    return AssignedCounts(states, confusions, weights)
+    return AssignedCounts(states, confusions, panel.weights)
+
+
+def _shares(logs, mass) -> np.ndarray:
+    """P(state | pattern), with shares of the states by EM; logs of P(pattern | state).
+
+    logs (n_patterns, n_states), mass (n_patterns,).
+    """
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    mass = mass / mass.sum()
+
+    def expect(prior):
+        joint = likelihood * prior
+        total = joint.sum(axis=1, keepdims=True)
+        return mass @ np.log(total[:, 0]), joint / total
+
+    start = np.full(logs.shape[1], 1.0 / logs.shape[1])
+    return climb(
+        expect,
+        lambda _, posterior: mass @ posterior,
+        start,
+        tol=1e-6,
+        max_iter=SHARES_ITER,
+    ).statistics
 
 
 @dataclass(frozen=True)
@@ -162,53 +113,24 @@ class LearnedGraph:
 
 
 def learn_graph(
-    codes,
-    weights,
-    n_categories,
-    measurement: Measurement,
-    *,
-    max_joint_states=500,
-    score=False,
+    panel: Panel, measurement: Measurement, options: SearchOptions, *, score=False
 ) -> LearnedGraph:
     """Find the edges between latents."""
-    data = codes, weights, n_categories
-    counts, emission = latent_counts(
-        *data, measurement, max_joint_states=max_joint_states
-    )
+    counts, emission = latent_counts(panel, measurement, options)
     intra, inter, doubtful = best_edges(counts, DOUBT)
-    if codes.shape[1] == 1:
+    if panel.n_slices == 1:
         inter = np.zeros_like(inter)
-    cards = measurement.cardinality
+    structure = measurement.structure
     bic = np.nan
     if isinstance(counts, JointCounts) and (doubtful or score):
-        bic, emission = _chain_bic(*data, measurement, cards, intra, inter, emission)
+        graph = TemporalGraph(structure, intra, inter)
+        bic, emission = chain_bic(panel, graph, emission)
         for kind, parent, child in doubtful:
             edges = {"intra": intra.copy(), "inter": inter.copy()}
             edges[kind][parent, child] = False
-            trial, tables = _chain_bic(
-                *data, measurement, cards, **edges, emission=emission
-            )
-            if trial > bic:
-                bic, emission = trial, tables
+            trial = chain_bic(panel, TemporalGraph(structure, **edges), emission)
+            if trial[0] > bic:
+                bic, emission = trial
                 intra, inter = edges["intra"], edges["inter"]
     pattern = slice_equivalence_class(intra, inter)
-    graph = TemporalGraph(measurement.matrix, pattern, inter)
-    return LearnedGraph(graph, emission, bic)
-
-
-def _chain_bic(
-    codes, weights, n_categories, measurement, cards, intra, inter, emission
-):
-    """BIC of the chain with given edges, and its emission tables."""
-    network, result = fit_chain(
-        codes,
-        n_categories,
-        TemporalGraph(measurement.matrix, intra, inter),
-        cards,
-        sample_weight=weights,
-        initial=emission,
-        max_iter=TEST_ITER,
-        tied=True,
-    )
-    penalty = chain_penalty(network, codes, weights)
-    return result.log_likelihood - penalty, list(network.emission)
+    return LearnedGraph(TemporalGraph(structure, pattern, inter), emission, bic)

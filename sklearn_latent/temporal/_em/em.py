@@ -6,162 +6,147 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from ..._blocks import Blocks, LocalBlocks
+from ..._climb import Ascent, climb
+from .._classes.latent_class import Rows, fit_classes
 from .._graph import TemporalGraph
-from .._inference.evidence import SlicePatterns
-from .._inference.inference import (
-    ChainCounts,
-    ChainData,
-    expectation,
-    warn_if_approximate,
-)
+from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
-from .._panels.encoding import MISSING
+from .._panels.panel import Panel
 from .._tables import normalized, outer_sum
 
-__all__ = ["EMResult", "fit_chain", "merge_sequences"]
+__all__ = ["EMOptions", "climb_chain", "fit_chain"]
 
-# Starts and steps of the latent-class models that the chain starts from.
-N_CLASS_STARTS = 4
-N_CLASS_STEPS = 30
+# Pseudo-count of each row of a table.
+SMOOTHING = 0.1
 
 
 @dataclass(frozen=True)
-class EMResult:
-    """How EM went.
+class EMOptions:
+    """How EM runs.
 
-    log_likelihoods: Log-likelihood of all sequences before each step, weighted,
-        (n_iter,)
-    log_posteriors: the same plus the logarithm of the prior; this never falls,
-        (n_iter,)
-    log_likelihood: Log-likelihood of all sequences under the result, a lower bound
-        where inference is factored
-    counts: expected counts under the result
-    n_iter: number of steps
-    converged: whether EM stopped by itself
+    max_iter: maximum number of steps
+    tol: gain per sequence at which it has converged
+    max_joint_states: joint states of coupled latents up to which inference is exact
+    smoothing: pseudo-count of each row of a table
+    tied: whether a latent that depends on no past has one table for all slices
     """
 
-    log_likelihoods: np.ndarray
-    log_posteriors: np.ndarray
-    log_likelihood: float
-    counts: ChainCounts
-    n_iter: int
-    converged: bool
+    max_iter: int = 200
+    tol: float = 1e-4
+    max_joint_states: int = MAX_JOINT_STATES
+    smoothing: float = SMOOTHING
+    tied: bool = False
 
 
 def fit_chain(
-    codes,
-    n_categories,
+    panel: Panel,
     graph: TemporalGraph,
     cardinality,
-    *,
-    sample_weight=None,
     initial=None,
-    n_init: int = 1,
-    max_iter: int = 200,
-    tol: float = 1e-4,
-    smoothing: float = 0.1,
+    options: EMOptions | None = None,
+    *,
     random_state=None,
-    max_joint_states: int = MAX_JOINT_STATES,
-    progress: Callable | None = None,
-    warn: bool = True,
-    tied: bool = False,
-) -> tuple[LatentDBN, EMResult]:
-    """Fit the tables of a network whose graph is known.
+    report: Callable | None = None,
+) -> Ascent:
+    """Fit the tables of a network whose graph is known; the state is the network.
 
-    codes (n, n_slices, n_observed), sample_weight (n,).
+    `initial` is a network, or emission tables, or None: those of latent class models.
     """
-    rng = check_random_state(random_state)
-    codes, weights = merge_sequences(codes, sample_weight)
-    data = ChainData.of(codes, graph.structure, weights)
+    options = options or EMOptions()
+    panel = panel.merged()
     cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
-    best: tuple[LatentDBN, EMResult] | None = None
-    for _ in range(1 if initial is not None else n_init):
-        network = _start(
-            data, n_categories, graph, cardinality, initial, smoothing, rng
-        )
-        if tied:
-            tables = _tie(graph, network.start, network.transition)
-            network = LatentDBN(graph, cardinality, **tables, emission=network.emission)
-        network.max_joint_states = max_joint_states
-        if best is None and warn:
-            warn_if_approximate(network)
-        found = _climb(network, data, max_iter, tol, smoothing, progress, tied)
-        if best is None or found[1].log_posteriors[-1] > best[1].log_posteriors[-1]:
-            best = found
-    assert best is not None
-    return best
+    network = _first_network(panel, graph, cardinality, initial, options, random_state)
+    return climb_chain(network, LocalBlocks([panel]), options, report)
 
 
-def merge_sequences(codes, sample_weight=None):
-    """Merge identical sequences.
+def climb_chain(
+    network: LatentDBN,
+    blocks: Blocks,
+    options: EMOptions,
+    report: Callable | None = None,
+) -> Ascent:
+    """EM from a given network over blocks of sequences, wherever they are.
 
-    codes (n, n_slices, n_observed), sample_weight (n,) -> codes (n_distinct, n_slices,
-    n_observed), weights (n_distinct,).
+    Each step sends the network to the blocks, which send back expected counts; no
+    sequence moves.
     """
-    codes = np.asarray(codes)
-    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    patterns = SlicePatterns.of(codes.reshape(len(codes), 1, -1))
-    index = patterns.index.ravel()
-    total = np.bincount(index, weights, minlength=len(patterns.codes))
-    return patterns.codes.reshape(-1, *codes.shape[1:]), total
+    prepared = blocks.map(_PreparedBlock, network.graph.structure)
+    if options.tied:
+        network = replace_tables(network, **_tie(network))
 
+    def expect(network):
+        counts = prepared.sum(_expected_counts, network)
+        return counts.log_likelihood + _log_prior(network, options.smoothing), counts
 
-def _climb(network, data, max_iter, tol, smoothing, progress, tied):
-    """EM steps until the log-posterior stops to rise."""
-    total = data.weights.max(axis=1, initial=0.0).sum()
-    likelihoods: list[float] = []
-    posteriors: list[float] = []
-    fields, converged, stopped = None, False, False
-    while True:
-        result = expectation(network, data, fields)
-        fields = result.mean_fields
-        weights = data.weights.max(axis=1, initial=0.0)
-        likelihoods.append(float(weights @ result.log_likelihood))
-        posteriors.append(likelihoods[-1] + _log_prior(network, smoothing))
-        if len(posteriors) > 1:
-            # Without any weight nothing is gained, and no more is asked.
-            converged = posteriors[-1] - posteriors[-2] <= tol * total
-        if converged or stopped or len(posteriors) > max_iter:
-            break
-        counts = result.counts
-        if tied:
-            tables = _tie(network.graph, counts.start, counts.transition)
-            counts = replace(counts, **tables)
-        network = _maximize(network, counts, smoothing)
-        if progress is not None:
-            stopped = bool(progress(f"log-likelihood {likelihoods[-1]:.6g}"))
-    summary = EMResult(
-        np.asarray(likelihoods),
-        np.asarray(posteriors),
-        likelihoods[-1],
-        result.counts,
-        len(likelihoods) - 1,
-        bool(converged),
+    def maximize(network, counts):
+        if options.tied:
+            counts = replace(counts, **_tie(network, counts))
+        return _maximize(network, counts, options.smoothing)
+
+    return climb(
+        expect,
+        maximize,
+        network,
+        tol=options.tol * prepared.sum(_weight),
+        max_iter=options.max_iter,
+        report=report,
     )
-    return network, summary
 
 
-def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> LatentDBN:
-    """M-step: tables from expected counts."""
+class _PreparedBlock:
+    """Sequences of a block, and where factored inference of them ended last."""
+
+    def __init__(self, panel: Panel, structure):
+        self.data = ChainData.of(panel.codes, structure, panel.weights)
+        self.fields: dict = {}
+
+    def expected_counts(self, network: LatentDBN) -> ChainCounts:
+        """E-step."""
+        found = expectation(network, self.data, self.fields)
+        self.fields = found.mean_fields
+        return found.counts
+
+
+def _expected_counts(block: _PreparedBlock, network) -> ChainCounts:
+    return block.expected_counts(network)
+
+
+def _weight(block: _PreparedBlock) -> float:
+    return block.data.total
+
+
+def replace_tables(network: LatentDBN, **tables) -> LatentDBN:
+    """The same network with some of its tables replaced."""
+    names = ("start", "transition", "emission")
+    tables = {name: getattr(network, name) for name in names} | tables
     return LatentDBN(
         network.graph,
         network.cardinality,
-        [normalized(count, smoothing) for count in counts.start],
-        [normalized(count, smoothing) for count in counts.transition],
-        [normalized(count, smoothing) for count in counts.emission],
+        **tables,
         max_joint_states=network.max_joint_states,
     )
 
 
-def _tie(graph: TemporalGraph, start, transition) -> dict[str, list]:
+def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> LatentDBN:
+    """M-step: tables from expected counts."""
+    return replace_tables(
+        network,
+        start=[normalized(count, smoothing) for count in counts.start],
+        transition=[normalized(count, smoothing) for count in counts.transition],
+        emission=[normalized(count, smoothing) for count in counts.emission],
+    )
+
+
+def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
     """Both tables of a latent without memory, or their counts, become their mean.
 
     Not the sum of counts: the prior is that of two tables.
     """
-    start, transition = list(start), list(transition)
-    for j in np.flatnonzero(~graph.inter.any(axis=0)):
+    tables = tables or network
+    start, transition = list(tables.start), list(tables.transition)
+    for j in np.flatnonzero(~network.graph.inter.any(axis=0)):
         start[j] = transition[j] = (start[j] + transition[j]) / 2
     return {"start": start, "transition": transition}
 
@@ -179,67 +164,44 @@ def _log_prior(network: LatentDBN, smoothing: float) -> float:
     )
 
 
-def _start(data, n_categories, graph, cardinality, initial, smoothing, rng):
+def _first_network(
+    panel, graph, cardinality, initial, options, random_state
+) -> LatentDBN:
     """First guess of all tables."""
     if isinstance(initial, LatentDBN):
         same = np.array_equal(initial.cardinality, cardinality)
         if same and initial.directed_graph == graph.directed():
-            return LatentDBN(
-                graph, cardinality, initial.start, initial.transition, initial.emission
-            )
-        initial = initial.emission
-    if initial is not None:
-        emission = list(initial)
+            tables = initial.start, initial.transition, initial.emission
+        else:
+            tables = _from_emission(panel, graph, cardinality, initial.emission)
+    elif initial is not None:
+        tables = _from_emission(panel, graph, cardinality, list(initial))
     else:
-        emission = _class_tables(data, n_categories, graph, cardinality, rng)
-    return _from_emission(data, graph, cardinality, emission, smoothing)
+        emission = _class_tables(panel, graph, cardinality, random_state)
+        tables = _from_emission(panel, graph, cardinality, emission)
+    return LatentDBN(
+        graph, cardinality, *tables, max_joint_states=options.max_joint_states
+    )
 
 
-def _class_tables(data, n_categories, graph, cardinality, rng) -> list:
+def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
     """Emission tables of each latent, as if slices and latents were independent."""
-    emission: list = [None] * graph.n_observed
-    for j, patterns in enumerate(data.patterns):
+    emission = [
+        normalized(panel.counts(f)[None], SMOOTHING) for f in range(panel.n_observed)
+    ]
+    for j in range(graph.n_latents):
         features = graph.features_of(j)
-        widths = [int(n_categories[f]) for f in features]
-        mass = np.bincount(
-            patterns.index.ravel(), data.weights.ravel(), minlength=len(patterns.codes)
-        )
-        tables = _latent_class(patterns.codes, mass, widths, int(cardinality[j]), rng)
-        for f, table in zip(features, tables, strict=True):
-            emission[f] = table
-    for f in data.alone:
-        codes = data.codes[:, :, f]
-        known = codes != MISSING
-        width = int(n_categories[f])
-        count = np.bincount(codes[known], data.weights[known], minlength=width)
-        emission[f] = normalized(count[None], 0.1)
+        if len(features):
+            rows = Rows.pooled(panel.of_features(features))
+            model = fit_classes(rows, int(cardinality[j]), random_state=random_state)
+            for f, table in zip(features, model.tables(rows), strict=True):
+                emission[f] = table
     return emission
 
 
-def _latent_class(codes, mass, widths, n_states: int, rng) -> list:
-    """Short EM runs of a latent class model on weighted patterns; the best tables."""
-    patterns = SlicePatterns(codes, np.arange(len(codes))[:, None])
-    best, best_value = [], -np.inf
-    for _ in range(N_CLASS_STARTS if n_states > 1 else 1):
-        tables = [rng.dirichlet(np.ones(width), n_states) for width in widths]
-        prior = np.full(n_states, 1.0 / n_states)
-        value = 0.0
-        for _ in range(N_CLASS_STEPS):
-            joint = patterns.log_likelihood(tables) + np.log(prior)
-            peak = joint.max(axis=1, keepdims=True)
-            joint = np.exp(joint - peak)
-            total = joint.sum(axis=1, keepdims=True)
-            value = float(mass @ (np.log(total) + peak)[:, 0])
-            joint *= mass[:, None] / total
-            prior = normalized(joint.sum(axis=0), 0.1)
-            tables = [normalized(c, 0.1) for c in patterns.counts(joint, widths)]
-        if value > best_value:
-            best, best_value = tables, value
-    return best
-
-
-def _from_emission(data, graph, cardinality, emission, smoothing) -> LatentDBN:
-    """A network whose other tables follow from what each slice says by itself."""
+def _from_emission(panel: Panel, graph, cardinality, emission):
+    """All tables; the others follow from what each slice says by itself."""
+    data = ChainData.of(panel.codes, graph.structure, panel.weights)
     directed = graph.directed()
     states = []
     for j, patterns in enumerate(data.patterns):
@@ -257,10 +219,10 @@ def _from_emission(data, graph, cardinality, emission, smoothing) -> LatentDBN:
         within = [states[i] for i in (*directed.parents_within(j), j)]
         before = [states[i] for i in directed.parents_before(j)]
         count = outer_sum([s[:, :1] for s in within], data.weights[:, :1])
-        start.append(normalized(count, smoothing + 1.0))
+        start.append(normalized(count, 1.0 + SMOOTHING))
         count = outer_sum(
             [s[:, :-1] for s in before] + [s[:, 1:] for s in within],
             data.weights[:, 1:],
         )
-        transition.append(normalized(count, smoothing + 1.0))
-    return LatentDBN(graph, cardinality, start, transition, emission)
+        transition.append(normalized(count, 1.0 + SMOOTHING))
+    return start, transition, emission

@@ -15,10 +15,9 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from .._inference.inference import expectation, warn_if_approximate
-from .._panels.encoding import MISSING
-from .em import merge_sequences
+from .._panels.panel import MISSING, Panel
 
-__all__ = ["IMPUTE_STRATEGIES", "Imputer"]
+__all__ = ["IMPUTE_STRATEGIES", "Imputer", "OnDemandImputer"]
 
 IMPUTE_STRATEGIES = ("posterior", "hybrid")
 
@@ -51,15 +50,10 @@ class Imputer:
 
     weights: list = field(default_factory=list)
 
-    def fit(self, network, codes, sample_weight=None) -> Imputer:
-        """Learn the weights of "hybrid" from training sequences.
-
-        codes (n, n_slices, n_observed), sample_weight (n,).
-        """
-        codes, mass = merge_sequences(codes, sample_weight)
-        if len(codes) > MAX_SEQUENCES:
-            chosen = np.linspace(0, len(codes) - 1, MAX_SEQUENCES).astype(int)
-            codes, mass = codes[chosen], mass[chosen]
+    def fit(self, network, panel: Panel) -> Imputer:
+        """Learn the weights of "hybrid" from training sequences."""
+        panel = _some_sequences(panel)
+        codes, mass = panel.codes, panel.weights
         # The turn depends on the place alone: the same data, the same weights.
         turn = np.random.RandomState(0).randint(N_TURNS, size=codes.shape)
         parts: list[list] = [[] for _ in network.emission]
@@ -106,6 +100,37 @@ class Imputer:
             column = filled[:, :, f]
             column[column == MISSING] = table.argmax(axis=1)
         return filled
+
+
+class OnDemandImputer:
+    """An `Imputer` that learns from training sequences when "hybrid" is first used.
+
+    Most users never ask for it, and it can take longer than the rest of ``fit``. As
+    many sequences are kept as the imputer looks at.
+    """
+
+    def __init__(self, panel: Panel):
+        panel = _some_sequences(panel)
+        largest = max(int(panel.codes.max(initial=0)), 1)
+        codes = panel.codes.astype(np.min_scalar_type(-largest - 1))
+        self.panel: Panel | None = Panel(codes, panel.weights, panel.n_categories)
+        self.imputer = Imputer()
+
+    def fill(self, network, codes, strategy="posterior") -> np.ndarray:
+        """As `Imputer.fill`."""
+        if strategy == "hybrid" and self.panel is not None:
+            self.imputer.fit(network, self.panel)
+            self.panel = None  # nobody asks for it again
+        return self.imputer.fill(network, codes, strategy)
+
+
+def _some_sequences(panel: Panel) -> Panel:
+    """Distinct sequences, at most as many as weights are learned from."""
+    panel = panel.merged()
+    if len(panel.codes) <= MAX_SEQUENCES:
+        return panel
+    chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES).astype(int)
+    return Panel(panel.codes[chosen], panel.weights[chosen], panel.n_categories)
 
 
 def _inputs(network, codes, wanted):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from .._panels.encoding import MISSING
+from .._panels.panel import MISSING, distinct_rows
 
 __all__ = ["Evidence", "SlicePatterns", "log_table"]
 
@@ -40,10 +40,8 @@ class SlicePatterns:
         if not rows.size:
             index = np.zeros((n, n_slices), dtype=np.intp)
             return cls(np.full((1, n_features), MISSING), index)
-        _, first, inverse = np.unique(
-            _row_keys(rows), return_index=True, return_inverse=True
-        )
-        return cls(rows[first], inverse.ravel().reshape(n, n_slices))
+        first, index = distinct_rows(rows)
+        return cls(rows[first], index.reshape(n, n_slices))
 
     def log_likelihood(self, tables) -> np.ndarray:
         """Logarithm of P(pattern | state), shape (n_patterns, n_states).
@@ -142,21 +140,3 @@ def _sums_by(group: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray
     for column in range(values.shape[1]):
         sums[:, column] = np.bincount(group, values[:, column], minlength=n_groups)
     return sums
-
-
-def _row_keys(rows: np.ndarray) -> np.ndarray:
-    """One integer per row, equal for equal rows and in the order of the rows.
-
-    Columns are packed into 64 bits as long as they fit; then the keys so far give way
-    to their ranks. Sorting integers is much faster than sorting rows.
-    """
-    keys = np.zeros(len(rows), dtype=np.int64)
-    size = 1
-    for column in rows.T:
-        width = int(column.max()) + 2
-        if size * width >= 1 << 62:
-            values, inverse = np.unique(keys, return_inverse=True)
-            keys, size = inverse.ravel().astype(np.int64), len(values)
-        keys = keys * width + (column + 1)
-        size *= width
-    return keys

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
-from .._panels.encoding import MISSING
+from .._panels.panel import MISSING
 from .._tables import family_counts, joint_start, joint_transition
 from .chain import chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns, log_table
@@ -41,8 +41,13 @@ class ChainData:
     alone: np.ndarray
     weights: np.ndarray
 
+    @property
+    def total(self) -> float:
+        """Weight of the sequences; one without any value has none."""
+        return float(self.weights.max(axis=1, initial=0.0).sum())
+
     @classmethod
-    def of(cls, codes, measurement, sample_weight=None) -> ChainData:
+    def of(cls, codes, structure, sample_weight=None) -> ChainData:
         """Find the patterns of the features of each latent."""
         known = (codes != MISSING).any(axis=2)
         behind = np.logical_or.accumulate(known[:, ::-1], axis=1)[:, ::-1]
@@ -51,9 +56,9 @@ class ChainData:
         )
         patterns = [
             SlicePatterns.of(codes[:, :, np.flatnonzero(features)])
-            for features in measurement
+            for features in structure
         ]
-        alone = np.flatnonzero(~measurement.any(axis=0))
+        alone = np.flatnonzero(~structure.any(axis=0))
         return cls(codes, patterns, alone, weights[:, None] * behind)
 
     def evidence(self, network, latents) -> Evidence:
@@ -73,31 +78,48 @@ class ChainData:
 
 @dataclass(frozen=True)
 class ChainCounts:
-    """Expected counts, as the tables of the network have them.
+    """Result of the E-step over some sequences; instances add up.
 
-    start, transition, emission: counts in the shape of the tables of the network
-    components: latents of each independent part
-    joint_start: per part, counts of joint states in the first slice, one axis per
-        latent; None where inference was factored
-    joint_pairs: per part, counts of joint states of consecutive slices: one axis per
-        latent of the slice before, then one per latent of this slice
+    log_likelihood: of all of them together, weighted
+    start, transition, emission: expected counts in the shape of the tables
     """
 
+    log_likelihood: float
     start: list
     transition: list
     emission: list
-    components: list
-    joint_start: list
-    joint_pairs: list
+
+    def __add__(self, other: ChainCounts) -> ChainCounts:
+        tables = (
+            [one + two for one, two in zip(mine, yours, strict=True)]
+            for mine, yours in (
+                (self.start, other.start),
+                (self.transition, other.transition),
+                (self.emission, other.emission),
+            )
+        )
+        return ChainCounts(self.log_likelihood + other.log_likelihood, *tables)
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """Result of the E-step: log-likelihood per sequence, states per latent, counts."""
+    """What the sequences say about the latents.
+
+    log_likelihood: of each sequence, (n,)
+    states: P(state | sequence) of each latent, (n, n_slices, cardinality)
+    counts: expected counts of all tables
+    joint_start: per part, counts of joint states in the first slice, one axis per
+        latent; None where inference was factored
+    joint_pairs: per part, counts of joint states of consecutive slices: one axis per
+        latent of the slice before, then one per latent of this slice
+    mean_fields: chains of the parts where inference was factored
+    """
 
     log_likelihood: np.ndarray
     states: list
     counts: ChainCounts
+    joint_start: list
+    joint_pairs: list
     mean_fields: dict
 
 
@@ -138,7 +160,7 @@ def expectation(
             joint_pairs.append(pairs)
         else:
             field = MeanField(network, latents, evidence)
-            warm = None if mean_fields is None else mean_fields.get(part)
+            warm = (mean_fields or {}).get(part)
             fields[part] = field.fit(warm)
             part_states, part_log_likelihood = field.states(), field.bound()
             for j in latents:
@@ -149,15 +171,16 @@ def expectation(
         log_likelihood = log_likelihood + part_log_likelihood
         for j, state in zip(latents, part_states, strict=True):
             states[j] = state
+    weights = data.weights.max(axis=1, initial=0.0)
+    # The model may rule out a sequence that does not count.
+    present = weights > 0
     counts = ChainCounts(
+        float(weights[present] @ log_likelihood[present]),
         start,
         transition,
         _emission_counts(network, data, states),
-        components,
-        joint_first,
-        joint_pairs,
     )
-    return Expectation(log_likelihood, states, counts, fields)
+    return Expectation(log_likelihood, states, counts, joint_first, joint_pairs, fields)
 
 
 def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
@@ -197,7 +220,7 @@ def most_probable_states(network, data: ChainData):
     return paths, total
 
 
-def warn_if_approximate(network, *, together: bool = False, stacklevel=3) -> None:
+def warn_if_approximate(network, *, together: bool = False) -> None:
     """Say so if a part has more joint states than are enumerated."""
     parts = network.directed_graph.components()
     if together and parts:
@@ -208,14 +231,13 @@ def warn_if_approximate(network, *, together: bool = False, stacklevel=3) -> Non
         if not network.is_exact(latents)
     ]
     if sizes:
-        warnings.warn(
+        warn(
             f"The latents have {max(sizes):,} joint states, more than "
             f"max_joint_states={network.max_joint_states}, so inference is factored: "
             "each latent keeps its own chain and sees the others through their "
             "expected states (structured mean field). Likelihoods are lower bounds; "
             "raise max_joint_states for exact ones.",
             ApproximateInferenceWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from .._measurement.latent_class import Rows
+from .._classes.latent_class import Rows
 
 __all__ = [
     "Clusters",

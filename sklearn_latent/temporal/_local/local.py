@@ -1,91 +1,82 @@
-"""Local graphs: what each pair of consecutive slices says by itself."""
+"""Latents and edges of a panel: local graphs of pairs of slices, then a global one."""
 
 from __future__ import annotations
 
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._edges.chain_test import review_by_chain
 from .._edges.edges import learn_edges
-from .._edges.structure import Measurement, latent_counts
+from .._edges.structure import latent_counts, learn_graph
+from .._graph import TemporalGraph
+from .._measurement.cardinality import SearchOptions
+from .._measurement.groups import Measurement
 from .._measurement.measurement import learn_measurement
-from .local_to_global import LocalGraph
+from .._panels.panel import Panel
+from .local_to_global import (
+    LocalGraph,
+    co_occurrences,
+    edges_by_vote,
+    global_partners,
+    local_partners,
+    shared_parents,
+)
 from .lpcc import lpcc_graph
 
-__all__ = ["learn_local_graphs", "windows"]
+__all__ = ["learn_global_graph", "learn_latents"]
 
 
-def windows(n_slices: int) -> list[slice]:
+def learn_latents(
+    panel: Panel, local: str, options: SearchOptions, n_jobs=None
+) -> tuple[Measurement, list[LocalGraph]]:
+    """Groups of features, their tables, and a local graph of every pair of slices."""
+    pooled = Measurement([], [], panel.n_observed)
+    if local == "bic":
+        groups, search = learn_measurement(panel, options)
+        if panel.n_slices > 1:
+            groups = review_by_chain(panel, search, groups, options)
+        pooled = pooled.with_groups(groups, panel, options)
+        pooled = pooled.with_lone_features(panel, options)
+    learn = delayed(_bic_graph if local == "bic" else _lpcc_graph)
+    graphs = Parallel(n_jobs=n_jobs)(
+        learn(panel.of_slices(window), pooled, options)
+        for window in _windows(panel.n_slices)
+    )
+    shared = shared_parents(graphs)
+    if local == "bic":
+        # A feature that most pairs of slices leave alone stays alone.
+        shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
+    groups = global_partners(local_partners(shared), shared)
+    return pooled.with_groups(groups, panel, options), graphs
+
+
+def learn_global_graph(
+    panel: Panel, local: str, measurement: Measurement, graphs, options: SearchOptions
+) -> tuple[TemporalGraph, list[np.ndarray]]:
+    """The global graph, and emission tables to start from."""
+    if local == "bic":
+        learned = learn_graph(panel, measurement, options)
+        return learned.graph, learned.emission
+    structure = measurement.structure
+    intra, inter = edges_by_vote(*co_occurrences(graphs, structure))
+    return TemporalGraph(structure, intra, inter), measurement.emission(panel)
+
+
+def _windows(n_slices: int) -> list[slice]:
     """Pairs of consecutive slices; the only slice if there is one."""
-    if n_slices == 1:
-        return [slice(0, 1)]
-    return [slice(t, t + 2) for t in range(n_slices - 1)]
+    return [slice(t, t + 2) for t in range(max(n_slices - 1, 1))]
 
 
-def learn_local_graphs(
-    codes,
-    weights,
-    n_categories,
-    *,
-    local="bic",
-    measurement: Measurement | None = None,
-    n_jobs=None,
-    seed=0,
-    **options,
-) -> list[LocalGraph]:
-    """A local graph for every pair of consecutive slices.
-
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
-    """
-    learn = _bic_graph if local == "bic" else _lpcc_graph
-    return Parallel(n_jobs=n_jobs)(
-        delayed(learn)(
-            codes[:, window], weights, n_categories, measurement, seed, **options
-        )
-        for window in windows(codes.shape[1])
-    )
-
-
-def _bic_graph(
-    codes,
-    weights,
-    n_categories,
-    measurement: Measurement,
-    seed,
-    *,
-    max_states=6,
-    n_states=None,
-    max_joint_states=500,
-) -> LocalGraph:
+def _bic_graph(panel: Panel, pooled: Measurement, options) -> LocalGraph:
     """Local graph by BIC: groups first, then edges on expected counts."""
-    random_state = np.random.RandomState(seed)
-    shared = [group for group in measurement.groups if len(group) > 1]
-    groups, _ = learn_measurement(
-        codes,
-        weights,
-        n_categories,
-        max_classes=max_states,
-        start=shared,
-        random_state=random_state,
-    )
-    taken = {feature for group in groups for feature in group}
-    lone = [g for g in measurement.groups if len(g) == 1 and g[0] not in taken]
-    own = measurement.with_groups(
-        sorted([*groups, *lone]),
-        codes,
-        weights,
-        n_categories,
-        max_states=max_states,
-        n_states=n_states,
-        random_state=random_state,
-    )
-    counts, _ = latent_counts(
-        codes, weights, n_categories, own, max_joint_states=max_joint_states
-    )
-    intra, inter = learn_edges(counts)
-    has_past = codes.shape[1] > 1
-    return LocalGraph.of_tables(own.matrix, intra, inter if has_past else None)
+    shared = [group for group in pooled.groups if len(group) > 1]
+    groups, _ = learn_measurement(panel, options, start=shared)
+    own = pooled.with_groups(groups, panel, options)
+    intra, inter = learn_edges(latent_counts(panel, own, options)[0])
+    has_past = panel.n_slices > 1
+    return LocalGraph.of_tables(own.structure, intra, inter if has_past else None)
 
 
-def _lpcc_graph(codes, weights, n_categories, measurement, seed, **options):
+def _lpcc_graph(panel: Panel, pooled, options) -> LocalGraph:
     """Local graph by pairwise cluster comparison."""
-    return lpcc_graph(codes, weights, n_categories).oriented()
+    return lpcc_graph(panel).oriented()

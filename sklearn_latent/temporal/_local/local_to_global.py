@@ -195,15 +195,14 @@ def _matches(graph: LocalGraph, structure) -> np.ndarray:
     return np.where(shared.any(axis=1), shared.argmax(axis=1), -1)
 
 
-def edges_by_vote(intra_votes, inter_votes, n_graphs, *, min_support=0.0):
+def edges_by_vote(intra_votes, inter_votes):
     """Add edges from the most frequent to the rarest (lines 29-32).
 
     intra_votes, inter_votes (n_latents, n_latents) -> intra, inter (n_latents,
     n_latents).
     """
     n = len(intra_votes)
-    needed = max(min_support * n_graphs, 1e-9)
-    inter = inter_votes >= needed
+    inter = inter_votes > 0
     intra = np.zeros((n, n), dtype=bool)
     ranked = sorted(
         (-max(intra_votes[i, j], intra_votes[j, i]), i, j)
@@ -211,7 +210,7 @@ def edges_by_vote(intra_votes, inter_votes, n_graphs, *, min_support=0.0):
         for j in range(i + 1, n)
     )
     for negative, i, j in ranked:
-        if -negative < needed:
+        if not negative:
             break
         tail, head = (i, j) if intra_votes[i, j] >= intra_votes[j, i] else (j, i)
         trial = intra.copy()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from .._measurement.latent_class import Rows
+from .._classes.latent_class import Rows
+from .._panels.panel import Panel
 from .clusters import (
     Clusters,
     cluster_rows,
@@ -156,16 +157,13 @@ def _paths(columns) -> np.ndarray:
     return directed
 
 
-def lpcc_graph(codes, weights, n_categories) -> LocalGraph:
-    """Local graph of one or two slices by LPCC.
-
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
-    """
-    n, n_slices, n_observed = codes.shape
+def lpcc_graph(panel: Panel) -> LocalGraph:
+    """Local graph of one or two slices by LPCC."""
+    n, n_slices, n_observed = panel.codes.shape
     rows = Rows.of(
-        codes.reshape(n, n_slices * n_observed),
-        weights,
-        np.tile(n_categories, n_slices),
+        panel.codes.reshape(n, n_slices * n_observed),
+        panel.weights,
+        np.tile(panel.n_categories, n_slices),
     )
     sets, edges = learn_by_comparison(rows)
     members, slices, origin = [], [], []
@@ -188,7 +186,5 @@ def lpcc_graph(codes, weights, n_categories) -> LocalGraph:
                     slices[i] for i in range(count) if origin[i] == origin[b]
                 }
                 adjacency[a, b] = slices[a] == slices[b] if shared else True
-    measurement = (
-        np.array(members) if members else np.zeros((0, n_observed), dtype=bool)
-    )
-    return LocalGraph(measurement, np.array(slices, dtype=int), adjacency)
+    structure = np.array(members, dtype=bool).reshape(count, n_observed)
+    return LocalGraph(structure, np.array(slices, dtype=int), adjacency)

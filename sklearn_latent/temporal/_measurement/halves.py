@@ -8,7 +8,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from .dependence import mutual_information
+from .._classes.dependence import mutual_information
 
 __all__ = ["candidate_halves"]
 

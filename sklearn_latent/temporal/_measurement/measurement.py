@@ -15,12 +15,14 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import chi2
 
-from .dependence import design_effect, mutual_information, pair_counts
+from .._classes.dependence import design_effect, mutual_information, pair_counts
+from .._classes.latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
+from .._classes.latent_pair import LatentPair, fit_pair, move_gains
+from .._panels.panel import Panel
+from .cardinality import SearchOptions
 from .halves import candidate_halves
-from .latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
-from .latent_pair import LatentPair, fit_pair, move_gains
 
-__all__ = ["MeasurementSearch", "learn_measurement", "pool_slices"]
+__all__ = ["MeasurementSearch", "learn_measurement"]
 
 # Rounds of joining and moving; each ends earlier when nothing changes.
 MAX_ROUNDS = 5
@@ -35,28 +37,12 @@ LEVEL = 1e-3
 SHORT = 60
 
 
-def pool_slices(codes, weights, n_categories) -> Rows:
-    """All slices of all sequences as rows: the model is the same at every time.
-
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
-    """
-    n_slices, n_observed = codes.shape[1:]
-    return Rows.of(
-        codes.reshape(-1, n_observed), np.repeat(weights, n_slices), n_categories
-    )
-
-
 def learn_measurement(
-    codes, weights, n_categories, *, max_classes=6, start=None, random_state=None
+    panel: Panel, options: SearchOptions, start=None
 ) -> tuple[list[tuple[int, ...]], MeasurementSearch]:
-    """Find the groups of features that share a latent.
-
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
-    """
-    rows = pool_slices(codes, weights, n_categories)
-    search = MeasurementSearch(
-        rows, design_effect(codes, weights), max_classes, random_state
-    )
+    """Find the groups of features that share a latent."""
+    effect = design_effect(panel.codes, panel.weights)
+    search = MeasurementSearch(Rows.pooled(panel), effect, options)
     return search.run(start), search
 
 
@@ -65,14 +51,12 @@ class MeasurementSearch:
 
     rows: pooled slices
     effect: design effect of each pair, (n_features, n_features)
-    max_classes: largest number of states of a latent
-    random_state: source of the random starts of EM
+    options: largest number of states of a latent, seed of random starts
     """
 
-    def __init__(self, rows: Rows, effect, max_classes, random_state):
+    def __init__(self, rows: Rows, effect, options: SearchOptions):
         self.rows = rows
-        self.max_classes = max_classes
-        self.random_state = random_state
+        self.options = options
         self.enlarge = True
         counts = pair_counts(rows.one_hot(), rows.weights)
         information, self.closeness, totals = mutual_information(
@@ -121,7 +105,9 @@ class MeasurementSearch:
         """The best model with one hidden class."""
         if group not in self._models:
             self._models[group] = fit_classes_bic(
-                self.rows_of(group), self.max_classes, random_state=self.random_state
+                self.rows_of(group),
+                self.options.max_states,
+                random_state=self.options.seed,
             )
         return max(self._models[group], key=lambda model: model.bic)
 

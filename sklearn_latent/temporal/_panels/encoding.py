@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
+from ..._warn import warn
 from ...exceptions import PoorDataWarning
+from .panel import MISSING
 
-__all__ = ["MISSING", "PanelEncoder", "as_panel"]
-
-# Code of a value that is not known.
-MISSING = -1
-
-
-def as_panel(X, n_slices: int = 1) -> np.ndarray:
-    """View a table of sequences as sequences by slices by features.
-
-    X (n, n_slices * n_observed) or (n, n_slices, n_observed) -> panel (n, n_slices,
-    n_observed).
-    """
-    X = np.asarray(X)
-    if X.ndim == 3:
-        return X
-    if X.ndim != 2:
-        raise ValueError(
-            "X must have two dimensions (sequences, slices * features) or three "
-            f"(sequences, slices, features), got {X.ndim}."
-        )
-    if n_slices < 1 or X.shape[1] % n_slices:
-        raise ValueError(
-            "X must have the same number of features in each slice, so that its width "
-            f"is a multiple of n_slices={n_slices}, got {X.shape[1]} columns."
-        )
-    return X.reshape(len(X), n_slices, X.shape[1] // n_slices)
+__all__ = ["PanelEncoder", "is_missing"]
 
 
 @dataclass
@@ -95,7 +71,7 @@ class PanelEncoder:
 
     def _fit_feature(self, column, weights, j):
         """Labels and inner edges of one feature."""
-        known = ~_is_missing(column)
+        known = ~is_missing(column)
         numbers = _as_numbers(column[known])
         if numbers is None:
             return _sorted_labels(column[known]), None
@@ -127,7 +103,7 @@ class PanelEncoder:
             zip(self.categories_, self.edges_, strict=True)
         ):
             column = panel[:, :, j].ravel()
-            known = ~_is_missing(column)
+            known = ~is_missing(column)
             found = _encode_feature(column[known], labels, edges, j)
             if (found == MISSING).any():
                 example = column[known][found == MISSING][:1].tolist()[0]
@@ -136,11 +112,10 @@ class PanelEncoder:
             flat[known] = found
             codes[:, :, j] = flat.reshape(panel.shape[:2])
         if unseen:
-            warnings.warn(
+            warn(
                 "X has categories that were not seen in fit and count as missing: "
                 f"{', '.join(unseen)}.",
                 PoorDataWarning,
-                stacklevel=2,
             )
         return codes
 
@@ -161,15 +136,15 @@ class PanelEncoder:
         return values
 
 
-def _is_missing(column: np.ndarray) -> np.ndarray:
+def is_missing(values: np.ndarray) -> np.ndarray:
     """Where a value is NaN, None or the like."""
-    if column.dtype.kind == "f":
-        return np.isnan(column)
-    if column.dtype.kind != "O":
-        return np.zeros(len(column), dtype=bool)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=bool)
     import pandas as pd
 
-    return np.asarray(pd.isna(column), dtype=bool)
+    return np.asarray(pd.isna(values), dtype=bool)
 
 
 def _as_numbers(column: np.ndarray) -> np.ndarray | None:

@@ -8,9 +8,14 @@ matrix products, and a missing value is a block of zeros, which sums it out exac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from sklearn.utils import check_random_state
 
+from ..._climb import climb
+from ..._criteria import bic_score
+from .._panels.panel import Panel, distinct_rows
 from .dependence import mutual_information
 
 __all__ = [
@@ -36,6 +41,7 @@ N_RANDOM = 4
 # A step that gains less than this many nats ends EM. Decisions hang on differences of
 # several nats.
 TOLERANCE = 1e-2
+MAX_ITER = 300
 
 
 @dataclass(frozen=True)
@@ -61,14 +67,16 @@ class Rows:
         codes = np.asarray(codes)
         seen = (codes >= 0).any(axis=1) & (weights > 0)
         codes, weights = codes[seen], np.asarray(weights, dtype=float)[seen]
-        if np.log2(n_categories + 1.0).sum() < 62:
-            # One number per row is quicker to sort than the rows themselves.
-            place = np.cumprod(np.concatenate([[1], n_categories[:-1] + 1]))
-            key = (codes.astype(np.int64) + 1) @ place
-            _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-            weights = np.bincount(inverse.ravel(), weights, minlength=len(first))
-            codes = codes[first]
-        return cls(codes, weights, n_categories)
+        first, index = distinct_rows(codes)
+        weights = np.bincount(index, weights, minlength=len(first))
+        return cls(codes[first], weights, n_categories)
+
+    @classmethod
+    def pooled(cls, panel: Panel) -> Rows:
+        """All slices of all sequences: the model is the same at every time."""
+        codes = panel.codes.reshape(-1, panel.n_observed)
+        weights = np.repeat(panel.weights, panel.n_slices)
+        return cls.of(codes, weights, panel.n_categories)
 
     @property
     def total(self) -> float:
@@ -90,7 +98,7 @@ class Rows:
         table[rows, self.offsets[columns] + codes[rows, columns]] = 1.0
         return table
 
-    @property
+    @cached_property
     def offsets(self) -> np.ndarray:
         """First column of each feature in `one_hot`."""
         return np.concatenate([[0], np.cumsum(self.n_categories)[:-1]]).astype(int)
@@ -102,10 +110,18 @@ class Rows:
         )
         return self.normalized(counts)
 
+    def split(self, emission) -> list[np.ndarray]:
+        """Tables of single features from those side by side."""
+        return np.split(emission, self.offsets[1:], axis=1)
+
     def normalized(self, counts) -> np.ndarray:
         """Scale the block of each feature, along the last axis, to sum to one."""
         sums = np.add.reduceat(counts, self.offsets, axis=-1)
-        return counts / np.repeat(sums, self.n_categories, axis=-1)
+        return counts / sums[..., self._feature_of_column]
+
+    @cached_property
+    def _feature_of_column(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.n_categories)), self.n_categories)
 
 
 @dataclass(frozen=True)
@@ -115,8 +131,7 @@ class LatentClasses:
     prior: probability of each class, (n_classes,)
     emission: P(category | class), feature after feature, (n_classes, sum(n_categories))
     log_likelihood: of the rows it was fitted to
-    bic: Log-likelihood minus half the number of parameters times the logarithm of the
-        number of rows; higher is better
+    bic: log-likelihood less the price of the parameters; higher is better
     """
 
     prior: np.ndarray
@@ -129,52 +144,35 @@ class LatentClasses:
         """Number of classes."""
         return len(self.prior)
 
-    def log_joint(self, one_hot) -> np.ndarray:
-        """Log-probability of each row together with each class."""
-        return one_hot @ np.log(self.emission).T + np.log(self.prior)
-
-    def posterior(self, one_hot) -> np.ndarray:
-        """P(class | row)."""
-        return _softmax(self.log_joint(one_hot))[0]
+    def tables(self, rows: Rows) -> list[np.ndarray]:
+        """P(category | class) of each feature."""
+        return rows.split(self.emission)
 
 
-def fit_classes(
-    rows: Rows, n_classes: int, *, start=None, random_state=None, max_iter=300
-) -> LatentClasses:
-    """Fit a latent class model."""
+def fit_classes(rows: Rows, n_classes: int, *, random_state=None) -> LatentClasses:
+    """Fit a latent class model; without a random state, from the features alone."""
     one_hot = rows.one_hot()
     marginals = rows.marginals(one_hot)
-    if n_classes == 1:
-        prior, emission = np.ones(1), marginals[None]
+    if n_classes == 1 or not rows.total:
+        prior = np.full(n_classes, 1.0 / n_classes)
         value = float((rows.weights @ one_hot) @ np.log(marginals))
-        return LatentClasses(prior, emission, value, _bic(rows, value, prior, emission))
-    if start is None:
-        prior, emission = _starts(rows, one_hot, marginals, n_classes, random_state)
-        prior, emission, values = _climb(
-            rows, one_hot, marginals, prior, emission, SHORT_RUN
-        )
-        best = np.argmax(values)
-        prior, emission = prior[best, None], emission[best, None]
-    else:
-        prior, emission = start.prior[None], start.emission[None]
-    prior, emission, values = _climb(
-        rows, one_hot, marginals, prior, emission, max_iter
-    )
-    value = float(values[0])
-    return LatentClasses(
-        prior[0], emission[0], value, _bic(rows, value, prior[0], emission[0])
-    )
+        return _model(rows, prior, np.repeat(marginals[None], n_classes, 0), value)
+    starts = _starts(rows, one_hot, marginals, n_classes, random_state)
+    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN, tol=0.0)
+    best = int(np.argmax(short.objective))
+    state = tuple(table[best, None] for table in short.state)
+    ascent = _climb(rows, one_hot, marginals, state, MAX_ITER)
+    prior, emission = ascent.state
+    return _model(rows, prior[0], emission[0], float(ascent.objective[0]))
 
 
 def fit_classes_bic(
-    rows: Rows, max_classes: int, *, random_state=None, max_iter=300
+    rows: Rows, max_classes: int, *, random_state=None
 ) -> list[LatentClasses]:
     """Fit latent class models with ever more classes until BIC falls."""
     models: list[LatentClasses] = []
     for n_classes in range(1, max_classes + 1):
-        models.append(
-            fit_classes(rows, n_classes, random_state=random_state, max_iter=max_iter)
-        )
+        models.append(fit_classes(rows, n_classes, random_state=random_state))
         bics = [model.bic for model in models]
         # One class too few can lose to none at all, so look past the first fall.
         if len(models) - 1 - int(np.argmax(bics)) >= 2:
@@ -182,50 +180,54 @@ def fit_classes_bic(
     return models
 
 
-def _climb(rows, one_hot, marginals, prior, emission, max_iter):
+def _climb(rows, one_hot, marginals, state, max_iter, tol=TOLERANCE):
     """EM from several starts side by side.
 
-    Arrays have a first axis of starts; the values returned are the log-likelihoods of
-    the parameters returned.
+    The prior and the emission tables have a first axis of starts, as has the
+    objective, the log-likelihood.
     """
-    n_starts, n_classes, width = emission.shape
     columns = np.ascontiguousarray(one_hot.T)
-    values = np.full(n_starts, -np.inf)
-    best = prior, emission, values
-    for _ in range(max_iter):
+
+    def expect(state):
+        prior, emission = state
+        n_starts, n_classes, width = emission.shape
         logs = np.log(emission.reshape(-1, width)) @ columns
         logs = logs.reshape(n_starts, n_classes, -1) + np.log(prior)[:, :, None]
         # Classes come before rows: sums over few classes are quick that way.
         peak = logs.max(axis=1, keepdims=True)
         np.exp(np.subtract(logs, peak, out=logs), out=logs)
         sums = logs.sum(axis=1, keepdims=True)
-        new_values = (np.log(sums) + peak)[:, 0] @ rows.weights
-        best = prior, emission, new_values
-        if (new_values - values < TOLERANCE).all():
-            break
-        values = new_values
+        return (np.log(sums) + peak)[:, 0] @ rows.weights, (logs, sums)
+
+    def maximize(state, statistics):
+        _, emission = state
+        logs, sums = statistics
         weighted = np.multiply(logs, rows.weights / sums, out=logs)
         counts = weighted.reshape(-1, len(one_hot)) @ one_hot
         counts = counts.reshape(emission.shape) + PSEUDO_COUNT * marginals
-        emission = rows.normalized(counts)
-        prior = weighted.sum(axis=2) + PSEUDO_COUNT / n_classes
-        prior = prior / prior.sum(axis=1, keepdims=True)
-    return best
+        prior = weighted.sum(axis=2) + PSEUDO_COUNT / emission.shape[1]
+        return prior / prior.sum(axis=1, keepdims=True), rows.normalized(counts)
+
+    return climb(expect, maximize, state, tol=tol, max_iter=max_iter)
 
 
 def _starts(rows, one_hot, marginals, n_classes, random_state):
     """Starting points: the categories of each of the strongest features, and noise."""
     counts = (one_hot * rows.weights[:, None]).T @ one_hot
-    strength = _dependence(rows, counts).sum(axis=1)
-    order = np.argsort(-strength, kind="stable")[:MAX_ANCHORS]
+    strength = mutual_information(counts, rows.n_categories)[0].sum(axis=1)
+    # A feature of which nothing is known cannot serve.
+    seen = np.add.reduceat(counts.diagonal(), rows.offsets) > 0
+    order = np.argsort(-np.where(seen, strength, -np.inf), kind="stable")
+    order = order[: min(MAX_ANCHORS, int(seen.sum()))]
     priors, emissions = [], []
     for feature in order:
         prior, emission = _anchor(rows, counts, marginals, feature, n_classes)
         priors.append(prior)
         emissions.append(emission)
     if random_state is not None:
+        rng = check_random_state(random_state)
         for _ in range(N_RANDOM):
-            noise = random_state.gamma(1.0, size=(n_classes, len(marginals)))
+            noise = rng.gamma(1.0, size=(n_classes, len(marginals)))
             emissions.append(rows.normalized(0.05 * marginals + noise * marginals))
             priors.append(np.full(n_classes, 1.0 / n_classes))
     return np.array(priors), np.array(emissions)
@@ -256,21 +258,7 @@ def _anchor(rows, counts, marginals, feature, n_classes):
     return prior / prior.sum(), rows.normalized(table)
 
 
-def _dependence(rows, counts):
-    """Mutual information of all pairs of features, in nats, with a zero diagonal."""
-    return mutual_information(counts, rows.n_categories)[0]
-
-
-def _bic(rows, value, prior, emission):
-    """Log-likelihood less half the number of parameters times log n."""
+def _model(rows, prior, emission, value) -> LatentClasses:
     n_classes = len(prior)
     n_free = n_classes - 1 + n_classes * int((rows.n_categories - 1).sum())
-    return value - 0.5 * n_free * np.log(max(rows.total, 2.0))
-
-
-def _softmax(logs):
-    """Scale to sum to one along the last axis; also the logarithms of the sums."""
-    peak = logs.max(axis=-1, keepdims=True)
-    weights = np.exp(logs - peak)
-    sums = weights.sum(axis=-1, keepdims=True)
-    return weights / sums, (peak + np.log(sums))[..., 0]
+    return LatentClasses(prior, emission, value, bic_score(value, n_free, rows.total))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._edges.structure import Measurement, learn_graph
-from .cardinality import chain_bic, split_tables
-from .measurement import MeasurementSearch
+from .._measurement.cardinality import SearchOptions, one_latent_bic
+from .._measurement.groups import Measurement
+from .._measurement.measurement import MeasurementSearch
+from .._panels.panel import Panel
+from .structure import learn_graph
 
 __all__ = ["review_by_chain"]
 
@@ -17,21 +19,14 @@ CLOSE_TOGETHER = 25.0
 
 
 def review_by_chain(
-    codes,
-    weights,
-    n_categories,
-    search: MeasurementSearch,
-    groups,
-    max_joint_states=500,
+    panel: Panel, search: MeasurementSearch, groups, options: SearchOptions
 ) -> list[tuple[int, ...]]:
     """Decide close calls between one latent and two by BIC of their chains.
 
     Slices alone do not know how latents move. Two groups that move alike are one
     latent, and a group whose halves move differently is two.
-
-    codes (n, n_slices, n_observed), weights (n,), n_categories (n_observed,).
     """
-    review = _Review(codes, weights, n_categories, search, max_joint_states)
+    review = _Review(panel, search, options)
     current = [frozenset(group) for group in groups]
     current = [part for group in current for part in review.split(group)]
     current = review.join(current)
@@ -39,10 +34,10 @@ def review_by_chain(
 
 
 class _Review:
-    def __init__(self, codes, weights, n_categories, search, max_joint_states):
-        self.data = codes, weights, n_categories
+    def __init__(self, panel, search, options):
+        self.panel = panel
         self.search = search
-        self.max_joint_states = max_joint_states
+        self.options = options
         self._gains: dict[frozenset, float] = {}
 
     def split(self, group: frozenset) -> list[frozenset]:
@@ -81,36 +76,31 @@ class _Review:
 
     def _one(self, group: frozenset) -> float:
         """BIC of the chain of one latent, best over numbers of states."""
-        codes, weights, _ = self.data
         rows = self.search.rows_of(group)
-        part = codes[:, :, sorted(group)]
+        panel = self.panel.of_features(sorted(group))
         models = self.search.models_of(group)
         best = max(range(len(models)), key=lambda k: models[k].bic)
         near = [k for k in (best - 1, best, best + 1) if 1 <= k < len(models)]
-        return max(chain_bic(part, weights, rows, models[k])[0] for k in near or [0])
+        return max(
+            one_latent_bic(panel, models[k].tables(rows))[0] for k in near or [0]
+        )
 
     def _two(self, first: frozenset, second: frozenset) -> float:
         """BIC of the chain of two latents with the best edges."""
         model = self.search.two_classes(first, second)
         if min(second) < min(first):
             first, second = second, first
-        if min(model.joint.shape) < 2 or model.joint.size > self.max_joint_states:
+        sizes = model.joint.shape
+        if min(sizes) < 2 or model.joint.size > self.options.max_joint_states:
             return -np.inf
-        codes, weights, n_categories = self.data
         both = sorted(first | second)
         groups = [
             tuple(both.index(i) for i in sorted(group)) for group in (first, second)
         ]
         tables = [
-            split_tables(self.search.rows_of(group), emission)
+            self.search.rows_of(group).split(emission)
             for group, emission in ((first, model.first), (second, model.second))
         ]
-        learned = learn_graph(
-            codes[:, :, both],
-            weights,
-            n_categories[both],
-            Measurement(groups, tables, len(both)),
-            max_joint_states=self.max_joint_states,
-            score=True,
-        )
-        return learned.bic
+        measurement = Measurement(groups, tables, len(both))
+        panel = self.panel.of_features(both)
+        return learn_graph(panel, measurement, self.options, score=True).bic

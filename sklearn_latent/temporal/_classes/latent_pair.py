@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._climb import climb
+from ..._criteria import bic_price, bic_score
 from .latent_class import PSEUDO_COUNT, TOLERANCE, Rows
 
 __all__ = ["LatentPair", "fit_pair", "move_gains"]
+
+# Steps of EM for the table of a feature that may move.
+MOVE_ITER = 4
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,9 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
         PSEUDO_COUNT * part.marginals(table.T)
         for part, table in zip(parts, tables, strict=True)
     ]
-    emission = [first, second]
-    joint = np.full((len(first), len(second)), 1.0 / (len(first) * len(second)))
-    previous = -np.inf
-    for _ in range(max_iter):
+
+    def expect(state):
+        joint, *emission = state
         # Classes come first in all arrays: sums over few classes are quick that way.
         logs = [np.log(e) @ table for table, e in zip(tables, emission, strict=True)]
         peaks = [log.max(axis=0) for log in logs]
@@ -56,26 +60,33 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
         from_a, from_b = joint.T @ a, joint @ b
         likelihood = (from_a * b).sum(axis=0)
         value = rows.weights @ (np.log(likelihood) + peaks[0] + peaks[1])
-        if value - previous < TOLERANCE:
-            break
-        previous = value
+        return value, (a, b, from_a, from_b, likelihood)
+
+    def maximize(state, statistics):
+        a, b, from_a, from_b, likelihood = statistics
         share = rows.weights / likelihood
         a = a * share
-        joint_counts = joint * (a @ b.T)
+        joint = state[0] * (a @ b.T)
+        joint = joint + PSEUDO_COUNT / joint.size
         posteriors = a * from_b, b * from_a * share
-        joint = joint_counts + PSEUDO_COUNT / joint_counts.size
-        joint /= joint.sum()
         emission = [
             part.normalized(posterior @ table.T + prior)
             for part, posterior, table, prior in zip(
                 parts, posteriors, tables, priors, strict=True
             )
         ]
+        return joint / joint.sum(), *emission
+
+    size = len(first), len(second)
+    start = np.full(size, 1.0 / np.prod(size)), first, second
+    ascent = climb(expect, maximize, start, tol=TOLERANCE, max_iter=max_iter)
+    joint, first, second = ascent.state
     n_free = joint.size - 1
-    for part, e in zip(parts, emission, strict=True):
+    for part, e in zip(parts, (first, second), strict=True):
         n_free += len(e) * int((part.n_categories - 1).sum())
-    bic = float(value) - 0.5 * n_free * np.log(max(rows.total, 2.0))
-    return LatentPair(joint, emission[0], emission[1], float(value), bic)
+    value = float(ascent.objective)
+    score = bic_score(value, n_free, rows.total)
+    return LatentPair(joint, first, second, value, score)
 
 
 def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
@@ -92,7 +103,7 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
         one_hot[:, columns] @ np.log(model.first).T,
         one_hot[:, ~columns] @ np.log(model.second).T,
     ]
-    penalty = 0.5 * np.log(max(rows.total, 2.0))
+    price = bic_price(rows.total)
     gains = []
     for place, width in enumerate(rows.n_categories):
         side = 0 if in_first[place] else 1
@@ -114,7 +125,7 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
         value = weights @ np.log((stay * (values @ table.T)).sum(axis=1))
         moved_value = _predict(leave, values, weights)
         n_more = (leave.shape[1] - stay.shape[1]) * (width - 1)
-        gains.append(float(moved_value - value - penalty * n_more))
+        gains.append(float(moved_value - value - price * n_more))
     return gains
 
 
@@ -122,13 +133,17 @@ def _scaled(weights):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _predict(posterior, values, weights, n_steps=4) -> float:
-    """Log-likelihood of a feature given classes, with the best table for it."""
-    table = (posterior * weights[:, None]).T @ values + 1e-3
-    table /= table.sum(axis=1, keepdims=True)
-    for _ in range(n_steps):
+def _predict(posterior, values, weights) -> float:
+    """Log-likelihood of a feature given classes, with about the best table for it."""
+
+    def expect(table):
         joint = posterior * (values @ table.T)
         likelihood = joint.sum(axis=1)
-        table = (joint * (weights / likelihood)[:, None]).T @ values + 1e-3
-        table /= table.sum(axis=1, keepdims=True)
-    return float(weights @ np.log((posterior * (values @ table.T)).sum(axis=1)))
+        return weights @ np.log(likelihood), joint * (weights / likelihood)[:, None]
+
+    def maximize(_, weighted):
+        table = weighted.T @ values + 1e-3
+        return table / table.sum(axis=1, keepdims=True)
+
+    start = maximize(None, posterior * weights[:, None])
+    return climb(expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER).objective

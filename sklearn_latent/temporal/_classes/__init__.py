@@ -1,0 +1,1 @@
+"""Latent class models of rows without time."""
