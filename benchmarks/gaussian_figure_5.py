@@ -22,7 +22,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from _common import Report, clocked, parse_arguments
-from sklearn_latent.gaussian._graph import equivalence_class
 
 from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import numpy as np
 from _common import Report, clocked, parse_arguments
-from sklearn_latent.gaussian._graph import equivalence_class, topological_order
 
 from sklearn_latent._graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn

@@ -23,7 +23,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.model_selection import KFold
-from sklearn_latent.gaussian._graph import equivalence_class
 
 from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["BaseLatentModel"]
-
 
 class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Base class of all estimators.

@@ -15,8 +15,6 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-__all__ = ["Blocks", "LocalBlocks", "add_present"]
-
 
 def add_present(parts):
     """Sum of the parts that are not None, or None."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Ascent", "Convergence", "climb"]
-
 # Steps in a row that must gain little.
 PATIENCE = 2
 

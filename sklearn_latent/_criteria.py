@@ -19,15 +19,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-__all__ = [
-    "aic",
-    "bic",
-    "bic_price",
-    "bic_score",
-    "log_choices",
-    "small_sample_factor",
-]
-
 
 def bic_price(n_rows) -> float:
     """Price of a parameter under the BIC, in nats: half of the log of the rows."""

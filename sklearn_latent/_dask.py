@@ -10,8 +10,6 @@ import pandas as pd
 from ._blocks import Blocks
 from ._validation import check_sample_weight, shown
 
-__all__ = ["DaskBlocks", "read_collection"]
-
 # How many results are merged at a time; no worker holds more.
 FAN_IN = 2
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-__all__ = ["fill_gaps"]
-
 
 def fill_gaps(X, missing, values):
     """Copy of `X` with values where it has none; container, dtypes, labels as they are.

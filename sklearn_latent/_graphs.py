@@ -4,15 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = [
-    "equivalence_class",
-    "is_acyclic",
-    "parents_of",
-    "reaches",
-    "slice_equivalence_class",
-    "topological_order",
-]
-
 
 def topological_order(adjacency) -> np.ndarray:
     """Nodes with parents before children; a directed cycle is a ValueError."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["Network"]
-
 
 class Network(Persistent):
     """Base class of model objects.

@@ -15,17 +15,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-__all__ = [
-    "Array",
-    "Arrays",
-    "Choice",
-    "Field",
-    "Integer",
-    "Model",
-    "Names",
-    "Persistent",
-]
-
 FORMAT = "sklearn_latent"
 # Raised when names or meanings of stored fields change. Version 1, never released, had
 # `n_hidden` and `measurement` for what is `n_latents` and `structure` now.

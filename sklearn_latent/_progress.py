@@ -29,9 +29,6 @@ else:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
-
-
 class Progress:
     """Report the progress of a fit to the user and to scikit-learn's callbacks.
 

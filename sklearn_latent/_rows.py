@@ -8,8 +8,6 @@ from itertools import chain, islice
 from ._blocks import Blocks, LocalBlocks
 from ._validation import check_sample_weight
 
-__all__ = ["is_blockwise", "read_blocks"]
-
 
 def is_blockwise(X) -> bool:
     """Whether `X` is a collection or an iterator of batches, not a table in memory."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["all_or_nothing"]
-
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:

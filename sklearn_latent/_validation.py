@@ -9,24 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "MOST_COLUMNS",
-    "MOST_ROWS",
-    "check_choice",
-    "check_columns",
-    "check_count",
-    "check_counts",
-    "check_flag",
-    "check_jobs",
-    "check_names",
-    "check_numbers",
-    "check_probabilities",
-    "check_running",
-    "check_sample_weight",
-    "check_tol",
-    "shown",
-]
-
 # Larger tables are refused as mistakes. The product in bytes still fits NumPy's sizes,
 # so that a table that is merely too large ends in a MemoryError.
 MOST_ROWS = 1 << 36

@@ -10,8 +10,6 @@ from pathlib import Path
 import joblib
 import sklearn
 
-__all__ = ["warn"]
-
 # Code between the user's line and ours: this library, scikit-learn's wrappers of
 # methods, joblib's of workers.
 _INSIDE = tuple(

@@ -20,8 +20,6 @@ from ..gaussian._network import LARGEST, GaussianNetwork
 from ..gaussian._nonlinear.links import Linear, Link, get_link
 from ..gaussian._nonlinear.noise import Additive, Noise, get_noise
 
-__all__ = ["make_gaussian_bn"]
-
 # Rows from which the scale of weighted sums is estimated where links saturate.
 _PILOT_ROWS = 1000
 _SPREAD = 1.5  # standard deviation of the weighted sums: bent, but not a step

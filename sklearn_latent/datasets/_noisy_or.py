@@ -19,14 +19,6 @@ from .._validation import (
 from ..noisy_or._identifiability.schedule import check_structure
 from ..noisy_or._network import NoisyOrNetwork
 
-__all__ = [
-    "figure_1_structure",
-    "image_sources",
-    "make_noisy_or",
-    "make_noisy_or_images",
-    "make_qmr_like",
-]
-
 _SOURCES = """
 ...##... ...#.... ######## #....... .......# ........ ........ ........
 ..#..#.. ...#.... #......# .#...... ......#. .######. ........ ........

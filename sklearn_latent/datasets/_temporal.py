@@ -17,8 +17,6 @@ from ..temporal._graph import TemporalGraph
 from ..temporal._model import LatentDBN
 from ..temporal._tables import start_shape, transition_shape
 
-__all__ = ["make_latent_dbn"]
-
 # Edges (within a slice, into the next slice) of the graphs of Figure 3 of the paper.
 GRAPHS = {
     "G1": ([[0]], [[1]]),

@@ -9,8 +9,6 @@ import numpy as np
 from .._validation import check_count
 from ._nonlinear.links import Linear
 
-__all__ = ["check_network", "within_range"]
-
 
 def check_network(network) -> None:
     """Refuse arrays that do not describe a network together."""

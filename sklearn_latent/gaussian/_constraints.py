@@ -8,8 +8,6 @@ import numpy as np
 
 from .._graphs import topological_order
 
-__all__ = ["parse_constraints"]
-
 
 def parse_constraints(forbidden, required, names, *, max_parents=None):
     """Turn lists of edges into matrices.

@@ -26,8 +26,6 @@ from ._options import is_linear
 from ._parameters import check_parameters, make_options
 from ._statistics.rows import Rows, SplitStatistics
 
-__all__ = ["IdealParentGaussianBN"]
-
 _NO_GAPS = (
     "X must have no missing values for batches and Dask collections, got NaN; fit rows "
     "in memory instead."

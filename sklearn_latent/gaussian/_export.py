@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["edge_strengths", "to_networkx", "to_pgmpy"]
-
 
 def to_networkx(network, names):
     """Network as a networkx graph whose nodes have these names."""

@@ -26,16 +26,6 @@ from ._statistics.statistics import GaussianStatistics
 from ._structure_search.greedy import greedy_search
 from ._structure_search.order import order_search
 
-__all__ = [
-    "choose_among",
-    "choose_search",
-    "extend_network",
-    "learn_incomplete",
-    "learn_network",
-    "log_likelihood",
-    "search_linear",
-]
-
 # Fewest rows that are worth holding out to choose a search.
 MIN_HELD_OUT = 10
 # Networks with more features are not worth fitting several times to choose a search.

@@ -13,8 +13,6 @@ from .._validation import check_columns
 from ._network import LARGEST, GaussianNetwork
 from ._nonlinear.noise import Noise, get_noise
 
-__all__ = ["GaussianModel"]
-
 
 def check_block(X) -> np.ndarray:
     """Validate rows without an estimator at hand."""

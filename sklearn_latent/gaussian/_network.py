@@ -23,8 +23,6 @@ from ._nonlinear.densities import Densities
 from ._nonlinear.links import Link, get_link
 from ._nonlinear.noise import Additive, Noise, get_noise
 
-__all__ = ["LARGEST", "GaussianNetwork"]
-
 # Largest value of the data: squares, and products of variances, must not overflow.
 LARGEST = 1e100
 

@@ -12,8 +12,6 @@ from ._nonlinear.noise import Additive, get_noise
 from ._scores.penalty import Penalty
 from ._structure_search.rules import Rules
 
-__all__ = ["SearchOptions", "is_linear"]
-
 # Restarts of an order search, up to how many nodes: there they cost little.
 RESTARTS = 3
 FEW_NODES = 50

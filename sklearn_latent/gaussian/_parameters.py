@@ -11,8 +11,6 @@ from .._validation import check_choice, check_count, check_flag, check_tol
 from ._constraints import parse_constraints
 from ._options import SearchOptions, is_linear
 
-__all__ = ["check_parameters", "make_options"]
-
 # Moves per line of progress; verbose > 1 shows all.
 REPORT_EVERY = 100
 

@@ -19,8 +19,6 @@ from ._style import (
     text_width,
 )
 
-__all__ = ["draw_bipartite"]
-
 LEGEND_POINTS = 22.0
 
 

@@ -20,8 +20,6 @@ from ._style import (
     text_width,
 )
 
-__all__ = ["draw_dag"]
-
 FONT = 9.0
 SMALLEST_FONT = 4.5
 WIDEST_ROW = 1100.0  # points; longer rows stand in two or three lines

@@ -10,8 +10,6 @@ import numpy as np
 from .._validation import shown
 from ._style import UNREACHED_COLOR
 
-__all__ = ["EdgeColors", "GraphOptions", "color_scale"]
-
 UNKNOWN_COLOR = "#9A9A9A"
 MOST_ENTRIES = 5
 

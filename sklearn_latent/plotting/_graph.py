@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["LatentGraphDisplay"]
-
 
 class LatentGraphDisplay:
     """Picture of a network of latents and features.

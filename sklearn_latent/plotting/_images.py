@@ -16,8 +16,6 @@ from ._style import check_cmap, check_has, check_plot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["LatentImagesDisplay"]
-
 LARGEST_GRID = 8  # images in a row
 
 

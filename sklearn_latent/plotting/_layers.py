@@ -15,8 +15,6 @@ from sklearn.isotonic import isotonic_regression
 
 from ._layout import N_SWEEPS, count_crossings
 
-__all__ = ["LayeredLayout", "assign_layers", "layered_layout"]
-
 
 class LayeredLayout(NamedTuple):
     """Places of the nodes of an acyclic graph.

@@ -7,16 +7,6 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.isotonic import isotonic_regression
 
-__all__ = [
-    "N_SWEEPS",
-    "bipartite_matrix",
-    "count_crossings",
-    "order_layers",
-    "place_above",
-    "spread_evenly",
-    "two_layers",
-]
-
 N_SWEEPS = 24  # of heuristics that settle down
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["ScheduleDisplay"]
-
 # With more rows or columns a cell is smaller than a pixel.
 MOST_LATENTS, MOST_FEATURES = 120, 400
 FONT = 8.0

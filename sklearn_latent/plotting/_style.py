@@ -12,32 +12,6 @@ from .._validation import check_names, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "FEATURE_COLOR",
-    "LATENT_COLOR",
-    "NEGATIVE_COLOR",
-    "PALETTE",
-    "POSITIVE_COLOR",
-    "UNREACHED_COLOR",
-    "add_legend",
-    "check_cmap",
-    "check_has",
-    "check_plot",
-    "draw_curves",
-    "ease",
-    "edge_opacity",
-    "edge_width",
-    "labels_or_default",
-    "new_axes",
-    "new_graph_axes",
-    "shorten",
-    "size_in_points",
-    "split_axes",
-    "strength_legend",
-    "text_color_on",
-    "text_width",
-]
-
 # Colour-blind safe hues (Okabe and Ito), the pale yellow left out.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#6A51A3")
 FEATURE_COLOR = "#4D4D4D"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["ThresholdCurveDisplay", "score_and_count"]
-
 # With larger numbers matplotlib fails to choose the limits of an axis.
 LARGEST = 1e100
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["TrajectoryDisplay"]
-
 MOST_SEQUENCES = 6  # more are drawn as rows of a heat map
 FONT = 8.0
 

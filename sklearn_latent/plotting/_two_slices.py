@@ -19,8 +19,6 @@ from ._style import (
     text_width,
 )
 
-__all__ = ["draw_two_slices"]
-
 # Columns of the picture: features, latents | latents, features.
 LATENT_X = (0.3, 0.7)
 FEATURE_X = (0.0, 1.0)

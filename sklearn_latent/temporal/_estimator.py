@@ -28,8 +28,6 @@ from ._panel_estimator import PanelModel
 from ._panels.reading import MAX_SAMPLE, encode_block
 from ._poor_data import warn_if_no_latent, warn_of_poor_data
 
-__all__ = ["LGLPCCTemporal", "StructureLearner"]
-
 LOCAL = ("bic", "lpcc")
 
 

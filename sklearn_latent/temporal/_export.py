@@ -7,8 +7,6 @@ import numpy as np
 from ..export import node_names
 from ._tables import slice_order
 
-__all__ = ["dbn_to_networkx", "dbn_to_pgmpy"]
-
 
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
     """Turn a latent dynamic Bayesian network into a two-slice networkx graph.

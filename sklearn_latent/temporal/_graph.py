@@ -14,8 +14,6 @@ from .._graphs import is_acyclic
 from .._persistence import Array, Persistent
 from .._validation import check_numbers
 
-__all__ = ["TemporalGraph", "complete_graph"]
-
 
 @dataclass(frozen=True, eq=False)
 class TemporalGraph(Persistent):

@@ -6,8 +6,6 @@ import numpy as np
 
 from ._estimator import StructureLearner
 
-__all__ = ["LPCC"]
-
 
 class LPCC(StructureLearner):
     """Latent variables behind discrete features, each of which measures one latent.

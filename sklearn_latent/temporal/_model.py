@@ -38,8 +38,6 @@ from ._tables import (
     transition_shape,
 )
 
-__all__ = ["MAX_JOINT_STATES", "LatentDBN"]
-
 # A joint chain of 500 states takes matrices of 500 x 500 per slice and sequence block;
 # the cost grows with the square.
 MAX_JOINT_STATES = 500

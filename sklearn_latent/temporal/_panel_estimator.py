@@ -31,8 +31,6 @@ from ._panels.reading import (
     labels_only,
 )
 
-__all__ = ["PanelModel", "Training"]
-
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
 

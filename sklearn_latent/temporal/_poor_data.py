@@ -8,8 +8,6 @@ from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._panels.panel import Panel
 
-__all__ = ["warn_if_no_latent", "warn_of_poor_data"]
-
 
 def warn_of_poor_data(panel: Panel) -> None:
     """Say what cannot be learned from."""

@@ -27,8 +27,6 @@ from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import PanelModel
 
-__all__ = ["SEMDBN"]
-
 
 class SEMDBN(PanelModel):
     """Latent dynamic Bayesian network by structural EM.

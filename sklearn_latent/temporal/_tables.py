@@ -10,19 +10,6 @@ from .._graphs import topological_order
 from .._validation import check_numbers, shown
 from ._graph import TemporalGraph
 
-__all__ = [
-    "check_tables",
-    "draw_categories",
-    "family_counts",
-    "joint_start",
-    "joint_transition",
-    "normalized",
-    "outer_sum",
-    "slice_order",
-    "start_shape",
-    "transition_shape",
-]
-
 
 def start_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
     """Shape of the start table of latent `j`: parents within the slice, then own."""

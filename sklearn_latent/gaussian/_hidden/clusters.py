@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Cluster", "agglomerate", "leading", "marginal_gain", "profile_gain"]
-
 
 @dataclass(frozen=True, eq=False)
 class Cluster:

@@ -21,8 +21,6 @@ import numpy as np
 from .._missing.leaps import climb_by_leaps
 from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
-__all__ = ["FactorData", "Factors", "fit_factors"]
-
 
 @dataclass(frozen=True, eq=False)
 class Factors:

@@ -15,8 +15,6 @@ from .growth import drop_hidden, grow
 from .layers import as_state, feature_statistics, hidden_limit, two_layer_search
 from .two_layer import FEWEST_CHILDREN
 
-__all__ = ["free_search", "residual_correlation"]
-
 # Clusters, or edges between hidden variables, that are tried at a time.
 N_TRIALS = 3
 

@@ -19,8 +19,6 @@ from .._missing.structural_em import StructuralEM
 from .clusters import Cluster, agglomerate, profile_gain
 from .layers import feature_statistics, two_layer_search
 
-__all__ = ["drop_hidden", "grow", "paper_search", "profile_correlation"]
-
 
 def profile_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
     """Products of the ideal profiles, in units of the noise: Y'Y of [1]_ per row.

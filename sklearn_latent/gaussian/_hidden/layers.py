@@ -10,15 +10,6 @@ from .._statistics.statistics import GaussianStatistics
 from .factors import FactorData, Factors, fit_factors
 from .two_layer import TwoLayerSearch
 
-__all__ = [
-    "as_state",
-    "canonical",
-    "feature_statistics",
-    "hidden_limit",
-    "two_layer_search",
-    "two_layers",
-]
-
 
 def feature_statistics(em: StructuralEM) -> GaussianStatistics:
     """Statistics of the features; expected ones, free of structure, where missing."""

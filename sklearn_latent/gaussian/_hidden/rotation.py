@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["fewest_edges", "random_rotation", "varimax"]
-
 # Angles of the coarse grid over a quarter turn; finer grids follow around the best.
 N_ANGLES = 48
 

@@ -25,8 +25,6 @@ from .clusters import Cluster, agglomerate, marginal_gain
 from .factors import FactorData, Factors, fit_factors
 from .rotation import fewest_edges, random_rotation, varimax
 
-__all__ = ["TwoLayerSearch", "edge_gains"]
-
 # Numbers of hidden variables beyond the best that are tried before giving up.
 PATIENCE = 3
 # Smallest gain, in nats, of a change: less may come from EM going on.

@@ -6,8 +6,6 @@ import numpy as np
 
 from .._nonlinear.densities import Densities
 
-__all__ = ["derivatives"]
-
 
 def derivatives(network: Densities, points, missing):
     """Gradient of the log-density by the missing values, and its expected curvature.

@@ -22,8 +22,6 @@ from scipy.linalg import solve_triangular
 from .._statistics.incomplete import IncompleteData, batches, rows_of
 from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
-__all__ = ["Joint", "condition", "expected_statistics", "leave_one_out"]
-
 
 class Joint:
     """Joint Gaussian of all nodes of a linear network.

@@ -6,8 +6,6 @@ import numpy as np
 
 from .._nonlinear.densities import Densities
 
-__all__ = ["integrate_features"]
-
 # Points of the grid; a smooth density on 8 standard deviations to either side is
 # integrated to many more digits than the model is worth.
 N_POINTS = 81

@@ -29,8 +29,6 @@ from ...exceptions import ApproximateInferenceWarning
 from .._nonlinear.densities import Densities
 from .curvature import derivatives
 
-__all__ = ["MeanField", "infer"]
-
 # Largest number of missing values of a row whose points are free of covariance.
 MAX_SIGNS = 64
 # Steps of the ascent for one row, and the gain in nats at which it stops.

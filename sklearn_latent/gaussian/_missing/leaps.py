@@ -15,8 +15,6 @@ import numpy as np
 
 from ..._climb import Ascent, climb
 
-__all__ = ["climb_by_leaps"]
-
 
 def climb_by_leaps(
     start,

@@ -20,8 +20,6 @@ from .._statistics.incomplete import IncompleteData
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
 from .leaps import climb_by_leaps
 
-__all__ = ["LinearState", "fit_network", "maximise", "saturated_statistics"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearState:

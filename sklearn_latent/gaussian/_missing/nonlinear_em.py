@@ -23,8 +23,6 @@ from .._scores.nonlinear import NonlinearEvaluator
 from .._structure_search.greedy import greedy_search
 from .structural_em import LearnedNetwork, StructuralEM
 
-__all__ = ["learn_nonlinear"]
-
 MAX_ROUNDS = 10
 # Steps of EM between two searches, and the gain per row at which they stop.
 MAX_EM_STEPS = 15

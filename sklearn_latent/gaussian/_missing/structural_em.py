@@ -27,8 +27,6 @@ from .._structure_search.greedy import greedy_search
 from .._structure_search.order import order_search
 from .linear_em import LinearState, fit_network, maximise, saturated_statistics
 
-__all__ = ["LearnedNetwork", "StructuralEM", "standardise"]
-
 # Rounds of search and EM; three or four are typical.
 MAX_ROUNDS = 30
 

@@ -7,8 +7,6 @@ import numpy as np
 from .links import Linear, Link
 from .noise import Additive, Noise
 
-__all__ = ["Densities"]
-
 
 class Densities:
     """The part of a model object that inference works with.

@@ -12,8 +12,6 @@ from .fitter import Family, FamilyFitter
 from .links import get_link
 from .noise import get_noise
 
-__all__ = ["FittedFamilies", "fit_families", "fit_network"]
-
 
 @dataclass(frozen=True, eq=False)
 class FittedFamilies:

@@ -9,8 +9,6 @@ from .levenberg import Curve, LeastSquares, Likelihood, minimise
 from .links import N_THETA, Link
 from .noise import Additive, Noise
 
-__all__ = ["Family", "FamilyFitter"]
-
 # A node and its parents in ascending order.
 Family = tuple[int, tuple[int, ...]]
 

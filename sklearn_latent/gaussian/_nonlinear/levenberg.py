@@ -24,8 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Curve", "LeastSquares", "Likelihood", "minimise"]
-
 _TINY = 1e-12  # mean square below which a fit is perfect
 _SMALLEST = 0.02  # a response with a smaller c is linear
 _LARGEST = 60.0  # of a parameter, in standard deviations

@@ -28,8 +28,6 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-__all__ = ["LINKS", "Linear", "Link", "Sigmoid", "get_link"]
-
 N_THETA = 3  # offset, scale, bias
 _MARGIN = 1e-3  # share of the image, at either end, that the inverse keeps away from
 

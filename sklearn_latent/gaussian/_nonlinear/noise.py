@@ -15,8 +15,6 @@ import numpy as np
 
 from .._statistics.statistics import LOG_2_PI
 
-__all__ = ["NOISES", "Additive", "Multiplicative", "Noise", "get_noise"]
-
 _SMALLEST_MEAN = 1e-12  # a mean that must be positive is not allowed below
 
 

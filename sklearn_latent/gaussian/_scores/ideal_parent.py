@@ -29,17 +29,6 @@ import numpy as np
 from .._nonlinear.links import Link
 from .._nonlinear.noise import Noise
 
-__all__ = [
-    "Response",
-    "expected_gain_c1",
-    "expected_gain_c2",
-    "explained",
-    "ideal_profile",
-    "inner_product_weights",
-    "similarity_c1",
-    "similarity_c2",
-]
-
 
 class Response(NamedTuple):
     """How children respond to the weighted sum of their parents.

@@ -22,8 +22,6 @@ from ..._graphs import parents_of
 from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
 
-__all__ = ["LinearEvaluator", "Scan", "fit_linear", "regress", "scan_family"]
-
 # A candidate of which the parents leave less than this share of the variance is a
 # linear function of them and has nothing to add.
 COLLINEAR = 1e-8

@@ -10,15 +10,6 @@ import numpy as np
 
 from .._nonlinear.fitter import Family
 
-__all__ = [
-    "Family",
-    "MoveEvaluator",
-    "SearchResult",
-    "rounding_error",
-    "with_parent",
-    "without_parent",
-]
-
 
 def with_parent(parents: tuple[int, ...], new: int) -> tuple[int, ...]:
     """Parents with one more, in ascending order."""

@@ -24,8 +24,6 @@ from .._nonlinear.noise import get_noise
 from .moves import Family, MoveEvaluator, with_parent, without_parent
 from .scans import IdealScan, TangentScan
 
-__all__ = ["NonlinearEvaluator"]
-
 SIMILARITIES = ("C1", "C2", "C3")
 # By how much the gain may exceed what C3 expects: so many nats, and in reversals, where
 # a large gain makes up for a large loss, by such a factor.

@@ -16,8 +16,6 @@ import numpy as np
 
 from ..._criteria import bic_price, log_choices, small_sample_factor
 
-__all__ = ["Penalty"]
-
 
 @dataclass(frozen=True)
 class Penalty:

@@ -13,8 +13,6 @@ from .._nonlinear.noise import Additive
 from .ideal_parent import Response, expected_gain_c1, expected_gain_c2, ideal_profile
 from .linear import COLLINEAR
 
-__all__ = ["IdealScan", "TangentScan"]
-
 
 class IdealScan:
     """Gains that C1 or C2 expect: the other parameters of the family are frozen.

@@ -10,8 +10,6 @@ import numpy as np
 
 from .statistics import GaussianStatistics
 
-__all__ = ["IncompleteData", "batches", "distinct_rows", "rows_of"]
-
 # A pattern with this many rows is worth a call of its own.
 OWN_CALL = 16
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from .statistics import GaussianStatistics
 
-__all__ = ["DIGITS", "rounded"]
-
 # Digits of the statistics that a search sees.
 DIGITS = 10
 

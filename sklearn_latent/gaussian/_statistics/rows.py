@@ -14,8 +14,6 @@ import numpy as np
 
 from .statistics import GaussianStatistics
 
-__all__ = ["DistinctRows", "RowStatistics", "Rows", "SplitStatistics", "hold_out"]
-
 # Share of the rows that are held out to choose a search.
 HELD_OUT = 0.25
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LOG_2_PI", "NOISE_SHARE", "GaussianStatistics"]
-
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
 # Standard deviations below this share of the mean are rounding errors of a constant.

@@ -20,8 +20,6 @@ from ..._graphs import equivalence_class
 from .._scores.linear import LinearEvaluator, regress
 from .._scores.moves import SearchResult
 
-__all__ = ["backward_search", "extend"]
-
 # Neighbours of both ends of an edge, all of whose cliques are looked at.
 MAX_COMMON = 6
 

@@ -20,8 +20,6 @@ from .._scores.moves import (
 )
 from .rules import Rules
 
-__all__ = ["greedy_search"]
-
 # Gains are compared to so many decimals: directions that the score cannot tell apart
 # are decided by number, not by rounding errors.
 DECIMALS = 6

@@ -19,8 +19,6 @@ from .._scores.moves import with_parent, without_parent
 from .._statistics.statistics import NOISE_SHARE
 from .rules import Rules
 
-__all__ = ["GrowShrinkTree", "Growth"]
-
 # Sets of parents that are remembered in all, and at least for one node. Forgetting them
 # costs time only.
 REMEMBERED = 1_000_000

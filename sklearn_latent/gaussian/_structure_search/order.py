@@ -27,8 +27,6 @@ from .greedy import greedy_search
 from .grow_shrink import GrowShrinkTree, Growth
 from .rules import Rules
 
-__all__ = ["order_search"]
-
 # Nodes that a restart moves to random places, as a share of all.
 RESTART_SHARE = 0.1
 # Number of nodes up to which deletions are tried over equivalence classes.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["design_effect", "mutual_information", "pair_counts"]
-
 
 def pair_counts(one_hot, weights) -> np.ndarray:
     """Counts of all pairs of categories.

@@ -18,13 +18,6 @@ from ..._criteria import bic_score
 from .._panels.panel import Panel, distinct_rows
 from .dependence import mutual_information
 
-__all__ = [
-    "LatentClasses",
-    "Rows",
-    "fit_classes",
-    "fit_classes_bic",
-]
-
 # Weight of the prior that pulls a table toward the feature's own distribution. It is
 # small enough to leave estimates alone and keeps logarithms finite.
 PSEUDO_COUNT = 0.1

@@ -10,8 +10,6 @@ from ..._climb import climb
 from ..._criteria import bic_price, bic_score
 from .latent_class import PSEUDO_COUNT, TOLERANCE, Rows
 
-__all__ = ["LatentPair", "fit_pair", "move_gains"]
-
 # Steps of EM for the table of a feature that may move.
 MOVE_ITER = 4
 

@@ -10,8 +10,6 @@ from .._measurement.measurement import MeasurementSearch
 from .._panels.panel import Panel
 from .structure import learn_graph
 
-__all__ = ["review_by_chain"]
-
 # Nats of BIC within which the comparison on single slices is not trusted alone: where
 # it keeps two groups apart, and where it keeps a group together.
 CLOSE_APART = 60.0

@@ -17,13 +17,6 @@ from ..._criteria import bic_price
 from ..._graphs import is_acyclic, slice_equivalence_class
 from .._tables import family_counts
 
-__all__ = [
-    "AssignedCounts",
-    "JointCounts",
-    "best_edges",
-    "learn_edges",
-]
-
 # Parents of a latent that are considered together, the most promising ones.
 MAX_CANDIDATES = 5
 

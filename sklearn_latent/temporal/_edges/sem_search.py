@@ -23,8 +23,6 @@ from .._model import LatentDBN
 from .._panels.panel import MISSING, Panel
 from .._tables import family_counts, normalized, start_shape, transition_shape
 
-__all__ = ["ExpectedCounts", "SEMRun", "best_moves", "random_graph", "structural_em"]
-
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
 

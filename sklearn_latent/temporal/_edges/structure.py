@@ -16,8 +16,6 @@ from .._measurement.groups import Measurement
 from .._panels.panel import Panel
 from .edges import AssignedCounts, JointCounts, best_edges
 
-__all__ = ["LearnedGraph", "latent_counts", "learn_graph"]
-
 # Expected counts look more certain than they are, because latents are guessed. An edge
 # whose evidence is less than this many penalties is tested on the sequences themselves.
 DOUBT = 3.0

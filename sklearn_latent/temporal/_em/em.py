@@ -16,8 +16,6 @@ from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
 from .._tables import normalized, outer_sum
 
-__all__ = ["EMOptions", "climb_chain", "fit_chain"]
-
 # Pseudo-count of each row of a table.
 SMOOTHING = 0.1
 

@@ -17,8 +17,6 @@ from scipy.special import softmax
 from .._inference.inference import expectation, warn_if_approximate
 from .._panels.panel import MISSING, Panel
 
-__all__ = ["IMPUTE_STRATEGIES", "Imputer", "OnDemandImputer"]
-
 IMPUTE_STRATEGIES = ("posterior", "hybrid")
 
 # Values are hidden in as many turns, so that each is predicted once with one part in

@@ -12,8 +12,6 @@ import numpy as np
 
 from .evidence import Evidence, log_table
 
-__all__ = ["ChainPosterior", "chain_log_likelihood", "most_probable_path", "smooth"]
-
 # Elements of the largest temporary array; 16 MB stay near the cache.
 CHUNK_ELEMENTS = 1 << 21
 

@@ -9,8 +9,6 @@ from scipy import sparse
 
 from .._panels.panel import MISSING, distinct_rows
 
-__all__ = ["Evidence", "SlicePatterns", "log_table"]
-
 
 def log_table(table: np.ndarray) -> np.ndarray:
     """Logarithm, with -inf for 0 and no warning."""

@@ -14,16 +14,6 @@ from .chain import chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns, log_table
 from .mean_field import MeanField
 
-__all__ = [
-    "ChainCounts",
-    "ChainData",
-    "Expectation",
-    "expectation",
-    "most_probable_states",
-    "sequence_log_likelihood",
-    "warn_if_approximate",
-]
-
 
 @dataclass(frozen=True)
 class ChainData:

@@ -21,8 +21,6 @@ from scipy.special import xlogy
 from .._tables import outer_sum
 from .evidence import Evidence
 
-__all__ = ["MeanField", "first_counts", "step_counts"]
-
 # log(0) would turn an expectation into -inf times 0.
 SMALLEST = 1e-300
 

@@ -15,14 +15,6 @@ import numpy as np
 
 from .._classes.latent_class import Rows
 
-__all__ = [
-    "Clusters",
-    "cluster_rows",
-    "compare_pairs",
-    "major_per_configuration",
-    "maximal_sets",
-]
-
 # Rows that differ from a more frequent one in no more features than this are noise
 # around it: a change of a latent shows in at least three features.
 NOISE_RADIUS = 2

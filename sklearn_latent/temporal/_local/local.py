@@ -23,8 +23,6 @@ from .local_to_global import (
 )
 from .lpcc import lpcc_graph
 
-__all__ = ["learn_global_graph", "learn_latents"]
-
 
 def learn_latents(
     panel: Panel, local: str, options: SearchOptions, n_jobs=None

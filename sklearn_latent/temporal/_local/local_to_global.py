@@ -16,17 +16,6 @@ import numpy as np
 from ..._graphs import is_acyclic
 from .._graph import TemporalGraph
 
-__all__ = [
-    "LocalGraph",
-    "Support",
-    "co_occurrences",
-    "edges_by_vote",
-    "global_partners",
-    "local_partners",
-    "measure_support",
-    "shared_parents",
-]
-
 
 @dataclass(frozen=True)
 class LocalGraph:

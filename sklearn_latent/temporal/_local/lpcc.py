@@ -22,8 +22,6 @@ from .clusters import (
 )
 from .local_to_global import LocalGraph
 
-__all__ = ["find_colliders", "learn_by_comparison", "lpcc_graph", "split_latent"]
-
 # Passes of the first stage.
 MAX_PASSES = 9
 

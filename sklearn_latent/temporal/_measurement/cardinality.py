@@ -14,15 +14,6 @@ from .._graph import complete_graph
 from .._model import MAX_JOINT_STATES
 from .._panels.panel import Panel
 
-__all__ = [
-    "SearchOptions",
-    "chain_bic",
-    "chain_penalty",
-    "choose_states",
-    "lone_states",
-    "one_latent_bic",
-]
-
 # Nats of BIC below which slices alone do not settle the number of states, and the order
 # of the slices is asked too.
 CLEAR_MARGIN = 20.0

@@ -11,8 +11,6 @@ from .._panels.panel import Panel
 from .._tables import normalized
 from .cardinality import SearchOptions, choose_states, lone_states
 
-__all__ = ["Measurement"]
-
 
 @dataclass(frozen=True)
 class Measurement:

@@ -10,8 +10,6 @@ from scipy.spatial.distance import squareform
 
 from .._classes.dependence import mutual_information
 
-__all__ = ["candidate_halves"]
-
 
 def candidate_halves(search, group) -> Iterator[frozenset]:
     """Candidates for one half of a group that may have two latents."""

@@ -22,8 +22,6 @@ from .._panels.panel import Panel
 from .cardinality import SearchOptions
 from .halves import candidate_halves
 
-__all__ = ["MeasurementSearch", "learn_measurement"]
-
 # Rounds of joining and moving; each ends earlier when nothing changes.
 MAX_ROUNDS = 5
 

@@ -11,8 +11,6 @@ from ..._warn import warn
 from ...exceptions import PoorDataWarning
 from .panel import MISSING
 
-__all__ = ["PanelEncoder", "is_missing"]
-
 
 @dataclass
 class PanelEncoder:

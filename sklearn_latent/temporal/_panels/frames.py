@@ -8,8 +8,6 @@ import numpy as np
 
 from ..._validation import check_columns, check_flag, shown
 
-__all__ = ["sequences_from_frame"]
-
 
 def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=False):
     """Turn a long table, one row per sequence and time, into an array of sequences.

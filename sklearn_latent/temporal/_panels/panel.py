@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["MISSING", "Panel", "distinct_rows"]
-
 # Code of a value that is not known.
 MISSING = -1
 

@@ -12,8 +12,6 @@ from ..._blocks import Blocks
 from .encoding import PanelEncoder
 from .panel import Panel
 
-__all__ = ["Sample", "check_block", "check_values", "draw_sample", "encode_block"]
-
 # Sequences of a stream or collection from which the structure is learned.
 MAX_SAMPLE = 20_000
 
