@@ -11,8 +11,7 @@ from ..._validation import check_choice
 from .._likelihood.exact import (
     StateTable,
     configurations,
-    joint_log_probability,
-    normalize,
+    posteriors,
     row_chunks,
 )
 from .._likelihood.variational import Couplings, log_fired, mean_field
@@ -115,9 +114,10 @@ def _table_off(parameters, on, observed):
     given_state = np.exp(table.off)
     off = np.empty(on.shape)
     impossible = np.empty(len(on), dtype=bool)
-    for rows in row_chunks(len(on), len(table.prior) + 2 * on.shape[1]):
-        share = joint_log_probability(table, on[rows], observed[rows])
-        impossible[rows] = np.isneginf(normalize(share))
+    for rows, share, value in posteriors(
+        table, on, observed, row_elements=2 * on.shape[1]
+    ):
+        impossible[rows] = np.isneginf(value)
         off[rows] = share @ given_state
     return off, np.zeros(len(on), dtype=bool), impossible
 
@@ -144,10 +144,10 @@ def _by_table(parameters, on, observed):
     states = configurations(len(parameters[0])).astype(np.float64)
     log_likelihood = np.empty(len(on))
     posterior = np.empty((len(on), states.shape[1]))
-    for rows in row_chunks(len(on), len(states) + 2 * on.shape[1]):
-        known = None if observed is None else observed[rows]
-        share = joint_log_probability(table, on[rows], known)
-        log_likelihood[rows] = normalize(share)
+    for rows, share, value in posteriors(
+        table, on, observed, row_elements=2 * on.shape[1]
+    ):
+        log_likelihood[rows] = value
         posterior[rows] = share @ states
     return log_likelihood, posterior
 
