@@ -14,27 +14,36 @@ BENCHMARKS := $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 # The arrays of the tests are small: threads under each worker only get in the way.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint mutants docs bench dist clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    learn a hidden network and save its picture"
-	@echo "make test    run the tests and the examples in docstrings"
-	@echo "make lint    check style, format and types"
+	@echo "make test    run the tests and the examples in docstrings, with branch coverage"
+	@echo "make lint    check style, format, types, spelling and imports"
+	@echo "make mutants change single operators and list what no test notices"
 	@echo "make docs    build the documentation into doc/_build/html"
 	@echo "make bench   run the benchmarks"
+	@echo "make dist    build the source archive and the wheel into dist"
 	@echo "make clean   remove the environment and everything that was built"
 
 demo: $(VENV)/.plot
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --doctest-modules sklearn_latent tests
+	$(BIN)/python -m pytest -n auto --cov --doctest-modules sklearn_latent tests
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/lint-imports
+
+# For example: make mutants MUTANTS="--paths sklearn_latent/temporal --count 30"
+MUTANTS ?= --fail-under 90
+mutants: $(VENV)/.test
+	$(BIN)/python tools/mutants.py $(MUTANTS)
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html doc doc/_build/html
@@ -43,8 +52,12 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.benchmark
 	set -e; for script in $(BENCHMARKS); do $(BIN)/python "$$script"; done
 
+dist: $(VENV)/.release
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) build dist doc/_build doc/gallery doc/api/generated ./*.egg-info
+	rm -rf $(VENV) build dist .coverage doc/_build doc/gallery doc/api/generated ./*.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -23,9 +23,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from _common import Report, clocked, parse_arguments
 
+from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.gaussian._graph import equivalence_class
 
 SIZES = {"linear": [50, 100, 200, 500, 1000, 2000], "sigmoid": [50, 100, 200, 500]}
 N_TEST = 1000

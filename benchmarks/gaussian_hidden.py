@@ -4,7 +4,7 @@ Two-layer networks are planted, of the sizes of Section 9.2 of Elidan, Nachman a
 Friedman (2007), 7 hidden variables over 141 features, and of 3 over 36 with many shared
 children. How many hidden variables are found, how well do their values correlate with
 the true ones, which edges are right, and how likely are new rows? Compared with the
-paper's procedure (hidden_search="paper"), networks without hidden variables, and
+paper's procedure (search="greedy"), networks without hidden variables, and
 FactorAnalysis of scikit-learn with the number of components that predicts best in
 five-fold cross-validation.
 
@@ -53,7 +53,7 @@ def models(n_latents):
     return {
         "two layers": lambda X: learn(**two_layers).fit(X),
         "two layers, the paper's search": lambda X: learn(
-            **two_layers, hidden_search="paper", search="greedy"
+            **two_layers, search="greedy"
         ).fit(X),
         "no hidden, greedy": lambda X: learn(search="greedy", n_candidates=None).fit(X),
         "no hidden, by order": lambda X: learn(search="order").fit(X),
@@ -156,7 +156,7 @@ def free_placement(report, n_samples, seeds):
     learn = IdealParentGaussianBN
     fits = {
         "free placement": lambda X: learn(max_latents=6).fit(X),
-        "free placement, greedy": lambda X: learn(
+        "free placement, the paper's search": lambda X: learn(
             max_latents=6, search="greedy", n_candidates=None
         ).fit(X),
         "no hidden, by order": lambda X: learn(search="order").fit(X),
@@ -213,7 +213,6 @@ def yeast(report, path, n_genes, n_folds):
             max_latents=15,
             bipartite=True,
             max_parents=2,
-            hidden_search="paper",
             search="greedy",
         ).fit(X),
         "free placement, up to 5 hidden": lambda X: learn(max_latents=5).fit(X),

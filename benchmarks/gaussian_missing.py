@@ -25,9 +25,9 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.model_selection import KFold
 
+from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.gaussian._graph import equivalence_class
 
 N_FEATURES = 30
 

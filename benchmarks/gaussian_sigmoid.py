@@ -31,6 +31,7 @@ from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._structure_search.rules import Rules
 
 N_ROWS = 173
 
@@ -133,7 +134,7 @@ class OneOptimiserCall(NonlinearEvaluator):
 
 def search(X, n_candidates, similarity="C3", kind=NonlinearEvaluator, **options):
     evaluator = kind(X, n_candidates=n_candidates, similarity=similarity)
-    return greedy_search(evaluator, **options), evaluator
+    return greedy_search(evaluator, Rules.free(X.shape[1], **options)), evaluator
 
 
 def search_linear(X):

@@ -108,13 +108,10 @@ def test_linear(data):
                 forbidden=EDGES,
                 required=EDGES,
                 penalty=["auto", 1.0, 0.0, "ebic"],
-                n_restarts=[None, 0, 1],
-                tabu=[0, 2],
                 max_iter=[50, 5],
                 tol=[1e-6, 0.0],
                 warm_start=[True, False],
                 random_state=[0, None],
-                n_jobs=[None, 1],
                 verbose=[0, True, 2],
             )
         )

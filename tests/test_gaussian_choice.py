@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 from sklearn_latent.gaussian import IdealParentGaussianBN
+from sklearn_latent.gaussian._learn import choose_among
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._structure_search.search import (
-    choose_among,
-    count_distinct,
-    hold_out,
-)
+from sklearn_latent.gaussian._statistics.rows import DistinctRows, hold_out
 
 
 def test_held_out_rows():
@@ -50,12 +47,15 @@ def test_choice_of_search_and_penalty(scores, expected, n_tried):
 
 
 def test_counting_different_rows():
-    X = np.random.default_rng(0).normal(size=(30, 3))
+    X = np.random.default_rng(0).normal(size=(30, 15))
     X[::4, 1] = np.nan
-    assert count_distinct(X) == 30
-    assert count_distinct(X.repeat(3, axis=0)) == 30
+    assert len(DistinctRows.of(X)) == 30
+    assert len(DistinctRows.of(X.repeat(3, axis=0))) == 30
+    assert len(DistinctRows.of(X[:20]) + DistinctRows.of(X[10:])) == 30
+    # More than can matter are not counted.
+    assert len(DistinctRows.of(X[:, :3])) == 8
     cube = np.stack(np.meshgrid([0, 1.0], [0, 1.0], [0, 1.0]), -1).reshape(-1, 3)
-    assert count_distinct(cube) == 8
+    assert len(DistinctRows.of(cube)) == 8
     # Repeating rows does not make room for more parents.
     model = IdealParentGaussianBN(search="greedy", penalty=0.0)
     model.fit(np.random.default_rng(1).normal(size=(8, 10)).repeat(20, axis=0))

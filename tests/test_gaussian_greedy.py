@@ -7,6 +7,7 @@ from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._scores.moves import MoveEvaluator
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.greedy import _State, greedy_search
+from sklearn_latent.gaussian._structure_search.rules import Rules
 
 
 def make_evaluator(n_features=8, n_rows=200, seed=0, **options):
@@ -52,9 +53,8 @@ def test_best_move_is_the_best_of_all(seed):
     evaluator = make_evaluator(5, 60, seed)
     rng = np.random.default_rng(seed)
     graph = random_graph(5, rng)
-    nothing = np.zeros((5, 5), dtype=bool)
     limit = max(3, int(graph.sum(axis=0).max()))
-    state = _State(evaluator, graph, np.eye(5, dtype=bool), nothing, limit)
+    state = _State(evaluator, graph, Rules.free(5, max_parents=limit))
     for _ in range(6):
         gain, move = state.best_move()
         expected = all_moves(state.adjacency, evaluator, limit)
@@ -109,15 +109,8 @@ def test_forbidden_and_required_edges_are_respected(n_candidates):
     required = np.zeros_like(free)
     required[7, 0] = required[0, 3] = True
     forbidden &= ~required
-    result = greedy_search(
-        evaluator,
-        forbidden=forbidden,
-        required=required,
-        max_parents=2,
-        tabu=5,
-        n_restarts=3,
-        random_state=0,
-    )
+    rules = Rules.free(8, forbidden=forbidden, required=required, max_parents=2)
+    result = greedy_search(evaluator, rules)
     assert not (result.adjacency & forbidden).any()
     assert result.adjacency[required].all()
     assert result.adjacency.sum(axis=0).max() <= 2
@@ -131,23 +124,16 @@ def test_pruning_evaluates_fewer_families():
     assert full.n_evaluated == full.n_considered
 
 
-def test_tabu_and_restarts_never_make_it_worse():
-    evaluator = make_evaluator(15, 300)
-    plain = greedy_search(evaluator)
-    assert greedy_search(evaluator, tabu=10).score >= plain.score - 1e-6
-    again = greedy_search(evaluator, n_restarts=5, random_state=0)
-    assert again.score >= plain.score - 1e-6
-
-
 def test_search_from_a_graph_and_limits():
     evaluator = make_evaluator()
-    first = greedy_search(evaluator, max_iter=3)
+    first = greedy_search(evaluator, Rules.free(8, max_iter=3))
     assert len(first.history) == 3
     rest = greedy_search(evaluator, initial=first.adjacency)
     whole = greedy_search(evaluator)
     np.testing.assert_array_equal(rest.adjacency, whole.adjacency)
     assert greedy_search(evaluator, initial=whole.adjacency).history == []
-    assert greedy_search(evaluator, tol=np.inf).adjacency.sum() == 0
+    idle = greedy_search(evaluator, Rules.free(8, tol=np.inf))
+    assert idle.adjacency.sum() == 0
 
 
 def test_progress_may_stop_the_search():
@@ -157,6 +143,6 @@ def test_progress_may_stop_the_search():
         messages.append(message)
         return len(messages) == 2
 
-    result = greedy_search(make_evaluator(), progress=stop, n_restarts=3)
+    result = greedy_search(make_evaluator(), Rules.free(8, progress=stop))
     assert len(messages) == len(result.history) == 2
     assert result.adjacency.sum() == 2

@@ -6,14 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
 from sklearn_latent.gaussian._inference.inference import (
-    IncompleteData,
     Joint,
-    complete,
     condition,
     expected_statistics,
     leave_one_out,
 )
-from sklearn_latent.gaussian._missing import patterns as _patterns
+from sklearn_latent.gaussian._statistics import incomplete as _patterns
+from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 
 
@@ -96,7 +95,7 @@ class TestJoint:
 class TestConditioning:
     def test_completed_rows(self, case):
         joint, X = case
-        assert_allclose(complete(joint, X), by_row(joint, X)[0], atol=1e-8)
+        assert_allclose(condition(joint, X)[0], by_row(joint, X)[0], atol=1e-8)
 
     def test_log_likelihood(self, case):
         joint, X = case
@@ -106,13 +105,13 @@ class TestConditioning:
     def test_observed_values_stay(self, case):
         joint, X = case
         known = ~np.isnan(X)
-        completed = complete(joint, X)[:, : X.shape[1]]
+        completed = condition(joint, X)[0][:, : X.shape[1]]
         assert_array_equal(completed[known], X[known])
 
     def test_a_row_does_not_depend_on_others(self, case):
         joint, X = case
-        together = complete(joint, X)
-        alone = np.vstack([complete(joint, row[None]) for row in X])
+        together = condition(joint, X)[0]
+        alone = np.vstack([condition(joint, row[None])[0] for row in X])
         assert_allclose(together, alone, atol=1e-8)
 
     def test_a_row_that_misses_everything(self):
@@ -181,5 +180,5 @@ class TestLeaveOneOut:
         for feature in range(X.shape[1]):
             hidden = X.copy()
             hidden[:, feature] = np.nan
-            expected[:, feature] = complete(joint, hidden)[:, feature]
+            expected[:, feature] = condition(joint, hidden)[0][:, feature]
         assert_allclose(leave_one_out(joint, X), expected, atol=1e-7)

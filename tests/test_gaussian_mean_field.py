@@ -11,7 +11,7 @@ from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian._inference.curvature import derivatives
 from sklearn_latent.gaussian._inference.inference import Joint, condition
 from sklearn_latent.gaussian._inference.mean_field import MeanField, infer, sign_points
-from sklearn_latent.gaussian._missing.structural_em import learn
+from sklearn_latent.gaussian._learn import learn_incomplete
 from sklearn_latent.gaussian._options import SearchOptions
 
 pytestmark = pytest.mark.filterwarnings(
@@ -212,7 +212,7 @@ class TestLearning:
     def test_chain_with_gaps(self, truth):
         complete = truth.sample(300, random_state=0)[0]
         X = with_gaps(complete, 0.15)
-        learned = learn(X, None, self.options(5))
+        learned = learn_incomplete(X, None, self.options(5))
         found = learned.network.adjacency
         true = truth.adjacency
         assert ((found | found.T) & true).sum() == 4
@@ -223,7 +223,7 @@ class TestLearning:
 
     def test_bound_never_falls(self, truth):
         X = with_gaps(truth.sample(100, random_state=0)[0], 0.2)
-        learned = learn(X, None, self.options(5))
+        learned = learn_incomplete(X, None, self.options(5))
         for entry in learned.trace:
             assert np.diff(entry["log_likelihood"]).min() > -1e-6
             before, after = entry.get("expected_score", (0.0, 0.0))
@@ -233,8 +233,8 @@ class TestLearning:
     def test_weight_two_is_a_row_twice(self, truth):
         X = with_gaps(truth.sample(60, random_state=0)[0], 0.1)
         weight = np.repeat([1.0, 2.0], 30)
-        weighted = learn(X, weight, self.options(5))
-        repeated = learn(np.vstack([X, X[30:]]), None, self.options(5))
+        weighted = learn_incomplete(X, weight, self.options(5))
+        repeated = learn_incomplete(np.vstack([X, X[30:]]), None, self.options(5))
         assert_allclose(weighted.score, repeated.score, rtol=1e-3)
 
     def test_hidden_variable(self):
@@ -252,7 +252,9 @@ class TestLearning:
             n_latents=1,
         )
         X, Z = truth.sample(250, random_state=1)
-        learned = learn(X, None, self.options(8, max_latents=2, bipartite=True))
+        learned = learn_incomplete(
+            X, None, self.options(8, max_latents=2, bipartite=True)
+        )
         network = learned.network
         assert network.n_latents == 1
         assert network.adjacency[8, :8].all()
@@ -260,7 +262,7 @@ class TestLearning:
         hidden = network.expectation(X)[:, 8]
         assert abs(np.corrcoef(hidden, Z[:, 0])[0, 1]) > 0.95
         test = truth.sample(300, random_state=2)[0]
-        linear = learn(
+        linear = learn_incomplete(
             X, None, self.options(8, link="linear", max_latents=2, bipartite=True)
         )
         ours = network.log_likelihood(test).mean()
@@ -270,7 +272,7 @@ class TestLearning:
         truth = sigmoid_network(noise="multiplicative")
         X = with_gaps(truth.sample(150, random_state=0)[0], 0.1)
         setting = self.options(6, noise="multiplicative")
-        network = learn(X, None, setting).network
+        network = learn_incomplete(X, None, setting).network
         completed = network.expectation(X)
         assert (completed > 0).all()
         assert np.isfinite(network.log_likelihood(X)).all()
@@ -287,7 +289,7 @@ class TestLearning:
         X = with_gaps(X, 0.1)
         if case == "empty row":
             X[0] = np.nan
-        learned = learn(X, None, self.options(X.shape[1], max_latents=1))
+        learned = learn_incomplete(X, None, self.options(X.shape[1], max_latents=1))
         assert np.isfinite(learned.score)
         assert np.isfinite(learned.network.expectation(X)).all()
         assert np.isfinite(learned.network.log_likelihood(X)).all()

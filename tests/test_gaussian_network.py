@@ -10,11 +10,7 @@ from sklearn_latent._graphs import (
 )
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._export import (
-    edge_strengths,
-    gaussian_to_networkx,
-    gaussian_to_pgmpy,
-)
+from sklearn_latent.gaussian._export import edge_strengths
 from sklearn_latent.gaussian._inference.leave_one_out import integrate_features
 
 LINKS_AND_NOISES = [
@@ -64,7 +60,7 @@ def test_no_parents_are_independent_normals():
 
 def test_likelihood_and_joint_are_those_of_pgmpy():
     network = random_linear_network(5, 7)
-    model = gaussian_to_pgmpy(network)
+    model = network.to_pgmpy()
     assert model.check_model()
     mean, covariance = model.to_joint_gaussian()
     order = [network.node_names.index(name) for name in _topological(model)]
@@ -128,7 +124,9 @@ def test_integration_agrees_with_the_closed_form():
     network = random_linear_network(6, 2)
     X, _ = network.sample(50, 0)
     np.testing.assert_allclose(
-        integrate_features(network, X), network.leave_one_out(X), atol=1e-6
+        integrate_features(network, X, network.expectation(X)),
+        network.leave_one_out(X),
+        atol=1e-6,
     )
 
 
@@ -202,8 +200,8 @@ def test_a_sigmoid_network_has_no_joint_and_no_pgmpy_model():
     with pytest.raises(ValueError, match="Gaussian only with link='linear'"):
         network.joint()
     with pytest.raises(ValueError, match="to_pgmpy needs link='linear'"):
-        gaussian_to_pgmpy(network)
-    graph = gaussian_to_networkx(network)
+        network.to_pgmpy()
+    graph = network.to_networkx()
     child = int(np.flatnonzero(network.adjacency.any(axis=0))[0])
     assert len(graph.nodes[f"x{child}"]["link_parameters"]) == 3
 

@@ -10,6 +10,7 @@ from sklearn_latent.gaussian._structure_search.backward import backward_search
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 from sklearn_latent.gaussian._structure_search.grow_shrink import GrowShrinkTree
 from sklearn_latent.gaussian._structure_search.order import _OrderState, order_search
+from sklearn_latent.gaussian._structure_search.rules import Rules
 
 
 def make_evaluator(n_features=8, n_rows=300, seed=0):
@@ -17,15 +18,9 @@ def make_evaluator(n_features=8, n_rows=300, seed=0):
     return LinearEvaluator(GaussianStatistics.of(X))
 
 
-def make_trees(evaluator, forbidden=None, required=None, max_parents=99):
+def make_trees(evaluator):
     n = evaluator.n_nodes
-    nothing = np.zeros((n, n), dtype=bool)
-    forbidden = np.eye(n, dtype=bool) if forbidden is None else forbidden
-    required = nothing if required is None else required
-    return [
-        GrowShrinkTree(evaluator, child, forbidden, required, max_parents)
-        for child in range(n)
-    ]
+    return [GrowShrinkTree(evaluator, child, Rules.free(n)) for child in range(n)]
 
 
 def grow_plainly(evaluator, child, predecessors):
@@ -99,24 +94,18 @@ def test_moves_keep_the_state_consistent(seed):
 def test_order_search_is_at_least_as_good_as_greedy():
     for seed in range(5):
         evaluator = make_evaluator(12, 500, seed)
-        ordered = order_search(evaluator, random_state=0)
+        ordered = order_search(evaluator)
         assert ordered.score >= greedy_search(evaluator).score - 1e-6
 
 
 def test_forbidden_and_required_edges_are_respected():
     evaluator = make_evaluator()
-    free = order_search(evaluator, random_state=0).adjacency
+    free = order_search(evaluator).adjacency
     required = np.zeros_like(free)
     required[7, 0] = required[0, 3] = True
     forbidden = free & ~required
-    result = order_search(
-        evaluator,
-        forbidden=forbidden,
-        required=required,
-        max_parents=2,
-        n_restarts=3,
-        random_state=0,
-    )
+    rules = Rules.free(8, forbidden=forbidden, required=required, max_parents=2)
+    result = order_search(evaluator, rules, n_restarts=3)
     topological_order(result.adjacency)
     assert not (result.adjacency & forbidden).any()
     assert result.adjacency[required].all()
@@ -125,13 +114,15 @@ def test_forbidden_and_required_edges_are_respected():
 
 def test_same_seed_same_graph():
     evaluator = make_evaluator(10)
-    a, b = (order_search(evaluator, n_restarts=2, random_state=5) for _ in range(2))
+    rules = Rules.free(10, random_state=5)
+    a, b = (order_search(evaluator, rules, n_restarts=2) for _ in range(2))
     np.testing.assert_array_equal(a.adjacency, b.adjacency)
 
 
 def test_progress_may_stop_the_search():
     messages = []
-    order_search(make_evaluator(), progress=lambda text: messages.append(text) or True)
+    rules = Rules.free(8, progress=lambda text: messages.append(text) or True)
+    order_search(make_evaluator(), rules)
     assert len(messages) == 1
 
 

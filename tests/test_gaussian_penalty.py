@@ -9,14 +9,14 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, chi2
 
 from sklearn_latent import IdealParentGaussianBN
+from sklearn_latent._criteria import log_choices, small_sample_factor
 from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._scores.penalty import (
-    Penalty,
-    log_choices,
-    small_sample_factor,
-)
+from sklearn_latent.gaussian._learn import learn_network
+from sklearn_latent.gaussian._options import SearchOptions
+from sklearn_latent.gaussian._scores.penalty import Penalty
+from sklearn_latent.gaussian._statistics.rows import Rows, RowStatistics
 from sklearn_latent.gaussian._structure_search.backward import extend
 
 SHAPES = [(12, 30), (20, 40), (100, 30)]
@@ -105,7 +105,9 @@ class TestNoise:
         # One table in twenty has edges by chance.
         assert with_edges <= 1
 
-    @pytest.mark.parametrize("settings", [{}, {"max_latents": 2, "search": "greedy"}])
+    @pytest.mark.parametrize(
+        "settings", [{}, {"max_latents": 2, "search": "greedy", "penalty": "ebic"}]
+    )
     def test_nor_by_other_searches(self, settings):
         n_edges = 0
         for shape in SHAPES:
@@ -177,8 +179,8 @@ class TestStructure:
         data = make_gaussian_bn(12, 2, 40, bipartite=True, random_state=0)
         weight = np.repeat([1.0, 2.0], 20)
         model = IdealParentGaussianBN(max_latents=3)
-        weighted = model.fit(data.X, sample_weight=weight).score_
-        repeated = model.fit(np.vstack([data.X, data.X[20:]])).score_
+        weighted = model.fit(data.X, sample_weight=weight).bic_
+        repeated = model.fit(np.vstack([data.X, data.X[20:]])).bic_
         assert_allclose(weighted, repeated, rtol=1e-8)
 
 
@@ -189,12 +191,16 @@ class TestPublished:
         model = IdealParentGaussianBN(
             search=search, penalty=1.0, max_latents=max_latents
         )
-        model.fit(noise(15, 8, 0))
-        assert model.penalty_ == 1.0
-        assert_allclose(model.score_, model.bic_)
+        X = noise(15, 8, 0)
+        assert model.fit(X).penalty_ == 1.0
+        options = SearchOptions.free(
+            8, search=search, max_latents=max_latents, published=search == "greedy"
+        )
+        data = Rows.of(X) if max_latents else RowStatistics.of(X)
+        assert_allclose(-2 * learn_network(data, options).score, model.bic_)
 
     def test_the_search_of_the_paper_takes_its_score(self):
-        model = IdealParentGaussianBN(max_latents=1, hidden_search="paper")
+        model = IdealParentGaussianBN(max_latents=1, search="greedy")
         assert model.fit(noise(30, 5, 0)).penalty_ == 1.0
-        model.set_params(hidden_search="auto")
+        model.set_params(search="auto")
         assert model.fit(noise(30, 5, 0)).penalty_ == "ebic"

@@ -1,20 +1,14 @@
-"""What the README and the packaging files promise is so."""
+"""What the README promises is so."""
 
-import configparser
 import re
 import runpy
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from packaging.requirements import Requirement
-from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-# Tools whose version cannot change the outcome of a test.
-NOT_PINNED = {"mypy", "ruff"}
 
 
 def code_blocks(language):
@@ -60,25 +54,3 @@ def test_make_targets_that_are_mentioned_exist():
 def test_files_that_are_mentioned_exist():
     for path in re.findall(r"\]\(([A-Za-z./_]+)\)", README):
         assert (ROOT / path).exists(), path
-
-
-def test_oldest_versions_are_the_declared_bounds():
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    extras = config["options.extras_require"]
-    lines = [config["options"]["install_requires"], extras["plot"], extras["dask"]]
-    lines.append(extras["test"])
-    declared = [
-        Requirement(line)
-        for line in "\n".join(lines).splitlines()
-        if line.strip() and not line.startswith("%")
-    ]
-    bounds = {r.name: next(iter(r.specifier)).version for r in declared}
-    pins = {}
-    for line in (ROOT / ".ci" / "oldest.txt").read_text().splitlines():
-        if "==" in line and not line.startswith("#"):
-            name, version = line.split("==")
-            pins[name] = version
-    for name, bound in bounds.items():
-        if name not in NOT_PINNED:
-            assert Version(pins[name]) == Version(bound), name

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from .._progress import Progress, with_callbacks
+from .._rows import is_blockwise, read_blocks
 from .._transaction import all_or_nothing
-from .._validation import MOST_ROWS, check_count, check_running, check_sample_weight
+from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
+from .._warn import warn
 from ..exceptions import LatentWarning, PoorDataWarning
-from ._blockwise import BlockwiseFit
-from ._model import GaussianModel
-from ._parameters import check_parameters, is_linear, make_options
-from ._structure_search.search import choose_search, count_distinct, learn_network
-from ._unseen import extend_network, restrict_options
+from ._learn import choose_search, extend_network, learn_network, log_likelihood
+from ._model import GaussianModel, check_block
+from ._nonlinear.links import Link
+from ._nonlinear.noise import Noise
+from ._options import is_linear
+from ._parameters import check_parameters, make_options
+from ._statistics.rows import Rows, SplitStatistics
 
 __all__ = ["IdealParentGaussianBN"]
 
+_NO_GAPS = (
+    "X must have no missing values for batches and Dask collections, got NaN; fit rows "
+    "in memory instead."
+)
 
-class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
+
+def _adds_up(estimator) -> bool:
+    """Whether sums over rows are all that the estimator needs of the data."""
+    if not is_linear(estimator) or estimator.max_latents != 0:
+        raise AttributeError(
+            "partial_fit needs link='linear', noise='additive' and max_latents=0, "
+            f"got link={estimator.link!r}, noise={estimator.noise!r}, "
+            f"max_latents={estimator.max_latents!r}."
+        )
+    return True
+
+
+class IdealParentGaussianBN(GaussianModel):
     """Structure and parameters of a network of continuous variables.
 
     Learns a directed acyclic graph and, for each node, how it depends on its parents:
@@ -46,12 +68,14 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
 
     search : {"auto", "greedy", "order"}, default="auto"
         "greedy": add, delete, reverse and replace edges as long as the score improves,
-        as in [1]_. "order": move one node at a time to its best place in an order; for
-        linear networks only. "auto": for linear networks the one of the two, and of BIC
-        and extended BIC unless `penalty` is given, that predicts a held-out quarter of
-        the rows best, then fitted to all rows. Above 400 features, below 3, or with
-        fewer than about 40 rows, order search with extended BIC; with hidden variables,
-        order search. For other networks greedy search with the similarity "C3".
+        and add latents one at a time, as in [1]_. "order": move one node at a time to
+        its best place in an order; for linear networks only. "auto": for linear
+        networks the one of the two, and of BIC and extended BIC unless `penalty` is
+        given, that predicts a held-out quarter of the rows best, then fitted to all
+        rows. Above 400 features, below 3, or with fewer than about 40 rows, order
+        search with extended BIC; with latents, order search. For other networks greedy
+        search with the similarity "C3". Unless "greedy" is given, latents are found
+        from several starts, with edges rated by the likelihood of what is observed.
 
     similarity : {"C1", "C2", "C3"}, default="C2"
         How candidates are compared with the ideal parent: theorems 3.2 and 3.4 of
@@ -84,37 +108,20 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         Factor of the penalty of the BIC. "ebic": the extended BIC [3]_, which adds the
         log of the number of structures to choose from, and more where rows are so few
         that chance gains more; it predicts better where rows are few compared with
-        features. "auto": "ebic" with hidden variables, except for
-        ``hidden_search="paper"``; without them 1, unless ``search="auto"`` chooses.
-
-    hidden_search : {"auto", "paper"}, default="auto"
-        How hidden variables are found: section 5 of [1]_, or from several starts with
-        edges rated by the likelihood of what is observed.
-
-    n_restarts : int or None, default=None
-        How often the search is perturbed at random and continued; the best is kept.
-        None: three times for order search over up to 50 nodes, where it costs little,
-        else not at all.
-
-    tabu : int, default=0
-        How many moves greedy search may go downhill past a local optimum, leaving
-        alone what it changed last.
+        features. "auto": "ebic" with latents, except for ``search="greedy"``; without
+        them 1, unless ``search="auto"`` chooses.
 
     max_iter : int, default=10_000
-        Largest number of moves of a greedy search, or of passes of an order search.
+        Maximum number of moves of a greedy search, or of passes of an order search.
 
-    tol : float, default=1e-6
-        Smallest gain of score, in nats, that makes a move worth it.
+    tol : float, default=1e-8
+        Smallest gain of the score per row, in nats, that makes a move worth it.
 
     warm_start : bool, default=False
         Whether to start from the graph that was fitted before.
 
-    n_jobs : int or None, default=None
-        Number of jobs of `edge_confidence`.
-
-    random_state : int, RandomState instance or None, default=None
-        Order of the moves in order search, restarts and bootstrap samples; None is the
-        same as 0.
+    random_state : int, RandomState instance or None, default=0
+        Order of the moves and restarts of order search, and bootstrap samples.
 
     verbose : int, default=0
         Whether to print progress; above 1 every move.
@@ -142,12 +149,21 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
     network_ : GaussianNetwork
         The fitted model.
 
-    bic_ : float
-        Log-likelihood minus half of the log of the rows per parameter, equation 1 of
-        [1]_, whatever `penalty`; higher is better.
+    structure_ : ndarray of bool of shape (n_latents_, n_features)
+        The block of ``adjacency_`` from latents to features.
 
-    score_ : float
-        What the search maximised: the same with its penalty.
+    latent_names_ : ndarray of shape (n_latents_,)
+        Names of the latents.
+
+    log_likelihood_ : float
+        Log-likelihood of the training rows.
+
+    is_exact_ : bool
+        Whether ``log_likelihood_`` is exact; otherwise it is an estimate, because links
+        are not linear and values are missing or hidden.
+
+    bic_ : float
+        Bayesian information criterion of the training rows; lower is better.
 
     search_, penalty_
         The search and the penalty that were used.
@@ -224,27 +240,23 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
     def __init__(
         self,
         *,
-        link="linear",
-        noise="additive",
-        search="auto",
-        similarity="C2",
-        n_candidates=5,
-        max_parents=None,
-        max_latents=0,
-        bipartite=False,
+        link: str | Link = "linear",
+        noise: str | Noise = "additive",
+        search: str = "auto",
+        similarity: str = "C2",
+        n_candidates: int | None = 5,
+        max_parents: int | None = None,
+        max_latents: int = 0,
+        bipartite: bool = False,
         forbidden=None,
         required=None,
-        penalty="auto",
-        hidden_search="auto",
-        n_restarts=None,
-        tabu=0,
-        max_iter=10_000,
-        tol=1e-6,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        penalty: float | str = "auto",
+        max_iter: int = 10_000,
+        tol: float = 1e-8,
+        warm_start: bool = False,
+        random_state=0,
+        verbose: int = 0,
+    ) -> None:
         self.link = link
         self.noise = noise
         self.search = search
@@ -256,26 +268,22 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         self.forbidden = forbidden
         self.required = required
         self.penalty = penalty
-        self.hidden_search = hidden_search
-        self.n_restarts = n_restarts
-        self.tabu = tabu
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(self, X, y=None, *, sample_weight=None) -> Self:
         """Learn structure and parameters.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; NaN is missing. With Dask installed, also a Dask array or data frame
-            of complete rows for a linear network without hidden variables, which is
-            summed up block by block on its own workers.
+            Data; NaN is missing. For a linear network without latents also an iterator
+            of batches of complete rows or, with Dask installed, a Dask array or data
+            frame of them, which is summed up block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -288,40 +296,66 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         self : IdealParentGaussianBN
             The fitted estimator.
         """
-        if hasattr(X, "__dask_graph__"):
-            return self._fit_collection(X, sample_weight)
         check_parameters(self)
-        before = getattr(self, "network_", None) if self.warm_start else None
         with Progress(self, X=X) as progress, all_or_nothing(self):
-            X = self._check_X(X, reset=True)
-            weights = check_sample_weight(sample_weight, len(X))
-            if weights is not None:
-                # Rows without weight are rows that are not there.
-                X, weights = X[weights > 0], weights[weights > 0]
-            options = make_options(self, self._input_names(), before, progress)
-            seen = ~np.isnan(X).all(axis=0)
-            self._warn_unseen(seen)
-            options = replace(
-                restrict_options(options, seen), n_distinct=count_distinct(X)
-            )
-            options = choose_search(X[:, seen], weights, options)
-            learned = learn_network(X[:, seen], weights, options)
-            network = extend_network(learned.network, seen, self._input_names())
-            bic = _bic(network, X, weights)
-            progress(f"{network!r}, BIC {bic:.8g}")
-            self.bic_ = bic
-            self.score_ = float(learned.score)
-            self.search_ = options.search
-            self.penalty_ = options.penalty
-            self.history_ = learned.history
-            self.n_iter_ = max(len(learned.history), 1)
-            self.n_evaluated_ = learned.n_evaluated
-            self.n_considered_ = learned.n_considered
-            self._store(network)
-            self._statistics = self._statistics_of(X, weights)
+            data = self._read(X, sample_weight, reset=True)
+            self._learn(data, progress)
+            self._statistics = data if isinstance(data, SplitStatistics) else None
         return self
 
-    def edge_confidence(self, X, n_bootstraps=100, *, random_state=None):
+    @available_if(_adds_up)
+    @with_callbacks
+    def partial_fit(
+        self, X, y=None, *, sample_weight=None, update: bool = True
+    ) -> Self:
+        """Take further rows into account; the same as one `fit` on all together.
+
+        Only for linear links, additive noise, no latents and complete rows, of which
+        sums are kept, and no row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data without missing values; also an iterator of batches, a Dask array or a
+            Dask data frame.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
+
+        update : bool, default=True
+            Whether to learn the network now. Pass False for all but the last of many
+            batches to save time.
+
+        Returns
+        -------
+        self : IdealParentGaussianBN
+            The estimator, fitted to all rows so far if `update`.
+        """
+        check_parameters(self)
+        check_flag("update", update)
+        with Progress(self, X=X) as progress, all_or_nothing(self):
+            before = self.__dict__.get("_statistics")
+            if before is None and hasattr(self, "network_"):
+                raise ValueError(
+                    "partial_fit must not follow a fit of rows with missing values, "
+                    "which do not add up; use a new or cloned estimator."
+                )
+            statistics = self._read(X, sample_weight, reset=before is None)
+            if isinstance(statistics, Rows):
+                raise ValueError(_NO_GAPS)
+            if before is not None:
+                statistics = before + statistics
+            if update:
+                self._learn(statistics, progress)
+            self._statistics = statistics
+        return self
+
+    def edge_confidence(
+        self, X, n_bootstraps: int = 100, *, n_jobs=None, random_state=None
+    ) -> NDArray[np.float64]:
         """Share of bootstrap fits that have each edge.
 
         Parameters
@@ -333,6 +367,9 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
             Number of fits, each to as many rows drawn with replacement. If the
             estimator is fitted, they use the search and the penalty that it chose.
 
+        n_jobs : int or None, default=None
+            Number of jobs, through joblib.
+
         random_state : int, RandomState instance or None, default=None
             Source of the draws; None takes that of the estimator.
 
@@ -340,27 +377,87 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
         -------
         confidence : ndarray of shape (n_features, n_features)
             ``[i, j]`` is the share of fits with the edge i -> j. Add the transpose for
-            edges of either direction. Hidden nodes are not part of it, because they
-            cannot be told apart between fits.
+            edges of either direction. Latents are not part of it, because they cannot
+            be told apart between fits.
         """
         check_running(self)
+        check_jobs(n_jobs)
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
-        X_valid = clone(self)._check_X(X, reset=True)
+        n = len(clone(self)._check_X(X, reset=True))
         settings: dict = {"verbose": 0, "warm_start": False}
         if hasattr(self, "search_"):
             settings |= {"search": self.search_, "penalty": self.penalty_}
             if self.search == "auto" and is_linear(self):
                 settings["n_candidates"] = None
         model = clone(self).set_params(**settings)
-        if random_state is None:
-            random_state = 0 if self.random_state is None else self.random_state
-        rng = check_random_state(random_state)
-        n = len(X_valid)
+        rng = check_random_state(
+            self.random_state if random_state is None else random_state
+        )
         draws = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
-        fits = Parallel(n_jobs=self.n_jobs)(
+        fits = Parallel(n_jobs=n_jobs)(
             delayed(_bootstrap_graph)(model, X, weights) for weights in draws
         )
         return np.mean(fits, axis=0)
+
+    def _read(self, X, sample_weight, *, reset: bool) -> Rows | SplitStatistics:
+        """Validated rows; their statistics if these are all that is needed."""
+        adds_up = is_linear(self) and self.max_latents == 0
+        if is_blockwise(X) and not adds_up:
+            raise ValueError(
+                "link must be 'linear', noise 'additive' and max_latents 0 for batches "
+                f"and Dask collections, got link={self.link!r}, noise={self.noise!r}, "
+                f"max_latents={self.max_latents!r}."
+            )
+
+        def check(table):
+            nonlocal reset
+            table = self._check_X(table, reset=reset)
+            reset = False
+            return table
+
+        blocks = read_blocks(X, sample_weight, check, check_block)
+        if is_blockwise(X):
+            statistics = blocks.sum(_sum_up)
+            if statistics is None:
+                raise ValueError(
+                    "X must have at least one row of positive weight, got none."
+                )
+            return statistics
+        rows = blocks.gather(_as_rows)[0]
+        if adds_up and not rows.has_gaps:
+            return SplitStatistics.of(rows.X, rows.weights)
+        return rows
+
+    def _learn(self, data: Rows | SplitStatistics, progress) -> None:
+        """From data to fitted attributes."""
+        before = getattr(self, "network_", None) if self.warm_start else None
+        names = self._input_names()
+        options = make_options(self, names, before, progress)
+        seen = np.ones(len(names), dtype=bool)
+        known: Rows | SplitStatistics = data
+        if isinstance(data, Rows):
+            seen = ~np.isnan(data.X).all(axis=0)
+            self._warn_unseen(seen)
+            options, known = options.restricted(seen), data.columns(seen)
+            if is_linear(self) and self.max_latents == 0 and not known.has_gaps:
+                known = SplitStatistics.of(known.X, known.weights)
+        options = choose_search(known, options)
+        learned = learn_network(known.all, options)
+        network = extend_network(learned.network, seen, names)
+        self.search_ = options.search
+        self.penalty_ = options.penalty
+        self.history_ = learned.history
+        self.n_iter_ = max(len(learned.history), 1)
+        self.n_evaluated_ = learned.n_evaluated
+        self.n_considered_ = learned.n_considered
+        self._store(network)
+        hidden = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
+        self._store_fit(
+            log_likelihood(network, data.all),
+            data.all.weight,
+            is_exact=network.is_jointly_gaussian or not hidden,
+        )
+        progress(f"{network!r}, BIC {self.bic_:.8g}")
 
     def _input_names(self) -> list[str]:
         """Names of the features, or x0, x1, ..."""
@@ -369,26 +466,29 @@ class IdealParentGaussianBN(BlockwiseFit, GaussianModel):
             return [f"x{i}" for i in range(self.n_features_in_)]
         return [str(name) for name in names]
 
-    def _warn_unseen(self, seen):
+    def _warn_unseen(self, seen) -> None:
         """Say which features have no value at all."""
         names = [self._input_names()[i] for i in np.flatnonzero(~seen)]
         if names:
             shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-            warnings.warn(
+            warn(
                 f"{len(names)} of {len(seen)} features are missing in all rows and "
                 f"stay standard normal variables without edges: {shown}.",
                 PoorDataWarning,
-                stacklevel=4,
             )
 
 
-def _bic(network, X, weights) -> float:
-    """Equation 1 of the paper."""
-    rows = network.log_likelihood(X)
-    if weights is None:
-        weights = np.ones(len(rows))
-    cost = 0.5 * np.log(max(weights.sum(), 1.0))
-    return float(weights @ rows - cost * network.n_parameters)
+def _as_rows(block) -> Rows:
+    """A block of rows without those of no weight."""
+    return Rows.of(*block)
+
+
+def _sum_up(block) -> SplitStatistics:
+    """Statistics of a block, whose rows must be complete."""
+    rows = Rows.of(*block)
+    if rows.has_gaps:
+        raise ValueError(_NO_GAPS)
+    return SplitStatistics.of(rows.X, rows.weights)
 
 
 def _bootstrap_graph(model, X, weights) -> np.ndarray:

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["edge_strengths", "gaussian_to_networkx", "gaussian_to_pgmpy"]
+__all__ = ["edge_strengths", "to_networkx", "to_pgmpy"]
 
 
-def gaussian_to_networkx(network):
-    """Turn a Gaussian network into a networkx graph.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_latent.gaussian import GaussianNetwork
-    >>> from sklearn_latent.gaussian._export import gaussian_to_networkx
-    >>> weights = np.array([[0.0, 2.0], [0.0, 0.0]])
-    >>> network = GaussianNetwork(weights != 0, weights, [1.0, 0.0], [1.0, 0.5])
-    >>> gaussian_to_networkx(network).edges["x0", "x1"]  # doctest: +ELLIPSIS
-    {'weight': 2.0, 'strength': 0.94...}
-    """
+def to_networkx(network, names):
+    """Network as a networkx graph whose nodes have these names."""
     import networkx as nx
 
     graph = nx.DiGraph(family="gaussian", edge_attributes="weight strength")
     has_parents = network.adjacency.any(axis=0)
-    for node, name in enumerate(network.node_names):
+    for node, name in enumerate(names):
         attributes = {
             "kind": "feature" if node < network.n_features else "latent",
             "intercept": float(network.intercept[node]),
@@ -36,8 +25,8 @@ def gaussian_to_networkx(network):
     strengths = edge_strengths(network)
     for parent, child in np.argwhere(network.adjacency).tolist():
         graph.add_edge(
-            network.node_names[parent],
-            network.node_names[child],
+            names[parent],
+            names[child],
             weight=float(network.weights[parent, child]),
             strength=float(strengths[parent, child]),
         )
@@ -61,8 +50,8 @@ def edge_strengths(network) -> np.ndarray:
     return size / np.maximum(size.max(axis=0, initial=0.0), 1e-300)
 
 
-def gaussian_to_pgmpy(network):
-    """Turn a linear Gaussian network into pgmpy's."""
+def to_pgmpy(network, names):
+    """Linear network as pgmpy's, whose nodes have these names."""
     if not network.is_jointly_gaussian:
         raise ValueError(
             "to_pgmpy needs link='linear' and noise='additive', because pgmpy has no "
@@ -73,7 +62,6 @@ def gaussian_to_pgmpy(network):
     from pgmpy.factors.continuous import LinearGaussianCPD
     from pgmpy.models import LinearGaussianBayesianNetwork
 
-    names = network.node_names
     model = LinearGaussianBayesianNetwork()
     model.add_nodes_from(names)
     model.latents = set(names[network.n_features :])

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from .._fill import fill_gaps
 from .._validation import check_columns
-from ._export import gaussian_to_networkx, gaussian_to_pgmpy
 from ._network import LARGEST, GaussianNetwork
-from ._nonlinear.noise import get_noise
+from ._nonlinear.noise import Noise, get_noise
 
 __all__ = ["GaussianModel"]
+
+
+def check_block(X) -> np.ndarray:
+    """Validate rows without an estimator at hand."""
+    X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
+    _check_size(X)
+    return X
+
+
+def _check_size(X) -> None:
+    size = np.nanmax(np.abs(X), initial=0.0)
+    if size > LARGEST:
+        raise ValueError(
+            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
+            f"summed, got {size:g}."
+        )
 
 
 class GaussianModel(BaseLatentModel):
@@ -20,23 +38,27 @@ class GaussianModel(BaseLatentModel):
     A subclass has a parameter ``noise`` and ends its ``fit`` with ``_store(network)``.
     """
 
+    noise: str | Noise
+    network_: GaussianNetwork
+    adjacency_: NDArray[np.bool_]
+    structure_: NDArray[np.bool_]
+    weights_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    noise_variance_: NDArray[np.float64]
+    node_names_: NDArray[np.object_]
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_X(self, X, *, reset=False):
+    def _check_X(self, X, *, reset=False) -> np.ndarray:
         """Validate `X`; NaN is allowed, infinity is not."""
         check_columns("X", X)
         X = validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-        size = np.nanmax(np.abs(X), initial=0.0)
-        if size > LARGEST:
-            raise ValueError(
-                f"X must hold values up to {LARGEST:g} in size, whose squares can be "
-                f"summed, got {size:g}."
-            )
+        _check_size(X)
         get_noise(self.noise).check(X)
         return X
 
@@ -44,6 +66,7 @@ class GaussianModel(BaseLatentModel):
         """Set the fitted attributes that describe the network."""
         self.network_ = network
         self.adjacency_ = network.adjacency
+        self.structure_ = network.adjacency[network.n_features :, : network.n_features]
         self.weights_ = network.weights
         self.intercept_ = network.intercept
         self.noise_variance_ = network.noise_variance
@@ -54,11 +77,14 @@ class GaussianModel(BaseLatentModel):
     def _n_features_out(self):
         return self.network_.n_nodes
 
-    def _n_parameters(self):
-        return self.network_.n_parameters
+    @property
+    def latent_names_(self) -> np.ndarray:
+        """Names of the latents: latent0, latent1, ..."""
+        check_is_fitted(self)
+        return self.node_names_[self.network_.n_features :]
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns of `transform`: the features, then the hidden nodes.
+        """Names of the columns of `transform`: the features, then the latents.
 
         Parameters
         ----------
@@ -74,8 +100,8 @@ class GaussianModel(BaseLatentModel):
         names = self._feature_names(input_features)
         return np.concatenate([names, self.node_names_[len(names) :]]).astype(object)
 
-    def transform(self, X):
-        """Complete the rows and infer the hidden nodes.
+    def transform(self, X) -> NDArray[np.float64]:
+        """Complete the rows and infer the latents.
 
         Parameters
         ----------
@@ -88,10 +114,28 @@ class GaussianModel(BaseLatentModel):
             Expected value of every node given the observed values of the row; observed
             values are left as they are.
         """
-        check_is_fitted(self, "network_")
+        check_is_fitted(self)
         return self.network_.expectation(self._check_X(X))
 
-    def score_samples(self, X):
+    def impute(self, X):
+        """Fill in missing values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        filled : array or data frame, as `X`
+            Expected values, given the observed ones of the row, where `X` has none;
+            everything else as it is.
+        """
+        check_is_fitted(self)
+        values = self._check_X(X)
+        return fill_gaps(X, np.isnan(values), self.network_.expectation(values))
+
+    def score_samples(self, X) -> NDArray[np.float64]:
         """Log-likelihood of each row over its observed values, in nats.
 
         Parameters
@@ -102,13 +146,13 @@ class GaussianModel(BaseLatentModel):
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            Exact for linear networks, and for complete rows without hidden nodes; a
-            lower bound otherwise.
+            Exact for linear networks, and for complete rows without latents; an
+            estimate otherwise.
         """
-        check_is_fitted(self, "network_")
+        check_is_fitted(self)
         return self.network_.log_likelihood(self._check_X(X))
 
-    def predict_nodes(self, X):
+    def predict_nodes(self, X) -> NDArray[np.float64]:
         """Predict each feature from the others of its row.
 
         Parameters
@@ -121,12 +165,14 @@ class GaussianModel(BaseLatentModel):
         predicted : ndarray of shape (n_samples, n_features)
             Expected value of each feature given all other observed values, its own not
             used. Exact for linear networks; otherwise by numerical integration over
-            the one feature, the missing and hidden ones at their expectations.
+            the one feature, the missing ones and latents at their expectations.
         """
-        check_is_fitted(self, "network_")
+        check_is_fitted(self)
         return self.network_.leave_one_out(self._check_X(X))
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state=None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw rows from the fitted network.
 
         Parameters
@@ -143,9 +189,9 @@ class GaussianModel(BaseLatentModel):
             Features.
 
         Z : ndarray of shape (n_samples, n_latents)
-            The hidden nodes behind them.
+            The latents behind them.
         """
-        check_is_fitted(self, "network_")
+        check_is_fitted(self)
         return self.network_.sample(n_samples, random_state=random_state)
 
     def to_networkx(self):
@@ -157,8 +203,8 @@ class GaussianModel(BaseLatentModel):
             Nodes with ``kind`` ("feature" or "latent"), ``intercept`` and
             ``noise_variance``; edges with a ``weight``.
         """
-        check_is_fitted(self, "network_")
-        return gaussian_to_networkx(self.network_)
+        check_is_fitted(self)
+        return self.network_.to_networkx()
 
     def to_pgmpy(self):
         """Export the fitted network to pgmpy.
@@ -168,5 +214,5 @@ class GaussianModel(BaseLatentModel):
         model : pgmpy.models.LinearGaussianBayesianNetwork
             For ``link="linear"`` and ``noise="additive"`` only: pgmpy has no others.
         """
-        check_is_fitted(self, "network_")
-        return gaussian_to_pgmpy(self.network_)
+        check_is_fitted(self)
+        return self.network_.to_pgmpy()

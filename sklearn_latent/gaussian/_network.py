@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from sklearn.utils import check_array, check_random_state
 
 from .._graphs import topological_order
-from .._persistence import Array, Choice, Integer, Names, Persistent
+from .._network import Network
+from .._persistence import Array, Choice, Integer, Names
 from .._validation import MOST_ROWS, check_count, check_names, check_numbers
+from ..export import node_names
 from ._checks import check_network, within_range
-from ._inference.inference import Joint, condition
-from ._nonlinear.links import Linear, get_link
-from ._nonlinear.noise import Additive, get_noise
+from ._export import to_networkx, to_pgmpy
+from ._inference.inference import Joint, condition, leave_one_out
+from ._inference.leave_one_out import integrate_features
+from ._inference.mean_field import infer
+from ._nonlinear.densities import Densities
+from ._nonlinear.links import Link, get_link
+from ._nonlinear.noise import Additive, Noise, get_noise
 
 __all__ = ["LARGEST", "GaussianNetwork"]
 
@@ -22,10 +30,10 @@ __all__ = ["LARGEST", "GaussianNetwork"]
 LARGEST = 1e100
 
 
-class GaussianNetwork(Persistent):
+class GaussianNetwork(Densities, Network):
     """A directed network of continuous variables with Gaussian noise.
 
-    Nodes are the features, then the hidden variables. The mean of a node is a link
+    Nodes are the features, then the latents. The mean of a node is a link
     function of the weighted sum of its parents.
 
     Parameters
@@ -55,7 +63,7 @@ class GaussianNetwork(Persistent):
         linear links.
 
     n_latents : int, default=0
-        How many of the last nodes are hidden.
+        How many of the last nodes are latents.
 
     node_names : sequence of str or None, default=None
         None stands for x0, x1, ... and latent0, latent1, ...
@@ -91,28 +99,26 @@ class GaussianNetwork(Persistent):
 
     def __init__(
         self,
-        adjacency,
-        weights,
-        intercept,
-        noise_variance,
+        adjacency: ArrayLike,
+        weights: ArrayLike,
+        intercept: ArrayLike,
+        noise_variance: ArrayLike,
         *,
-        link="linear",
-        noise="additive",
-        link_parameters=None,
-        n_latents=0,
-        node_names=None,
-    ):
-        self.adjacency = check_numbers("adjacency", adjacency, dtype=bool)
-        self.weights = check_numbers("weights", weights)
-        self.intercept = check_numbers("intercept", intercept)
-        self.noise_variance = check_numbers("noise_variance", noise_variance)
+        link: str | Link = "linear",
+        noise: str | Noise = "additive",
+        link_parameters: ArrayLike | None = None,
+        n_latents: int = 0,
+        node_names: Sequence | None = None,
+    ) -> None:
+        self.adjacency = _own("adjacency", adjacency, bool)
+        self.weights = _own("weights", weights)
+        self.intercept = _own("intercept", intercept)
+        self.noise_variance = _own("noise_variance", noise_variance)
         self.link = link
         self.noise = noise
-        self.link_parameters = (
-            None
-            if link_parameters is None
-            else check_numbers("link_parameters", link_parameters)
-        )
+        self.link_parameters = None
+        if link_parameters is not None:
+            self.link_parameters = _own("link_parameters", link_parameters)
         self._link, self._noise = get_link(link), get_noise(noise)
         self.n_latents = n_latents
         check_network(self)
@@ -125,24 +131,9 @@ class GaussianNetwork(Persistent):
 
     def __repr__(self):
         return (
-            f"GaussianNetwork({self.n_features} features, {self.n_latents} hidden, "
+            f"GaussianNetwork({self.n_features} features, {self.n_latents} latents, "
             f"{int(self.adjacency.sum())} edges, link={self.link!r})"
         )
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of features and hidden nodes."""
-        return len(self.intercept)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.n_nodes - self.n_latents
-
-    @property
-    def is_jointly_gaussian(self) -> bool:
-        """Whether all nodes together have a multivariate normal distribution."""
-        return isinstance(self._link, Linear) and isinstance(self._noise, Additive)
 
     @property
     def n_parameters(self) -> int:
@@ -178,104 +169,27 @@ class GaussianNetwork(Persistent):
         covariance = (total.T * self.noise_variance) @ total
         return self.intercept @ total, 0.5 * (covariance + covariance.T)
 
-    def conditional_means(self, values) -> np.ndarray:
-        """Mean of each node given the values of its parents.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_nodes)
-            Values of all nodes.
-
-        Returns
-        -------
-        means : ndarray of shape (n_samples, n_nodes)
-            What each node's parents say of it.
-        """
-        return self.family_means(values @ self.weights, np.arange(self.n_nodes))
-
-    def family_means(self, eta, nodes) -> np.ndarray:
-        """Means of some nodes from the weighted sums of their parents.
-
-        Parameters
-        ----------
-        eta : ndarray of shape (..., n_chosen)
-            Weighted sums.
-
-        nodes : array-like of int of shape (n_chosen,)
-            The nodes.
-
-        Returns
-        -------
-        means : ndarray of the shape of `eta`
-            Link functions of the sums; intercepts for nodes without parents.
-        """
-        if isinstance(self._link, Linear) or self.link_parameters is None:
-            return eta + self.intercept[nodes]
-        has_parents = self.adjacency[:, nodes].any(axis=0)
-        values = self._link.value(eta, self.link_parameters[nodes])
-        return np.where(has_parents, values, self.intercept[nodes])
-
-    def log_densities(self, values, means, nodes) -> np.ndarray:
-        """Log-densities of some nodes around their means.
-
-        Parameters
-        ----------
-        values, means : ndarray whose last axis is that of `nodes`
-            Values, and what the parents say of them.
-
-        nodes : ndarray of int
-            The nodes.
-
-        Returns
-        -------
-        log_density : ndarray
-            As `values`.
-        """
-        variance = self.noise_variance[nodes]
-        additive = Additive().log_density(values, means, variance)
-        if isinstance(self._noise, Additive):
-            return additive
-        noisy = self._noise.log_density(values, self._noise.clip(means), variance)
-        return np.where(self.adjacency[:, nodes].any(axis=0), noisy, additive)
-
-    def family_log_likelihoods(self, values) -> np.ndarray:
-        """Log-density of each node given its parents.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_nodes)
-            Values of all nodes.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples, n_nodes)
-            They sum to the log-density of the row.
-        """
-        means = self.conditional_means(values)
-        return self.log_densities(values, means, np.arange(self.n_nodes))
-
     @within_range
-    def log_likelihood(self, X) -> np.ndarray:
+    def log_likelihood(self, X: ArrayLike) -> NDArray[np.float64]:
         """Log-likelihood of each row over its observed entries.
 
         Parameters
         ----------
-        X : ndarray of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             Rows; NaN is missing.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            Exact if nothing is missing and nothing hidden, and for linear links with
-            additive noise; else the mean-field lower bound.
+            Exact for complete rows without latents, and for linear links with additive
+            noise; else an estimate by importance sampling, and at least the bound of
+            mean field.
         """
         X = self._check(X)
         if self.n_latents == 0 and not np.isnan(X).any():
             return self.family_log_likelihoods(X).sum(axis=1)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[1]
-        from ._inference.mean_field import infer
-
         return infer(self, X)[1]
 
     def _check(self, X) -> np.ndarray:
@@ -304,12 +218,12 @@ class GaussianNetwork(Persistent):
         return Joint(self.weights, self.intercept, self.noise_variance)
 
     @within_range
-    def expectation(self, X) -> np.ndarray:
+    def expectation(self, X: ArrayLike) -> NDArray[np.float64]:
         """Complete the rows: expected value of every node given the observed ones.
 
         Parameters
         ----------
-        X : ndarray of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             Rows; NaN is missing.
 
         Returns
@@ -322,17 +236,30 @@ class GaussianNetwork(Persistent):
             return np.array(X, dtype=float)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[0]
-        from ._inference.mean_field import infer
-
         return infer(self, X)[0]
 
+    def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Expected values of the latents given the observed values of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples, n_latents)
+            Exact for linear links with additive noise, else by mean field.
+        """
+        return self.expectation(X)[:, self.n_features :]
+
     @within_range
-    def leave_one_out(self, X) -> np.ndarray:
+    def leave_one_out(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict each feature from the other observed values of its row.
 
         Parameters
         ----------
-        X : ndarray of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             Rows; NaN is missing.
 
         Returns
@@ -342,15 +269,13 @@ class GaussianNetwork(Persistent):
         """
         X = self._check(X)
         if self.is_jointly_gaussian:
-            from ._inference.inference import leave_one_out
-
             return leave_one_out(self._joint(), X)
-        from ._inference.leave_one_out import integrate_features
-
-        return integrate_features(self, X)
+        return integrate_features(self, X, self.expectation(X))
 
     @within_range
-    def sample(self, n_samples=1, random_state=None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, n_samples: int = 1, random_state=None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw rows, parents before children.
 
         Parameters
@@ -363,11 +288,11 @@ class GaussianNetwork(Persistent):
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
             Features.
 
         Z : ndarray of shape (n_samples, n_latents)
-            Hidden nodes.
+            Latents.
         """
         n_samples = check_count("n_samples", n_samples, high=MOST_ROWS)
         rng = check_random_state(random_state)
@@ -381,3 +306,49 @@ class GaussianNetwork(Persistent):
                 self.family_means(eta, nodes), self.noise_variance[node], rng
             )
         return values[:, : self.n_features], values[:, self.n_features :]
+
+    def to_networkx(self, latent_names=None, feature_names=None):
+        """Export as a graph.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None stands for those in ``node_names``.
+
+        Returns
+        -------
+        graph : networkx.DiGraph
+            Nodes with ``kind`` ("feature" or "latent"), ``intercept`` and
+            ``noise_variance``; edges with ``weight`` and ``strength``.
+        """
+        return to_networkx(self, self._names(latent_names, feature_names))
+
+    def to_pgmpy(self, latent_names=None, feature_names=None):
+        """Export to pgmpy.
+
+        Parameters
+        ----------
+        latent_names, feature_names : array-like of str or None, default=None
+            Names of the nodes; None stands for those in ``node_names``.
+
+        Returns
+        -------
+        model : pgmpy.models.LinearGaussianBayesianNetwork
+            For linear links with additive noise only: pgmpy has no others.
+        """
+        return to_pgmpy(self, self._names(latent_names, feature_names))
+
+    def _names(self, latent_names, feature_names) -> list:
+        """Names of all nodes, features first."""
+        n = self.n_features
+        features = self.node_names[:n] if feature_names is None else feature_names
+        latents = self.node_names[n:] if latent_names is None else latent_names
+        latents, features = node_names(latents, self.n_latents, features, n)
+        return [*features, *latents]
+
+
+def _own(name, values, dtype: type = np.float64) -> np.ndarray:
+    """Numbers as an array that nobody can change: equal networks stay equal."""
+    array = check_numbers(name, values, dtype=dtype).copy()
+    array.flags.writeable = False
+    return array

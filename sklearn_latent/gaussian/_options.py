@@ -1,4 +1,4 @@
-"""What a structure search may do and how it scores, in one object."""
+"""What is to be learned, and how, in one object."""
 
 from __future__ import annotations
 
@@ -7,28 +7,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ._nonlinear.links import Linear, get_link
+from ._nonlinear.noise import Additive, get_noise
 from ._scores.penalty import Penalty
+from ._structure_search.rules import Rules
 
-__all__ = ["SearchOptions"]
+__all__ = ["SearchOptions", "is_linear"]
 
-# Restarts of an order search that nobody asked for, and up to how many nodes.
-CHEAP_RESTARTS = 3
+# Restarts of an order search, up to how many nodes: there they cost little.
+RESTARTS = 3
 FEW_NODES = 50
+
+
+def is_linear(settings) -> bool:
+    """Whether an estimator, or options, ask for linear links and additive noise."""
+    return isinstance(get_link(settings.link), Linear) and isinstance(
+        get_noise(settings.noise), Additive
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class SearchOptions:
-    """Options of a search, validated; nodes are numbers.
+    """Validated parameters of `IdealParentGaussianBN`; nodes are numbers.
 
     forbidden, required: ``[i, j]`` refers to the edge i -> j. The diagonal of
-        `forbidden` is set, (n_nodes, n_nodes)
-    link, noise, search, similarity, n_candidates, max_parents, max_latents, bipartite,
-        hidden_search, max_iter, tol, n_restarts, tabu: as in `IdealParentGaussianBN`.
-        `search` is one of "greedy", "order", "auto"
-    penalty: factor of the BIC penalty, or the extended BIC
-    random_state: source of randomness
+        `forbidden` is set, (n_features, n_features)
+    published: whether latents are found as in the paper
+    tol: smallest gain per row that makes a move worth it
+    restarts: whether order search may start again
     n_distinct: number of different rows, where it is known
-    initial: graph to start from, (n_nodes, n_nodes)
+    initial: graph to start from, (n_features, n_features)
     progress: ``progress(message)`` is called once per step; True asks to stop
     """
 
@@ -42,13 +50,12 @@ class SearchOptions:
     max_parents: int | None = None
     max_latents: int = 0
     bipartite: bool = False
-    hidden_search: str = "auto"
+    published: bool = False
     max_iter: int = 10_000
-    tol: float = 1e-6
-    n_restarts: int | None = None
-    tabu: int = 0
+    tol: float = 1e-8
     penalty: float | str = 1.0
-    random_state: int | np.random.RandomState | None = None
+    restarts: bool = True
+    random_state: int | np.random.RandomState | None = 0
     n_distinct: int | None = None
     initial: np.ndarray | None = None
     progress: Callable[..., bool] | None = None
@@ -59,17 +66,49 @@ class SearchOptions:
         nothing = np.zeros((n_nodes, n_nodes), dtype=bool)
         return cls(np.eye(n_nodes, dtype=bool), nothing, **options)
 
+    def restricted(self, seen) -> SearchOptions:
+        """Options over some of the features; seen (n_features,)."""
+        both = np.ix_(seen, seen)
+        return replace(
+            self,
+            forbidden=self.forbidden[both],
+            required=self.required[both],
+            initial=None if self.initial is None else self.initial[both],
+        )
+
+    def rules(self, weight: float, n_latents: int = 0) -> Rules:
+        """Limits of a search over features and latents, for so many rows."""
+        n_features = len(self.forbidden)
+        n_nodes = n_features + n_latents
+        forbidden = np.eye(n_nodes, dtype=bool)
+        required = np.zeros((n_nodes, n_nodes), dtype=bool)
+        forbidden[:n_features, :n_features] |= self.forbidden
+        required[:n_features, :n_features] = self.required
+        if self.bipartite:
+            forbidden[:n_features] = True
+            forbidden[:, n_features:] = True
+        return Rules(
+            forbidden & ~required,
+            required,
+            self.parent_limit(weight),
+            max_iter=self.max_iter,
+            tol=self.least_gain(weight),
+            random_state=self.random_state,
+        )
+
+    def least_gain(self, weight: float) -> float:
+        """Smallest gain, in nats, that makes a move worth it."""
+        return self.tol * weight
+
     def penalties(self, weight: float) -> list[Penalty]:
         """What a network of so many rows may cost while searching."""
         many = Penalty(self.penalty, weight, len(self.forbidden))
         return [many, replace(many, rare=True)] if many.is_extended else [many]
 
-    def restarts(self) -> int:
-        """Number of restarts; unless given, where they cost little."""
-        if self.n_restarts is not None:
-            return self.n_restarts
-        few = len(self.forbidden) <= FEW_NODES
-        return CHEAP_RESTARTS if self.search == "order" and few else 0
+    @property
+    def n_restarts(self) -> int:
+        """Number of restarts of an order search."""
+        return RESTARTS if self.restarts and len(self.forbidden) <= FEW_NODES else 0
 
     def parent_limit(self, weight: float) -> int:
         """Largest number of parents, also by what the rows can support.

@@ -7,13 +7,11 @@ from numbers import Real
 import numpy as np
 
 from .._graphs import topological_order
-from .._validation import MOST_ROWS, check_choice, check_count, check_flag, check_tol
+from .._validation import check_choice, check_count, check_flag, check_tol
 from ._constraints import parse_constraints
-from ._nonlinear.links import Linear, get_link
-from ._nonlinear.noise import Additive, get_noise
-from ._options import SearchOptions
+from ._options import SearchOptions, is_linear
 
-__all__ = ["check_parameters", "is_linear", "make_options"]
+__all__ = ["check_parameters", "make_options"]
 
 # Moves per line of progress; verbose > 1 shows all.
 REPORT_EVERY = 100
@@ -21,7 +19,6 @@ REPORT_EVERY = 100
 _CHOICES = {
     "search": ("auto", "greedy", "order"),
     "similarity": ("C1", "C2", "C3"),
-    "hidden_search": ("auto", "paper"),
 }
 # Smallest value, and whether None is allowed.
 _COUNTS = {
@@ -32,22 +29,12 @@ _COUNTS = {
 }
 
 
-def is_linear(settings) -> bool:
-    """Whether an estimator, or options, ask for linear links and additive noise."""
-    return isinstance(get_link(settings.link), Linear) and isinstance(
-        get_noise(settings.noise), Additive
-    )
-
-
 def check_parameters(estimator) -> None:
     """Refuse parameters that no data can make sense of."""
-    linear = is_linear(estimator)
     for name, choices in _CHOICES.items():
         check_choice(name, getattr(estimator, name), choices)
     for name, (least, optional) in _COUNTS.items():
         check_count(name, getattr(estimator, name), least, optional=optional)
-    check_count("tabu", estimator.tabu, 0, MOST_ROWS)
-    check_count("n_restarts", estimator.n_restarts, 0, MOST_ROWS, optional=True)
     check_tol(estimator.tol)
     for name in ("bipartite", "warm_start"):
         check_flag(name, getattr(estimator, name))
@@ -58,7 +45,7 @@ def check_parameters(estimator) -> None:
         raise ValueError(
             f"penalty must be a non-negative number, 'ebic' or 'auto', got {penalty!r}."
         )
-    if estimator.search == "order" and not linear:
+    if estimator.search == "order" and not is_linear(estimator):
         raise ValueError(
             "search must be 'greedy' or 'auto' unless link='linear' and "
             f"noise='additive', got 'order' with link={estimator.link!r} and "
@@ -90,12 +77,10 @@ def make_options(estimator, names, before, progress) -> SearchOptions:
         "max_parents",
         "max_latents",
         "bipartite",
-        "hidden_search",
         "max_iter",
         "tol",
-        "n_restarts",
-        "tabu",
         "penalty",
+        "random_state",
     )
     return SearchOptions(
         forbidden,
@@ -103,8 +88,7 @@ def make_options(estimator, names, before, progress) -> SearchOptions:
         link="linear" if linear else estimator.link,
         noise="additive" if linear else estimator.noise,
         **{name: getattr(estimator, name) for name in fields},
-        # Repeatable unless the user asks for chance.
-        random_state=0 if estimator.random_state is None else estimator.random_state,
+        published=estimator.search == "greedy",
         initial=_initial(before, forbidden, required, estimator.max_parents),
         progress=_Throttle(progress, estimator.verbose),
     )

@@ -10,9 +10,6 @@ References
    Psychometrika, 47.
 .. [2] Liu, C., Rubin, D. B., Wu, Y. N. (1998). Parameter expansion to accelerate EM:
    the PX-EM algorithm. Biometrika, 85.
-.. [3] Varadhan, R., Roland, C. (2008). Simple and globally convergent methods for
-   accelerating the convergence of any EM algorithm. Scandinavian Journal of
-   Statistics, 35.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._inference.inference import LOG_2_PI
+from .._missing.leaps import climb_by_leaps
 from .._statistics.statistics import GaussianStatistics
 
 __all__ = ["FactorData", "Factors", "fit_factors"]
@@ -153,49 +151,57 @@ def _masked_regressions(mask, hidden, cross):
     return np.linalg.solve(normal, target[:, :, None])[:, :, 0].T
 
 
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """Parameters, and what they expect."""
+
+    parameters: Factors
+    expectation: _Expectation
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the observed values."""
+        return self.expectation.log_likelihood
+
+
 def fit_factors(
-    data: FactorData, start: Factors, *, max_iter=500, tol=1e-7, trace=None
+    data: FactorData, start: Factors, *, max_iter=250, tol=1e-7, trace=None
 ) -> Factors:
-    """Maximise the likelihood by EM with monotone extrapolation [3]_."""
-    current = start
-    expectation = data.expect(current)
-    trace = [] if trace is None else trace
-    trace.append(expectation.log_likelihood)
-    n_steps = 1
-    stretch = 4.0
-    while n_steps < max_iter:
-        before = expectation.log_likelihood
-        first = data.maximise(start.mask, expectation)
-        e_first = data.expect(first)
-        second = data.maximise(start.mask, e_first)
-        leap, stretch = _extrapolate(current, first, second, stretch, data.floor)
-        e_leap = data.expect(leap)
-        n_steps += 2
-        # A leap that falls below plain EM is not taken, so the likelihood never falls.
-        if not e_leap.log_likelihood >= e_first.log_likelihood:
-            leap, e_leap = second, data.expect(second)
-            n_steps += 1
-            stretch = max(stretch / 4.0, 1.0)
-        current, expectation = leap, e_leap
-        trace.append(expectation.log_likelihood)
-        if expectation.log_likelihood - before < tol * data.weight:
-            break
-    return replace(current, log_likelihood=expectation.log_likelihood)
+    """Maximise the likelihood by EM that leaps."""
+
+    def expect(factors):
+        return _Fitted(factors, data.expect(factors))
+
+    def maximise(fitted):
+        return data.maximise(start.mask, fitted.expectation)
+
+    ascent = climb_by_leaps(
+        expect(start),
+        expect,
+        maximise,
+        lambda fitted: _units(fitted.parameters, data.floor),
+        tol=tol * data.weight,
+        max_iter=max_iter,
+    )
+    if trace is not None:
+        trace += ascent.objectives.tolist()
+    fitted = ascent.state
+    return replace(fitted.parameters, log_likelihood=fitted.log_likelihood)
 
 
-def _extrapolate(start, first, second, longest, floor):
-    """Squared extrapolation of two EM steps (scheme S3 of [3]_)."""
+def _units(start: Factors, floor):
+    """Parameters as a vector without dimensions, and back."""
     scale = np.sqrt(start.noise)
-    a = np.concatenate([(start.loadings / scale).ravel(), np.log(start.noise)])
-    b = np.concatenate([(first.loadings / scale).ravel(), np.log(first.noise)])
-    c = np.concatenate([(second.loadings / scale).ravel(), np.log(second.noise)])
-    step, bend = b - a, (c - b) - (b - a)
-    length = float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300)
-    if length >= longest:
-        length, longest = longest, 4.0 * longest
-    length = max(length, 1.0)
-    far = a + 2.0 * length * step + length**2 * bend
     n = start.loadings.size
-    loadings = far[:n].reshape(start.loadings.shape) * scale
-    noise = np.maximum(np.exp(np.clip(far[n:], -700, 700)), floor)
-    return Factors(start.mask, loadings, start.mean, noise), longest
+
+    def pack(factors):
+        return np.concatenate(
+            [(factors.loadings / scale).ravel(), np.log(factors.noise)]
+        )
+
+    def unpack(vector):
+        loadings = vector[:n].reshape(start.loadings.shape) * scale
+        noise = np.maximum(np.exp(np.clip(vector[n:], -700, 700)), floor)
+        return Factors(start.mask, loadings, start.mean, noise)
+
+    return pack, unpack

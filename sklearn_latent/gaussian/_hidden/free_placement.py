@@ -11,14 +11,8 @@ from .._inference.inference import Joint
 from .._missing.linear_em import LinearState, fit_network
 from .._missing.structural_em import StructuralEM
 from .clusters import agglomerate, marginal_gain
-from .hidden import (
-    as_state,
-    drop_hidden,
-    feature_statistics,
-    grow,
-    hidden_limit,
-    two_layer_search,
-)
+from .growth import drop_hidden, grow
+from .layers import as_state, feature_statistics, hidden_limit, two_layer_search
 from .two_layer import FEWEST_CHILDREN
 
 __all__ = ["free_search", "residual_correlation"]
@@ -154,7 +148,7 @@ def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
 def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
     """The better of two networks; what was gained goes to the history."""
     gain = score(trial) - score(best)
-    if gain <= em.options.tol:
+    if gain <= em.tol:
         return best
     em.history.append((("hidden", trial.n_latents), float(gain)))
     return trial

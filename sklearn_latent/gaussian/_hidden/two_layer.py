@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from .._scores.penalty import log_choices
+from ..._criteria import log_choices
 from .clusters import Cluster, agglomerate, marginal_gain
 from .factors import FactorData, Factors, fit_factors
 from .rotation import fewest_edges, random_rotation, varimax
@@ -97,8 +97,8 @@ class TwoLayerSearch:
     n_evaluated: int = 0
     n_considered: int = 0
 
-    def bic(self, factors: Factors) -> float:
-        """BIC, in the paper's sign."""
+    def penalised(self, factors: Factors) -> float:
+        """Log-likelihood less the price of parameters and edges."""
         n_latents, n_features = factors.mask.shape
         n_edges = int(factors.mask.sum())
         n_parameters = n_edges + 2 * (n_features + n_latents)
@@ -109,8 +109,10 @@ class TwoLayerSearch:
         )
 
     def score(self, factors: Factors) -> float:
-        """BIC minus the price of having chosen the children among all features."""
-        return self.bic(factors) - float(self.choice(factors.mask.sum(axis=1)).sum())
+        """That less the price of having chosen the children among all features."""
+        return self.penalised(factors) - float(
+            self.choice(factors.mask.sum(axis=1)).sum()
+        )
 
     def choice(self, n_children) -> np.ndarray:
         """Log of the number of sets of so many children [2]_.
@@ -120,7 +122,7 @@ class TwoLayerSearch:
         """
         return self.multiplicity * log_choices(self.data.n_features, n_children)
 
-    def fit(self, start: Factors, *, tol=1e-6, max_iter=200) -> Factors:
+    def fit(self, start: Factors, *, tol=1e-6, max_iter=100) -> Factors:
         """Fit the parameters and drop hidden variables with too few children."""
         self.n_evaluated += 1
         few = start.mask.sum(axis=1) < FEWEST_CHILDREN
@@ -196,7 +198,7 @@ class TwoLayerSearch:
         mask = np.ones(loadings.shape, dtype=bool)
         self.n_evaluated += 1
         start = self.data.start(mask, loadings)
-        return fit_factors(self.data, start, tol=1e-5, max_iter=100)
+        return fit_factors(self.data, start, tol=1e-5, max_iter=50)
 
     def rotations(self, factors: Factors, n_random: int, n_kept=2) -> list[Factors]:
         """Networks with few edges and nearly the likelihood of a factor analysis."""
@@ -368,7 +370,7 @@ class TwoLayerSearch:
     def _better(self, best: Factors, trial: Factors, name: str) -> Factors:
         """The better of two networks; what was gained goes to the history."""
         if self.report is not None and not self.stopped:
-            score = self.bic(trial)
+            score = self.penalised(trial)
             self.stopped = self.report(f"{trial.n_latents} hidden, score {score:.8g}")
         known = self.found.get(trial.n_latents)
         if known is None or self.score(trial) > self.score(known):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._network import GaussianNetwork
+from .._nonlinear.densities import Densities
 
 __all__ = ["derivatives"]
 
 
-def derivatives(network: GaussianNetwork, points, missing):
+def derivatives(network: Densities, points, missing):
     """Gradient of the log-density by the missing values, and its expected curvature.
 
     points (n_rows, n_points, n_nodes), missing (n_rows, n_missing) -> gradient (n_rows,

@@ -19,17 +19,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .._missing.patterns import IncompleteData, batches, rows_of
+from .._statistics.incomplete import IncompleteData, batches, rows_of
 from .._statistics.statistics import GaussianStatistics
 
-__all__ = [
-    "IncompleteData",
-    "Joint",
-    "complete",
-    "condition",
-    "expected_statistics",
-    "leave_one_out",
-]
+__all__ = ["LOG_2_PI", "Joint", "condition", "expected_statistics", "leave_one_out"]
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
@@ -269,11 +262,6 @@ def condition(joint: Joint, X) -> tuple[np.ndarray, np.ndarray]:
     known = np.pad(~np.isnan(X), [(0, 0), (0, joint.n_nodes - data.n_features)])
     completed[known] = np.asarray(X, dtype=float)[~np.isnan(X)]
     return completed, log_likelihood
-
-
-def complete(joint: Joint, X) -> np.ndarray:
-    """Expected values of all nodes given the observed values of each row."""
-    return condition(joint, X)[0]
 
 
 def leave_one_out(joint: Joint, X) -> np.ndarray:

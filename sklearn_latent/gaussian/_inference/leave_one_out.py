@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._nonlinear.densities import Densities
+
 __all__ = ["integrate_features"]
 
 # Points of the grid; a smooth density on 8 standard deviations to either side is
@@ -14,7 +16,7 @@ REACH = 8.0
 CHUNK = 4_000_000
 
 
-def integrate_features(network, X) -> np.ndarray:
+def integrate_features(network: Densities, X, values) -> np.ndarray:
     """Expected value of each feature given the others of its row, by integration.
 
     The density of a node given all others is a product of its own family and those of
@@ -22,12 +24,12 @@ def integrate_features(network, X) -> np.ndarray:
     say, and once more around what comes out, because the children may know better.
     Missing and hidden values of the others are taken at their expectations.
 
-    X (n_samples, n_features) -> predicted (n_samples, n_features).
+    X (n_samples, n_features), values (n_samples, n_nodes), the expectations ->
+    predicted (n_samples, n_features).
     """
-    values = network.expectation(X)
     means = network.conditional_means(values)
     spread = np.sqrt(network.noise_variance)
-    if network.noise != "additive":
+    if network._noise.positive:
         has_parents = network.adjacency.any(axis=0)
         spread = np.where(has_parents, spread * np.abs(means), spread)
     spread = np.broadcast_to(spread, means.shape)

@@ -18,15 +18,15 @@ References
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import hadamard
 from scipy.special import logsumexp
 
+from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
-from .._network import GaussianNetwork
+from .._nonlinear.densities import Densities
 from .curvature import derivatives
 
 __all__ = ["MeanField", "infer"]
@@ -73,7 +73,7 @@ class MeanField:
     groups: distributions, by the number of missing values
     """
 
-    def __init__(self, network: GaussianNetwork, X):
+    def __init__(self, network: Densities, X):
         self.values = np.full((len(X), network.n_nodes), np.nan)
         self.values[:, : X.shape[1]] = X
         # With noise in proportion to the mean, values are positive: distributions are
@@ -114,7 +114,7 @@ class MeanField:
                 mean = np.log(mean)
             group.mean, group.deviation = mean, np.maximum(spread, 1e-12)
 
-    def start_forward(self, network: GaussianNetwork):
+    def start_forward(self, network: Densities):
         """Begin with what the parents say, in topological order."""
         completed = self.values.copy()
         for node in network.topological_order.tolist():
@@ -167,7 +167,7 @@ class MeanField:
         )
         return values
 
-    def bound(self, network: GaussianNetwork) -> np.ndarray:
+    def bound(self, network: Densities) -> np.ndarray:
         """Bound of each row: expected log-density plus the entropy of the posterior."""
         result = np.empty(len(self.values))
         for group in self.groups:
@@ -186,7 +186,7 @@ class MeanField:
         return np.nan_to_num(density + entropy, nan=-np.inf, neginf=-np.inf)
 
     def improve(
-        self, network: GaussianNetwork, *, max_steps=MAX_STEPS, tol=TOLERANCE
+        self, network: Densities, *, max_steps=MAX_STEPS, tol=TOLERANCE
     ) -> np.ndarray:
         """Raise the bound of each row as far as it goes.
 
@@ -245,7 +245,7 @@ class MeanField:
                 break
         return gain
 
-    def _newton(self, network: GaussianNetwork, group: _Group):
+    def _newton(self, network: Densities, group: _Group):
         """Step by Gauss and Newton.
 
         Returns step, ratio (n_rows, n_missing), promise (n_rows,), metric (n_rows,
@@ -271,7 +271,7 @@ class MeanField:
         return step, np.clip(ratio, -3.0, 3.0), promise, metric
 
 
-def infer(network: GaussianNetwork, X) -> tuple[np.ndarray, np.ndarray]:
+def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
     """Expected values and log-likelihoods of rows with missing or hidden values.
 
     X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
@@ -281,12 +281,11 @@ def infer(network: GaussianNetwork, X) -> tuple[np.ndarray, np.ndarray]:
     field.start_forward(network)
     bound = field.improve(network)
     if any(group.missing.shape[1] for group in field.groups):
-        warnings.warn(
+        warn(
             "values are missing or hidden and the network is not linear, so their "
             "expectations are approximate: mean field, and importance sampling for "
             "the likelihood.",
             ApproximateInferenceWarning,
-            stacklevel=3,
         )
     log_likelihood = bound.copy()
     for group in field.groups:

@@ -4,9 +4,6 @@ References
 ----------
 .. [1] Dempster, A. P., Laird, N. M., Rubin, D. B. (1977). Maximum likelihood from
    incomplete data via the EM algorithm. Journal of the Royal Statistical Society B, 39.
-.. [2] Varadhan, R., Roland, C. (2008). Simple and globally convergent methods for
-   accelerating the convergence of any EM algorithm. Scandinavian Journal of
-   Statistics, 35.
 """
 
 from __future__ import annotations
@@ -15,10 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._inference.inference import IncompleteData, Joint, expected_statistics
+from ..._climb import climb
+from .._inference.inference import Joint, expected_statistics
 from .._network import GaussianNetwork
 from .._scores.linear import fit_linear
+from .._statistics.incomplete import IncompleteData
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
+from .leaps import climb_by_leaps
 
 __all__ = ["LinearState", "fit_network", "maximise", "saturated_statistics"]
 
@@ -29,7 +29,7 @@ class LinearState:
 
     adjacency: edges, (n_nodes, n_nodes)
     weights, intercept, noise_variance: parameters, as in `GaussianNetwork`
-    n_latents: how many of the last nodes are hidden
+    n_latents: how many of the last nodes are latents
     statistics: expected statistics under these parameters
     log_likelihood: of the observed values, under these parameters
     """
@@ -116,71 +116,64 @@ def fit_network(
     parameters,
     n_latents=0,
     *,
-    max_iter=200,
+    max_iter=100,
     tol=1e-6,
     trace=None,
 ) -> LinearState:
-    """Maximise the likelihood of the observed values: EM [1]_, extrapolated [2]_.
+    """Maximise the likelihood of the observed values by EM [1]_ that leaps.
 
     adjacency (n_nodes, n_nodes).
     """
-    trace = [] if trace is None else trace
-    state = expect(data, adjacency, parameters, n_latents)
-    trace.append(state.log_likelihood)
-    if data.n_missing == 0 and n_latents == 0:
-        # Nothing to expect: the first step is the last.
-        parameters = maximise(state.statistics, adjacency, 0, data.noise_floor)
-        state = expect(data, adjacency, parameters, 0)
-        trace.append(state.log_likelihood)
-        return state
-    n_steps, longest, floor = 1, 4.0, data.noise_floor
-    while n_steps < max_iter:
-        before = state.log_likelihood
-        parameters = maximise(state.statistics, adjacency, n_latents, floor)
-        first = expect(data, adjacency, parameters, n_latents)
-        second = maximise(first.statistics, adjacency, n_latents, floor)
-        trace.append(first.log_likelihood)
-        n_steps += 2
-        if first.log_likelihood - before < tol * data.weight:
-            state = first
-            break
-        leap, longest = _extrapolate(state, first, second, longest, floor)
-        state = expect(data, adjacency, leap, n_latents)
-        # A leap that falls below plain EM is not taken, so the likelihood never falls.
-        if not state.log_likelihood >= first.log_likelihood:
-            state = expect(data, adjacency, second, n_latents)
-            longest = max(longest / 4.0, 1.0)
-            n_steps += 1
-        trace.append(state.log_likelihood)
+
+    def expectation(parameters):
+        return expect(data, adjacency, parameters, n_latents)
+
+    def maximum(state):
+        return maximise(state.statistics, adjacency, n_latents, data.noise_floor)
+
+    # With nothing to expect the first step is the last.
+    is_complete = data.n_missing == 0 and n_latents == 0
+    start = expectation(parameters)
+    if is_complete:
+        states = start, expectation(maximum(start))
+        objectives, state = [s.log_likelihood for s in states], states[-1]
+    else:
+        ascent = climb_by_leaps(
+            start,
+            expectation,
+            maximum,
+            lambda state: _units(state, data.noise_floor),
+            tol=tol * data.weight,
+            max_iter=max_iter,
+        )
+        objectives, state = ascent.objectives.tolist(), ascent.state
+    if trace is not None:
+        trace += objectives
     return state
 
 
-def _extrapolate(start: LinearState, first: LinearState, second, longest, floor):
-    """Squared extrapolation of two EM steps (scheme S3 of [2]_)."""
-    deviation = np.sqrt(start.statistics.noise_floor)
-    edges = start.adjacency
+def _units(state: LinearState, floor):
+    """Parameters as a vector, and back; no variable dominates its length."""
+    deviation = np.sqrt(state.statistics.noise_floor)
+    edges = state.adjacency
     unit = deviation / deviation[:, None]
+    n_edges, n_nodes = int(edges.sum()), len(deviation)
 
-    def flat(weights, intercept, noise):
-        # Dimensionless, so that no variable dominates the length of the step.
+    def pack(parameters):
+        weights, intercept, noise = parameters
         return np.concatenate(
             [(weights / unit)[edges], intercept / deviation / 1e4, np.log(noise)]
         )
 
-    a, b, c = flat(*start.parameters), flat(*first.parameters), flat(*second)
-    step, bend = b - a, (c - b) - (b - a)
-    length = float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300)
-    if length >= longest:
-        length, longest = longest, 4.0 * longest
-    length = max(length, 1.0)
-    far = a + 2.0 * length * step + length**2 * bend
-    n_edges, n_nodes = int(edges.sum()), len(deviation)
-    weights = np.zeros(edges.shape)
-    weights[edges] = far[:n_edges]
-    noise = np.exp(np.clip(far[n_edges + n_nodes :], -600, 600))
-    intercept = far[n_edges : n_edges + n_nodes] * deviation * 1e4
-    noise[: len(floor)] = np.maximum(noise[: len(floor)], floor)
-    return (weights * unit, intercept, noise), longest
+    def unpack(vector):
+        weights = np.zeros(edges.shape)
+        weights[edges] = vector[:n_edges]
+        intercept = vector[n_edges : n_edges + n_nodes] * deviation * 1e4
+        noise = np.exp(np.clip(vector[n_edges + n_nodes :], -600, 600))
+        noise[: len(floor)] = np.maximum(noise[: len(floor)], floor)
+        return weights * unit, intercept, noise
+
+    return pack, unpack
 
 
 def saturated_statistics(
@@ -194,21 +187,22 @@ def saturated_statistics(
     """
     mean, variance = data.column_moments()
     spread = np.maximum(variance, data.noise_floor)
-    weights = np.zeros((len(mean), len(mean)))
-    joint = Joint(weights, mean, spread)
     pull = len(mean) if pull is None else pull
     # Beside the heaviest of rows it must still keep collinear features apart.
     pull = max(pull, NOISE_SHARE * data.weight)
-    before = -np.inf
-    statistics, log_likelihood = expected_statistics(joint, data)
-    for _ in range(max_iter):
-        if data.n_missing == 0:
-            break
-        covariance = statistics.scatter + pull * np.diag(spread)
-        covariance = covariance / (data.weight + pull)
-        joint = Joint.of_moments(statistics.mean, covariance)
+
+    def expectation(joint):
         statistics, log_likelihood = expected_statistics(joint, data)
-        if log_likelihood - before < tol * data.weight:
-            break
-        before = log_likelihood
-    return statistics
+        return log_likelihood, statistics
+
+    def maximum(joint, statistics):
+        covariance = statistics.scatter + pull * np.diag(spread)
+        return Joint.of_moments(statistics.mean, covariance / (data.weight + pull))
+
+    return climb(
+        expectation,
+        maximum,
+        Joint(np.zeros((len(mean), len(mean))), mean, spread),
+        tol=tol * data.weight,
+        max_iter=max_iter if data.n_missing else 0,
+    ).statistics

@@ -9,20 +9,19 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..._graphs import parents_of
+from ..._climb import climb
 from .._inference.inference import Joint
 from .._inference.mean_field import MeanField
 from .._network import GaussianNetwork
-from .._nonlinear.families import FittedFamilies, fit_families
+from .._nonlinear.families import fit_network
 from .._nonlinear.noise import get_noise
-from .._options import SearchOptions
 from .._scores.nonlinear import NonlinearEvaluator
 from .._structure_search.greedy import greedy_search
-from .structural_em import LearnedNetwork, StructuralEM, learn
+from .structural_em import LearnedNetwork, StructuralEM
 
 __all__ = ["learn_nonlinear"]
 
@@ -30,9 +29,6 @@ MAX_ROUNDS = 10
 # Steps of EM between two searches, and the gain per row at which they stop.
 MAX_EM_STEPS = 15
 EM_TOLERANCE = 1e-4
-# Steps of the optimiser of a family. It starts where the last one ended, and EM does
-# not need the maximum, only something better.
-MAX_FIT_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,31 +69,22 @@ class _NonlinearEM:
         optimiser found, so the bound never falls.
         """
         table, weight = field.table(self.sample_weight)
-        families = [
-            (child, parents_of(adjacency, child)) for child in range(len(adjacency))
-        ]
-        options = self.options
-        fit = fit_families(
+        weights, theta, noise, _ = fit_network(
             table,
-            families,
-            link=options.link,
-            noise=options.noise,
+            adjacency,
+            link=self.options.link,
+            noise=self.options.noise,
             sample_weight=weight,
         )
-        weights = np.zeros(adjacency.shape)
-        for (child, parents), row in zip(families, fit.weights, strict=True):
-            weights[list(parents), child] = row[: len(parents)]
-        network = self._network(
-            adjacency, weights, fit.theta, fit.noise_variance, n_latents
-        )
+        network = self._network(adjacency, weights, theta, noise, n_latents)
         if start is None:
             return network
         new = weight @ network.family_log_likelihoods(table)
         old = weight @ start.family_log_likelihoods(table)
         keep = (start.adjacency == adjacency).all(axis=0) & ~(new >= old)
         weights[:, keep] = start.weights[:, keep]
-        theta = np.where(keep[:, None], start.link_parameters, fit.theta)
-        noise = np.where(keep, start.noise_variance, fit.noise_variance)
+        theta = np.where(keep[:, None], start.link_parameters, theta)
+        noise = np.where(keep, start.noise_variance, noise)
         return self._network(adjacency, weights, theta, noise, n_latents)
 
     def _network(self, adjacency, weights, theta, noise_variance, n_latents):
@@ -115,26 +102,31 @@ class _NonlinearEM:
     def fit(self, state: _State, trace=None, max_steps=MAX_EM_STEPS) -> _State:
         """Inference and fits in turn, structure fixed, until the bound stays."""
         adjacency, n_latents = state.network.adjacency, state.network.n_latents
-        field, network = state.field, state.network
-        bounds = field.improve(network, max_steps=3, tol=1e-4)
-        trace = [] if trace is None else trace
-        before = float(self.weight @ bounds)
-        trace.append(before)
-        for _ in range(max_steps):
-            network = self.maximise(adjacency, n_latents, field, network)
+        field = state.field
+
+        def expect(network):
             bounds = field.improve(network, max_steps=3, tol=1e-4)
-            now = float(self.weight @ bounds)
-            trace.append(now)
-            if now - before < EM_TOLERANCE * self.weight.sum():
-                break
-            before = now
-        return self.state(network, field, bounds)
+            return float(self.weight @ bounds), bounds
+
+        def maximise(network, _):
+            return self.maximise(adjacency, n_latents, field, network)
+
+        ascent = climb(
+            expect,
+            maximise,
+            state.network,
+            tol=EM_TOLERANCE * self.weight.sum(),
+            max_iter=max_steps,
+        )
+        if trace is not None:
+            trace += ascent.objectives.tolist()
+        return self.state(ascent.state, field, ascent.statistics)
 
     def refine(self, state: _State) -> _State:
         """Search for better structures on the points, and fit them, until none is."""
         base, options = self.base, self.options
         n_latents = state.network.n_latents
-        forbidden, required = base.masks(n_latents)
+        rules = options.rules(base.data.weight, n_latents)
         for _ in range(MAX_ROUNDS):
             steps: list[float] = []
             state = self.fit(state, steps)
@@ -157,17 +149,7 @@ class _NonlinearEM:
                 n_candidates=options.n_candidates,
                 similarity=options.similarity,
             )
-            result = greedy_search(
-                evaluator,
-                initial=adjacency,
-                forbidden=forbidden,
-                required=required,
-                max_parents=options.parent_limit(base.data.weight),
-                max_iter=options.max_iter,
-                tol=options.tol,
-                tabu=options.tabu,
-                random_state=options.random_state,
-            )
+            result = greedy_search(evaluator, rules, initial=adjacency)
             base.n_evaluated += evaluator.n_evaluated
             base.n_considered += evaluator.n_considered
             if (result.adjacency == adjacency).all():
@@ -178,7 +160,7 @@ class _NonlinearEM:
             trial = self.state(network, state.field, state.field.bound(network))
             entry["expected_score"] = state.score, max(trial.score, state.score)
             # Scores of the search are fits from other starts: the bound decides.
-            if trial.score <= state.score + options.tol:
+            if trial.score <= state.score + base.tol:
                 break
             base.history += result.history
             state = trial
@@ -195,7 +177,7 @@ class _NonlinearEM:
             kept = np.delete(np.arange(network.n_nodes), n_features + int(hidden))
             trial = self.refine(self._without(state, kept))
             gain = trial.score - state.score
-            if gain > self.options.tol:
+            if gain > self.base.tol:
                 self.base.history.append((("drop hidden", int(hidden)), float(gain)))
                 return self.drop_hidden(trial)
         return state
@@ -225,50 +207,24 @@ class _NonlinearEM:
         return self.state(network, field, field.bound(network))
 
 
-def _starting_points(families, network: GaussianNetwork) -> FittedFamilies:
-    """Parameters of the families that a network has too; others start from nothing."""
-    width = max((len(parents) for _, parents in families), default=0)
-    weights = np.zeros((len(families), width))
-    for row, (child, parents) in zip(weights, families, strict=True):
-        if parents == parents_of(network.adjacency, child):
-            row[: len(parents)] = network.weights[list(parents), child]
-    return FittedFamilies(
-        families,
-        weights,
-        np.array(network.link_parameters),
-        network.noise_variance,
-        np.full(len(families), np.nan),
-    )
-
-
-def learn_nonlinear(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
+def learn_nonlinear(
+    X, sample_weight, linear: GaussianNetwork, base: StructuralEM
+) -> LearnedNetwork:
     """Learn a network of any link and noise from data with missing or hidden values.
 
-    A linear network says first what the missing values may be, how many hidden
-    variables there may be, and where.
+    A linear network says first what the missing values may be, how many latents there
+    may be, and where.
 
     X (n_samples, n_features), sample_weight (n_samples,).
     """
-    X, sample_weight = _merge_rows(np.asarray(X, dtype=float), sample_weight)
-    linear = learn(
-        X,
-        sample_weight,
-        replace(
-            options, link="linear", noise="additive", search="greedy", n_candidates=None
-        ),
-        hidden_search=options.hidden_search,
-    )
-    from .patterns import IncompleteData
-
-    base = StructuralEM(IncompleteData.of(X, sample_weight), options)
+    options, network = base.options, linear
     em = _NonlinearEM(X, sample_weight, base)
-    network = linear.network
     completed = network.expectation(X)
     joint = Joint(network.weights, network.intercept, network.noise_variance)
     deviation = 1.0 / np.sqrt(np.diagonal(joint.precision))
     if get_noise(options.noise).positive:
         completed, deviation = _make_positive(X, completed, deviation)
-    adjacency = network.adjacency if network.n_latents else base.masks(0)[1]
+    adjacency = network.adjacency if network.n_latents else options.required
     state = em.first(adjacency, network.n_latents, completed, deviation)
     state = em.drop_hidden(em.refine(state))
     steps: list[float] = []
@@ -322,19 +278,3 @@ def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
         link_parameters=theta,
         n_latents=network.n_latents,
     )
-
-
-def _merge_rows(X, sample_weight):
-    """Rows that occur twice as one row of twice the weight, in a fixed order.
-
-    Mean field costs the same for every row, and many steps would make a difference of
-    the rounding errors between a weight of 2 and a row twice.
-    """
-    weight = np.ones(len(X)) if sample_weight is None else sample_weight
-    X, weight = X[weight > 0], weight[weight > 0]
-    # NaN is not equal to itself.
-    keys, index = np.unique(
-        np.where(np.isnan(X), np.inf, X), axis=0, return_inverse=True
-    )
-    merged = np.bincount(index.ravel(), weights=weight, minlength=len(keys))
-    return np.where(np.isinf(keys), np.nan, keys), merged

@@ -16,18 +16,17 @@ from itertools import product
 
 import numpy as np
 
-from ..._graphs import parents_of
 from .._network import GaussianNetwork
 from .._options import SearchOptions
-from .._parameters import is_linear
 from .._scores.linear import LinearEvaluator
+from .._scores.moves import SearchResult
+from .._statistics.incomplete import IncompleteData
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
-from .._structure_search.greedy import SearchResult, greedy_search
+from .._structure_search.greedy import greedy_search
 from .._structure_search.order import order_search
 from .linear_em import LinearState, fit_network, maximise, saturated_statistics
-from .patterns import IncompleteData, distinct_rows
 
-__all__ = ["LearnedNetwork", "StructuralEM", "learn"]
+__all__ = ["LearnedNetwork", "StructuralEM", "standardise"]
 
 # Rounds of search and EM; three or four are typical.
 MAX_ROUNDS = 30
@@ -95,25 +94,16 @@ class StructuralEM:
             - self.penalty.structure(state.adjacency)
         )
 
+    @property
+    def tol(self) -> float:
+        """Smallest gain, in nats, that makes a change worth it."""
+        return self.options.least_gain(self.data.weight)
+
     def report(self, message: str) -> bool:
         """Tell how far the search has come; whether to stop."""
         if self.options.progress is not None and not self.stopped:
             self.stopped = bool(self.options.progress(message))
         return self.stopped
-
-    def masks(self, n_latents: int) -> tuple[np.ndarray, np.ndarray]:
-        """Forbidden and required edges, hidden nodes included."""
-        options = self.options
-        n_features = self.data.n_features
-        n_nodes = n_features + n_latents
-        forbidden = np.eye(n_nodes, dtype=bool)
-        required = np.zeros((n_nodes, n_nodes), dtype=bool)
-        forbidden[:n_features, :n_features] |= options.forbidden
-        required[:n_features, :n_features] = options.required
-        if options.bipartite:
-            forbidden[:n_features] = True
-            forbidden[:, n_features:] = True
-        return forbidden & ~required, required
 
     def evaluator(self, statistics: GaussianStatistics) -> LinearEvaluator:
         """Scores of families by expected statistics, in standard units."""
@@ -127,36 +117,23 @@ class StructuralEM:
         )
 
     def search(
-        self, statistics: GaussianStatistics, initial, n_latents: int, *, n_restarts=0
+        self, statistics: GaussianStatistics, initial, n_latents: int
     ) -> tuple[SearchResult, float]:
         """Search on expected statistics; the graph found and the score of the first.
 
         The expected score of what comes back is never below that of the graph to start
         from, so neither is its observed score [1]_.
         """
-        options = self.options
-        forbidden, required = self.masks(n_latents)
+        rules = self.options.rules(self.data.weight, n_latents)
         evaluator = self.evaluator(statistics)
-        common = {
-            "initial": initial,
-            "forbidden": forbidden,
-            "required": required,
-            "max_parents": options.parent_limit(self.data.weight),
-            "tol": options.tol,
-            "n_restarts": n_restarts,
-            "random_state": options.random_state,
-        }
-        before = total_score(evaluator, initial | required)
-        if self.method == "greedy":
-            result = greedy_search(
-                evaluator, **common, max_iter=options.max_iter, tabu=options.tabu
-            )
-        else:
-            result = order_search(evaluator, **common)
+        initial = initial | rules.required
+        before = evaluator.graph_score(initial)
+        search = greedy_search if self.method == "greedy" else order_search
+        result = search(evaluator, rules, initial=initial)
         self.n_evaluated += evaluator.n_evaluated
         self.n_considered += evaluator.n_considered
-        if result.score <= before + options.tol:
-            result = SearchResult(initial | required, before, [])
+        if result.score <= before + rules.tol:
+            result = SearchResult(initial, before, [])
         # Back to the units of the data.
         scale = standardise(statistics)[1]
         units = -statistics.weight * float(np.log(scale).sum())
@@ -187,8 +164,7 @@ class StructuralEM:
             statistics = saturated_statistics(self.data, pull=pull)
             kept = self.history
             self.history = []
-            restarts = self.options.n_restarts or 0
-            result, _ = self.search(statistics, initial[:n, :n], 0, n_restarts=restarts)
+            result, _ = self.search(statistics, initial[:n, :n], 0)
             self.history += result.history
             parameters = self.maximise(statistics, result.adjacency, 0)
             state = self.refine(result.adjacency, parameters, 0)
@@ -241,7 +217,7 @@ class StructuralEM:
             state.adjacency,
             state.parameters,
             state.n_latents,
-            max_iter=300,
+            max_iter=150,
             tol=1e-8,
             trace=steps,
         )
@@ -274,38 +250,3 @@ def standardise(
     correlation[constant] = correlation[:, constant] = 0.0
     scatter = statistics.weight * correlation.round(N_DIGITS)
     return GaussianStatistics(statistics.weight, np.zeros(len(scale)), scatter), scale
-
-
-def total_score(evaluator: LinearEvaluator, adjacency) -> float:
-    """Score of a graph: the sum over its families."""
-    return float(
-        sum(
-            evaluator.family_score(child, parents_of(adjacency, child))
-            for child in range(len(adjacency))
-        )
-    )
-
-
-def learn(
-    X, sample_weight, options: SearchOptions, *, hidden_search="auto"
-) -> LearnedNetwork:
-    """Learn a network from data with missing values, or with hidden variables.
-
-    X (n_samples, n_features), sample_weight (n_samples,).
-
-    References
-    ----------
-    .. [2] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure
-       learning for continuous variable Bayesian networks. JMLR 8.
-    """
-    X, sample_weight = distinct_rows(X, sample_weight)
-    if not is_linear(options):
-        from .nonlinear_em import learn_nonlinear
-
-        return learn_nonlinear(X, sample_weight, options)
-    em = StructuralEM(IncompleteData.of(X, sample_weight), options)
-    if options.max_latents == 0:
-        return em.finish(em.first())
-    from .._hidden.hidden import learn_hidden
-
-    return learn_hidden(em, hidden_search)

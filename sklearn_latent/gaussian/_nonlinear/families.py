@@ -1,15 +1,4 @@
-"""Maximum-likelihood parameters of many families, for any link and noise.
-
-What other modules call::
-
-    fit = fit_families(X, families, link="sigmoid", noise="additive",
-                       sample_weight=None, start=None)
-    fit.weights, fit.theta, fit.noise_variance, fit.log_likelihood
-
-    weights, theta, noise_variance, log_likelihood = fit_network(X, adjacency, link=...)
-
-``families`` is a list of (child, parents).
-"""
+"""Maximum-likelihood parameters of many families, for any link and noise."""
 
 from __future__ import annotations
 
@@ -18,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._scores.moves import Family
-from .fitter import FamilyFitter
+from .fitter import Family, FamilyFitter
 from .links import get_link
 from .noise import get_noise
 
@@ -65,7 +53,6 @@ def fit_families(
     link="sigmoid",
     noise="additive",
     sample_weight=None,
-    start: FittedFamilies | None = None,
     tol=1e-6,
     max_iter=100,
 ) -> FittedFamilies:
@@ -87,10 +74,7 @@ def fit_families(
     link, noise = get_link(link), get_noise(noise)
     fitter = FamilyFitter(X, link, noise, sample_weight, tol=tol, max_iter=max_iter)
     children, parents = fitter.pad(families)
-    first: tuple = ()
-    if start is not None:
-        first = fitter.from_units(children, parents, start.weights, start.theta)
-    *fitted, log_likelihood = fitter.fit(children, parents, *first)
+    *fitted, log_likelihood = fitter.fit(children, parents)
     weights, theta, variance = fitter.to_units(children, parents, *fitted)
     return FittedFamilies(families, weights, theta, variance, log_likelihood)
 

@@ -9,7 +9,10 @@ from .levenberg import Curve, LeastSquares, Likelihood, minimise
 from .links import N_THETA, Link
 from .noise import Additive, Noise
 
-__all__ = ["FamilyFitter"]
+__all__ = ["Family", "FamilyFitter"]
+
+# A node and its parents in ascending order.
+Family = tuple[int, tuple[int, ...]]
 
 # Smallest deviation that is told from zero: its square still has all its digits.
 SMALLEST = 1e-125
@@ -243,22 +246,6 @@ class FamilyFitter:
         else:
             factor = child_scale**2
         return weights, theta, variance * factor
-
-    def from_units(self, children, parents, weights, theta):
-        """Inverse of `to_units`, for starting points."""
-        scale = np.append(self.scale, 1.0)[parents]
-        moved = (weights * np.append(self.shift, 0.0)[parents]).sum(axis=1)
-        child_scale = self.child_scale[children]
-        theta = theta.copy()
-        if self.link.scaled:
-            theta[:, 1] /= child_scale
-            theta[:, 2] += moved
-            weights = weights * scale
-        else:
-            theta[:, 0] += moved
-            weights = weights * scale / child_scale[:, None]
-        theta[:, 0] = (theta[:, 0] - self.child_shift[children]) / child_scale
-        return weights, theta
 
 
 def _safe_deviation(centred, weight, mean):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._criteria import bic_price
+from ..._graphs import parents_of
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
 
@@ -138,8 +140,7 @@ class LinearEvaluator(MoveEvaluator):
     """Exact scores of all moves of linear Gaussian families.
 
     statistics: statistics of the rows, or expected ones
-    parameter_cost: penalty per parameter; None is that of the BIC, half of the log of
-        the rows
+    parameter_cost: penalty per parameter; None is that of the BIC
     edge_cost: penalty per edge on top of its parameter; or that of all parents of a
         node together, by their number, (n_nodes + 1,)
     n_candidates: score only so many candidates per family, those most similar to the
@@ -163,7 +164,7 @@ class LinearEvaluator(MoveEvaluator):
     ):
         self.weight = statistics.weight
         if parameter_cost is None:
-            parameter_cost = 0.5 * np.log(max(self.weight, 1.0))
+            parameter_cost = bic_price(self.weight)
         self.parameter_cost = parameter_cost
         self.n_nodes = statistics.n_nodes
         # Of all parents of a node together, by their number.
@@ -206,6 +207,13 @@ class LinearEvaluator(MoveEvaluator):
         """Score of one family."""
         unexplained = self.scan(child, parents).unexplained
         return float(self.score(child, len(parents), unexplained))
+
+    def graph_score(self, adjacency) -> float:
+        """Score of a graph: the sum over its families."""
+        return sum(
+            self.family_score(child, parents_of(adjacency, child))
+            for child in range(self.n_nodes)
+        )
 
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
         """Scores of families with one more parent."""

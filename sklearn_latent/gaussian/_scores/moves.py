@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .._nonlinear.fitter import Family
+
 __all__ = [
     "Family",
     "MoveEvaluator",
@@ -16,9 +18,6 @@ __all__ = [
     "with_parent",
     "without_parent",
 ]
-
-# A node and its parents in ascending order.
-Family = tuple[int, tuple[int, ...]]
 
 
 def with_parent(parents: tuple[int, ...], new: int) -> tuple[int, ...]:

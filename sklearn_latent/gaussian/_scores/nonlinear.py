@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._criteria import bic_price
 from .._nonlinear.fitter import FamilyFitter
 from .._nonlinear.links import get_link
 from .._nonlinear.noise import get_noise
@@ -56,8 +57,7 @@ class NonlinearEvaluator(MoveEvaluator):
     link: link function
     noise: noise model
     sample_weight: weights of the rows, (n_samples,)
-    parameter_cost: penalty per parameter; None is that of the BIC, half of the log of
-        the rows
+    parameter_cost: penalty per parameter; None is that of the BIC
     edge_cost: penalty per edge on top of its parameter
     n_candidates: how many additions and replacements, together, are fitted per family.
         None fits all, which is Algorithm 1 of [1]_
@@ -113,7 +113,7 @@ class NonlinearEvaluator(MoveEvaluator):
         )
         self.n_nodes = self.fitter.n_nodes
         if parameter_cost is None:
-            parameter_cost = 0.5 * np.log(max(self.fitter.total, 1.0))
+            parameter_cost = bic_price(self.fitter.total)
         self.parameter_cost = parameter_cost
         n_parents = np.arange(self.n_nodes + 1)
         alike = np.ndim(edge_cost) == 0

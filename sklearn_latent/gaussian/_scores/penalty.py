@@ -1,19 +1,11 @@
 """What a network costs: the BIC, the extended BIC, and the price of choosing.
 
-The extended BIC [1]_ charges for a structure the log of the number of structures of its
-size. A search, which changes one edge at a time, needs a price per edge. Among p
-features an edge is one of p - 1 candidates of its node where most nodes have one, and
-one of all p (p - 1) / 2 pairs where edges are rare. Which of the two fits is not known
-before the search, so both are tried, and what they find is compared by the exact
-numbers of alternatives. In that comparison, and as rare ones, edges must also exceed
-what chance gains, which is more in few rows [2]_.
-
-References
-----------
-.. [1] Chen, J. and Chen, Z. (2008). Extended Bayesian information criteria for model
-   selection with large model spaces. Biometrika 95.
-.. [2] Bartlett, M. S. (1938). Further aspects of the theory of multiple regression.
-   Proceedings of the Cambridge Philosophical Society 34.
+The extended BIC charges for whole structures, but a search, which changes one edge at a
+time, needs a price per edge. Among p features an edge is one of p - 1 candidates of its
+node where most nodes have one, and one of all p (p - 1) / 2 pairs where edges are rare.
+Which of the two fits is not known before the search, so both are tried, and what they
+find is compared by the exact numbers of alternatives. In that comparison, and as rare
+ones, edges must also exceed what chance gains, which is more in few rows.
 """
 
 from __future__ import annotations
@@ -21,26 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
-__all__ = ["Penalty", "log_choices", "small_sample_factor"]
+from ..._criteria import bic_price, log_choices, small_sample_factor
 
-
-def log_choices(n_things: float, n_chosen) -> np.ndarray:
-    """Log of the number of ways to choose some of several things."""
-    n_chosen = np.asarray(n_chosen)
-    return (
-        gammaln(n_things + 1) - gammaln(n_chosen + 1) - gammaln(n_things - n_chosen + 1)
-    )
-
-
-def small_sample_factor(weight: float, n_parents) -> np.ndarray:
-    """How many times more one further parent gains by chance than with many rows.
-
-    Twice the gain of the log-likelihood by a parent that says nothing has a chi-squared
-    distribution if rows are many, and this many times that if they are few [2]_.
-    """
-    return weight / np.maximum(weight - np.asarray(n_parents) - 2.5, 0.5)
+__all__ = ["Penalty"]
 
 
 @dataclass(frozen=True)
@@ -65,9 +41,9 @@ class Penalty:
 
     @property
     def parameter(self) -> float:
-        """Price of a parameter: equation 1 of the paper, times the factor."""
-        size = 0.5 * np.log(max(self.weight, 1.0))
-        return float(size if isinstance(self.kind, str) else self.kind * size)
+        """Price of a parameter: that of the BIC, times the factor."""
+        price = bic_price(self.weight)
+        return price if isinstance(self.kind, str) else float(self.kind) * price
 
     @property
     def n_pairs(self) -> float:

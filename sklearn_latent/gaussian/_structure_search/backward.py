@@ -88,8 +88,4 @@ def backward_search(
         adjacency = extend(pattern, [*clique, x, y])
         adjacency[x, y] = False
         history.append((("delete", x, y), gain))
-    score = sum(
-        evaluator.family_score(child, tuple(np.flatnonzero(column).tolist()))
-        for child, column in enumerate(adjacency.T)
-    )
-    return SearchResult(adjacency, float(score), history)
+    return SearchResult(adjacency, evaluator.graph_score(adjacency), history)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..._graphs import parents_of, reaches
 from .._scores.moves import (
@@ -15,11 +12,10 @@ from .._scores.moves import (
     with_parent,
     without_parent,
 )
+from .rules import Rules
 
-__all__ = ["SearchResult", "greedy_search"]
+__all__ = ["greedy_search"]
 
-# Random moves before a restart, as a share of the number of nodes.
-RESTART_SHARE = 0.3
 # Gains are compared to so many decimals: directions that the score cannot tell apart
 # are decided by number, not by rounding errors.
 DECIMALS = 6
@@ -35,11 +31,11 @@ class _State:
     compared, because it changes with the graph while the scores do not.
     """
 
-    def __init__(self, evaluator, adjacency, forbidden, required, max_parents):
+    def __init__(self, evaluator: MoveEvaluator, adjacency, rules: Rules):
         self.evaluator = evaluator
-        self.forbidden = forbidden
-        self.required = required
-        self.max_parents = max_parents
+        self.forbidden = rules.forbidden
+        self.required = rules.required
+        self.max_parents = rules.max_parents
         self.adjacency = adjacency.copy()
         n = len(adjacency)
         self.numbers = np.arange(n)
@@ -119,10 +115,8 @@ class _State:
             illegal, -np.inf, self.replace[nodes]
         ).argmax(1)
 
-    def best_move(self, tabu=()):
+    def best_move(self):
         """Best legal move as (gain, move); (-inf, None) if there is none."""
-        if tabu:
-            return self._best_move_outside(tabu)
         rows = self.numbers
         best: tuple[float, tuple | None] = -np.inf, None
         for table, choice in (
@@ -144,7 +138,7 @@ class _State:
             return "add", z, x
         return "replace", int(self.replaced[x, z]), z, x
 
-    def _best_reversal(self, floor, tabu=()):
+    def _best_reversal(self, floor):
         """Best legal reversal whose gain is above the floor."""
         parents, children = self.edges.T
         gains = self.delete[children, parents] + self.reverse[parents, children]
@@ -157,30 +151,8 @@ class _State:
             n_paths = (self.adjacency[u] & self.reach.T[x]).sum(axis=1)
             for place in places[n_paths == 1].tolist():
                 move = "reverse", int(parents[place]), int(children[place])
-                if move[1:] not in tabu:
-                    return float(gains[place]), move
+                return float(gains[place]), move
         return -np.inf, None
-
-    def _best_move_outside(self, tabu):
-        """Best legal move that touches no pair of nodes on the tabu list."""
-        n = len(self.scores)
-        free = np.ones((n, n), dtype=bool)
-        for u, x in tabu:
-            free[u, x] = False
-        best: tuple[float, tuple | None] = -np.inf, None
-        for table in (self.add, self.replace):
-            gains = np.where(self.reach | ~free, -np.inf, table)
-            if table is self.replace:
-                rows = np.arange(n)[:, None]
-                gains = np.where(free[rows, self.replaced], gains, -np.inf)
-            x, z = np.unravel_index(gains.argmax(), gains.shape)
-            if gains[x, z] > best[0]:
-                best = float(gains[x, z]), self._describe(table, int(x), int(z))
-        gains = np.where(free, self.delete, -np.inf)
-        x, u = np.unravel_index(gains.argmax(), gains.shape)
-        if gains[x, u] > best[0]:
-            best = float(gains[x, u]), ("delete", int(u), int(x))
-        return max(best, self._best_reversal(best[0], tabu), key=lambda found: found[0])
 
     def apply(self, move):
         """Change the graph and score what the change touches."""
@@ -238,119 +210,44 @@ class _State:
         self.rank(np.flatnonzero(changed))
 
 
-def _pairs(move):
-    """Ordered pairs of nodes that a move changes, in both directions."""
-    *others, x = move[1:]
-    return [pair for u in others for pair in ((u, x), (x, u))]
-
-
-def _climb(state, history, *, tol, max_iter, tabu, report):
-    """Follow the best moves; with a tabu list, also downhill for a while."""
-    best, graph = state.scores.sum(), state.adjacency.copy()
-    is_best = True
-    n_downhill = 0
-    recent: deque = deque(maxlen=max(tabu, 1))
-    refreshed = state.evaluator.is_exhaustive
-    while len(history) < max_iter:
-        listed = {pair for pairs in recent for pair in pairs} if n_downhill else ()
-        gain, move = state.best_move(listed)
-        if move is None or (gain <= tol and n_downhill >= tabu):
-            if refreshed or n_downhill:
-                break
-            # Pruning looked at candidates that were legal then; look once more.
-            state.scan(range(len(state.scores)))
-            refreshed = True
-            continue
-        refreshed = state.evaluator.is_exhaustive
-        if is_best and gain <= tol:  # the last moment to keep the best graph
-            graph = state.adjacency.copy()
-        before = state.scores.sum()
-        state.apply(move)
-        score = state.scores.sum()
-        history.append((move, float(score - before)))
-        recent.append(_pairs(move))
-        is_best = score > best + tol or (gain > tol and n_downhill == 0)
-        if is_best:
-            best, n_downhill = score, 0
-        else:
-            n_downhill += 1
-        if report(move, gain, score):
-            break
-    return best, state.adjacency.copy() if is_best else graph
-
-
-def _perturb(state, rng, n_moves):
-    """Make random legal moves."""
-    n = len(state.scores)
-    for _ in range(n_moves):
-        x, z = int(rng.randint(n)), int(rng.randint(n))
-        if state.adjacency[z, x]:
-            if not state.required[z, x]:
-                state.apply(("delete", z, x))
-        elif np.isfinite(state.add[x, z]) and not state.reach[x, z]:
-            state.apply(("add", z, x))
-
-
 def greedy_search(
-    evaluator: MoveEvaluator,
-    *,
-    initial=None,
-    forbidden=None,
-    required=None,
-    max_parents=None,
-    max_iter=10_000,
-    tol=1e-6,
-    tabu=0,
-    n_restarts=0,
-    random_state=None,
-    progress=None,
+    evaluator: MoveEvaluator, rules: Rules | None = None, *, initial=None
 ) -> SearchResult:
     """Hill climbing over graphs, algorithm 1 of [1]_.
 
     With an evaluator that prunes it is algorithm 2. Only families that a move touched
     are scored again.
 
-    initial (n_nodes, n_nodes), forbidden, required (n_nodes, n_nodes).
+    initial (n_nodes, n_nodes).
 
     References
     ----------
     .. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
        learning for continuous variable Bayesian networks. JMLR 8.
     """
-    n = evaluator.n_nodes
-    required = np.zeros((n, n), dtype=bool) if required is None else required
-    forbidden = np.zeros((n, n), dtype=bool) if forbidden is None else forbidden
-    forbidden = forbidden | np.eye(n, dtype=bool)
-    initial = required if initial is None else initial | required
-    max_parents = n if max_parents is None else max_parents
-    rng = check_random_state(random_state)
-    stopped = False
-
-    def report(move, gain, score):
-        nonlocal stopped
-        if progress is not None:
-            nodes = " ".join(map(str, move[1:]))
-            stopped = bool(
-                progress(f"{move[0]} {nodes}: gain {gain:.4g}, score {score:.8g}")
-            )
-        return stopped
-
-    state = _State(evaluator, initial, forbidden, required, max_parents)
-    tol = max(tol, rounding_error(state.scores))
+    rules = Rules.free(evaluator.n_nodes) if rules is None else rules
+    start = rules.required if initial is None else initial | rules.required
+    state = _State(evaluator, start, rules)
+    tol = max(rules.tol, rounding_error(state.scores))
     history: list = []
-    score, adjacency = _climb(
-        state, history, tol=tol, max_iter=max_iter, tabu=tabu, report=report
-    )
-    for _ in range(n_restarts):
-        if stopped or n < 2:
+    refreshed = evaluator.is_exhaustive
+    while len(history) < rules.max_iter:
+        gain, move = state.best_move()
+        if move is None or gain <= tol:
+            if refreshed:
+                break
+            # Pruning looked at candidates that were legal then; look once more.
+            state.scan(range(evaluator.n_nodes))
+            refreshed = True
+            continue
+        refreshed = evaluator.is_exhaustive
+        before = state.scores.sum()
+        state.apply(move)
+        score = state.scores.sum()
+        history.append((move, float(score - before)))
+        if rules.progress is not None and rules.progress(
+            f"{move[0]} {' '.join(map(str, move[1:]))}: gain {gain:.4g}, score "
+            f"{score:.8g}"
+        ):
             break
-        state = _State(evaluator, adjacency, forbidden, required, max_parents)
-        _perturb(state, rng, max(2, int(RESTART_SHARE * n)))
-        again: list = []
-        found, graph = _climb(
-            state, again, tol=tol, max_iter=max_iter, tabu=tabu, report=report
-        )
-        if found > score + tol:
-            score, adjacency = found, graph
-            history += [(("restart",), 0.0), *again]
-    return SearchResult(adjacency, float(score), history)
+    return SearchResult(state.adjacency, float(state.scores.sum()), history)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._graphs import parents_of
 from .._scores.linear import COLLINEAR, LinearEvaluator, regress
 from .._scores.moves import with_parent, without_parent
 from .._statistics.statistics import NOISE_SHARE
+from .rules import Rules
 
 __all__ = ["GrowShrinkTree", "Growth"]
 
@@ -73,8 +75,7 @@ class GrowShrinkTree:
 
     evaluator: scores of families
     child: the node
-    forbidden, required: ``[i, j]`` refers to the edge i -> j, (n_nodes, n_nodes)
-    max_parents: largest number of parents
+    rules: edges and numbers of parents that are allowed
 
     References
     ----------
@@ -83,15 +84,13 @@ class GrowShrinkTree:
        search and grow-shrink trees. NeurIPS.
     """
 
-    def __init__(
-        self, evaluator: LinearEvaluator, child: int, forbidden, required, max_parents
-    ):
+    def __init__(self, evaluator: LinearEvaluator, child: int, rules: Rules):
         self.evaluator = evaluator
         self.child = child
-        self.allowed = ~(forbidden[:, child] | required[:, child])
-        self.required = tuple(np.flatnonzero(required[:, child]).tolist())
+        self.allowed = ~(rules.forbidden[:, child] | rules.required[:, child])
+        self.required = parents_of(rules.required, child)
         self.n_allowed = int(self.allowed.sum())
-        self.max_parents = max(max_parents, len(self.required))
+        self.max_parents = max(rules.max_parents, len(self.required))
         # What one more parent must leave unexplained at most to be worth its cost, by
         # the number of those that are there.
         self.worth = np.exp(-2.0 * np.diff(evaluator.parent_costs) / evaluator.weight)

@@ -8,6 +8,8 @@ instead of one per node and place.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -17,6 +19,7 @@ from .._scores.moves import SearchResult, rounding_error
 from .backward import backward_search
 from .greedy import greedy_search
 from .grow_shrink import GrowShrinkTree, Growth
+from .rules import Rules
 
 __all__ = ["order_search"]
 
@@ -146,36 +149,32 @@ class _OrderState:
 class _OrderSearch:
     """Passes over the nodes, polished by greedy moves."""
 
-    def __init__(self, evaluator, forbidden, required, max_parents, tol, max_iter, rng):
-        self.rules = {
-            "forbidden": forbidden,
-            "required": required,
-            "max_parents": max_parents,
-            "tol": tol,
-        }
+    def __init__(self, evaluator: LinearEvaluator, rules: Rules):
         self.evaluator = evaluator
-        self.required = required
+        alone = [evaluator.family_score(x, ()) for x in range(evaluator.n_nodes)]
+        self.tol = max(rules.tol, rounding_error(np.array(alone)))
+        self.rules = replace(rules, tol=self.tol, progress=None)
+        self.progress = rules.progress
         # Graphs of one class keep the same rules only if there are none.
-        self.is_free = not required.any() and forbidden.sum() == len(forbidden)
-        self.tol = tol
-        self.max_iter = max_iter
-        self.rng = rng
+        n_forbidden = rules.forbidden.sum()
+        self.is_free = not rules.required.any() and n_forbidden == evaluator.n_nodes
+        self.rng = check_random_state(rules.random_state)
         self.trees = [
-            GrowShrinkTree(evaluator, child, forbidden, required, max_parents)
+            GrowShrinkTree(evaluator, child, rules)
             for child in range(evaluator.n_nodes)
         ]
 
-    def settle(self, order, history, progress) -> tuple[_OrderState, bool]:
-        """Move nodes until none wants to move; whether to stop."""
-        state = _OrderState(self.trees, order, self.required)
-        for number in range(self.max_iter):
+    def settle(self, order, history) -> tuple[_OrderState, bool]:
+        """Move nodes until no move improves the score; whether to stop."""
+        state = _OrderState(self.trees, order, self.rules.required)
+        for number in range(self.rules.max_iter):
             total = 0.0
             for node in self.rng.permutation(len(order)).tolist():
                 gain = state.improve(node, self.tol)
                 if gain:
                     total += gain
                     history.append((("move", node, int(state.position[node])), gain))
-            if progress is not None and progress(
+            if self.progress is not None and self.progress(
                 f"pass {number + 1} over the nodes: gain {total:.4g}, score "
                 f"{state.scores.sum():.8g}"
             ):
@@ -186,9 +185,7 @@ class _OrderSearch:
 
     def polish(self, adjacency) -> SearchResult:
         """Leave the corner in which moving one node at a time is stuck."""
-        result = greedy_search(
-            self.evaluator, initial=adjacency, **self.rules, max_iter=self.max_iter
-        )
+        result = greedy_search(self.evaluator, self.rules, initial=adjacency)
         if self.is_free and len(adjacency) <= MAX_BACKWARD:
             back = backward_search(self.evaluator, result.adjacency, tol=self.tol)
             if back.score > result.score + self.tol:
@@ -196,10 +193,10 @@ class _OrderSearch:
                 return SearchResult(back.adjacency, back.score, history)
         return result
 
-    def run(self, order, progress) -> tuple[SearchResult, _OrderState, bool]:
+    def run(self, order) -> tuple[SearchResult, _OrderState, bool]:
         """Settle and polish in turn, until neither improves the score."""
         history: list = []
-        state, stop = self.settle(order, history, progress)
+        state, stop = self.settle(order, history)
         best = SearchResult(state.adjacency, float(state.scores.sum()), history)
         while not stop:
             polished = self.polish(best.adjacency)
@@ -208,9 +205,7 @@ class _OrderSearch:
             history += polished.history
             best = SearchResult(polished.adjacency, polished.score, history)
             moves: list = []
-            again, stop = self.settle(
-                topological_order(polished.adjacency), moves, progress
-            )
+            again, stop = self.settle(topological_order(polished.adjacency), moves)
             score = float(again.scores.sum())
             if score <= best.score + self.tol:
                 break
@@ -222,20 +217,14 @@ class _OrderSearch:
 
 def order_search(
     evaluator: LinearEvaluator,
+    rules: Rules | None = None,
     *,
     initial=None,
-    forbidden=None,
-    required=None,
-    max_parents=None,
-    max_iter=10_000,
-    tol=1e-6,
     n_restarts=0,
-    random_state=None,
-    progress=None,
 ) -> SearchResult:
     """Best-order score search [1]_ with grow-shrink trees.
 
-    initial (n_nodes, n_nodes), forbidden, required (n_nodes, n_nodes).
+    initial (n_nodes, n_nodes).
 
     References
     ----------
@@ -244,24 +233,16 @@ def order_search(
        search and grow-shrink trees. NeurIPS.
     """
     n = evaluator.n_nodes
-    required = np.zeros((n, n), dtype=bool) if required is None else required
-    forbidden = np.zeros((n, n), dtype=bool) if forbidden is None else forbidden
-    forbidden = forbidden | np.eye(n, dtype=bool)
-    max_parents = n if max_parents is None else max_parents
-    rng = check_random_state(random_state)
-    alone = np.array([evaluator.family_score(child, ()) for child in range(n)])
-    tol = max(tol, rounding_error(alone))
-    search = _OrderSearch(
-        evaluator, forbidden, required, max_parents, tol, max_iter, rng
-    )
-    start = required if initial is None else initial | required
-    best, state, stop = search.run(topological_order(start), progress)
+    rules = Rules.free(n) if rules is None else rules
+    search = _OrderSearch(evaluator, rules)
+    start = rules.required if initial is None else initial | rules.required
+    best, state, stop = search.run(topological_order(start))
     for _ in range(n_restarts if n > 1 else 0):
         if stop:
             break
-        order = state.shuffled(rng, max(1, int(RESTART_SHARE * n)))
-        found, new_state, stop = search.run(order, progress)
-        if found.score > best.score + tol:
+        order = state.shuffled(search.rng, max(1, int(RESTART_SHARE * n)))
+        found, new_state, stop = search.run(order)
+        if found.score > best.score + search.tol:
             history = [*best.history, (("restart",), 0.0), *found.history]
             best = SearchResult(found.adjacency, found.score, history)
             state = new_state

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._statistics.statistics import GaussianStatistics
+from .statistics import GaussianStatistics
 
 __all__ = ["IncompleteData", "batches", "distinct_rows", "rows_of"]
 

@@ -1,0 +1,150 @@
+"""Networks of two layers, latents over features, as networks of a structural EM."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._missing.linear_em import LinearState, expect, fit_network, saturated_statistics
+from .._missing.structural_em import MAX_ROUNDS, StructuralEM, standardise
+from .._statistics.statistics import GaussianStatistics
+from .factors import FactorData, Factors, fit_factors
+from .two_layer import TwoLayerSearch
+
+__all__ = [
+    "as_state",
+    "canonical",
+    "feature_statistics",
+    "hidden_limit",
+    "two_layer_search",
+    "two_layers",
+]
+
+
+def feature_statistics(em: StructuralEM) -> GaussianStatistics:
+    """Statistics of the features; expected ones, free of structure, where missing."""
+    return saturated_statistics(em.data)
+
+
+def two_layer_search(
+    em: StructuralEM, statistics: GaussianStatistics
+) -> TwoLayerSearch:
+    """Search for two layers with the options of the structural EM."""
+    options = em.options
+    limit = options.parent_limit(em.data.weight)
+    return TwoLayerSearch(
+        factor_data(em, statistics),
+        max_latents=hidden_limit(em),
+        max_parents=max(limit, 0),
+        parameter_cost=em.penalty.parameter,
+        edge_cost=em.penalty.hidden_edge,
+        multiplicity=em.penalty.multiplicity,
+        report=em.report,
+    )
+
+
+def hidden_limit(em: StructuralEM) -> int:
+    """Largest number of hidden variables that features and rows can tell apart."""
+    return max(
+        0,
+        min(
+            em.options.max_latents,
+            em.data.n_features // 2,
+            int(em.data.weight) - 1,
+        ),
+    )
+
+
+def two_layers(em: StructuralEM) -> LinearState:
+    """Best two-layer network.
+
+    Where values are missing, the network found so far says what is expected of the
+    features, and the search goes on from there: structural EM in which hidden variables
+    are integrated out exactly.
+    """
+    statistics = feature_statistics(em)
+    search = two_layer_search(em, statistics)
+    factors = search.run()
+    for _ in range(MAX_ROUNDS):
+        start = as_state(em, factors, statistics)
+        if em.data.n_missing == 0 or em.report(
+            f"{factors.n_latents} hidden, score {em.score(start):.8g}"
+        ):
+            break
+        state = fit_network(
+            em.data, start.adjacency, start.parameters, start.n_latents, tol=1e-5
+        )
+        n = em.data.n_features
+        expected = GaussianStatistics(
+            state.statistics.weight,
+            state.statistics.mean[:n],
+            state.statistics.scatter[:n, :n],
+        )
+        search.data = factor_data(em, expected)
+        scale = standardise(expected)[1]
+        again = Factors(
+            factors.mask,
+            state.weights[n:, :n] / scale,
+            0.0 * scale,
+            state.noise_variance[:n] / scale**2,
+        )
+        statistics = expected
+        again = search.improve(search.fit(again))
+        if (
+            again.mask.shape == factors.mask.shape
+            and (again.mask == factors.mask).all()
+        ):
+            factors = again
+            break
+        factors = again
+    factors = fit_factors(search.data, factors, tol=1e-12, max_iter=2500)
+    em.history += search.history
+    em.n_evaluated += search.n_evaluated
+    em.n_considered += search.n_considered
+    return as_state(em, factors, statistics)
+
+
+def factor_data(em: StructuralEM, statistics: GaussianStatistics) -> FactorData:
+    """Data of the two-layer search, in standard units."""
+    standard, scale = standardise(statistics)
+    return FactorData(standard, em.data.noise_floor / scale**2)
+
+
+def as_state(
+    em: StructuralEM, factors: Factors, statistics: GaussianStatistics
+) -> LinearState:
+    """Two layers as a network in the units of the data."""
+    n_features = em.data.n_features
+    scale = standardise(statistics)[1]
+    factors = Factors(
+        factors.mask,
+        factors.loadings * scale,
+        statistics.mean,
+        factors.noise * scale**2,
+    )
+    parameters = factors.network_parameters()
+    adjacency = np.zeros(parameters[0].shape, dtype=bool)
+    adjacency[n_features:, :n_features] = factors.mask
+    return expect(em.data, adjacency, parameters, factors.n_latents)
+
+
+def canonical(em: StructuralEM, state: LinearState) -> LinearState:
+    """Hidden variables in order of what they explain, signs by the majority of it.
+
+    Order and signs are arbitrary in the model; fixed, results can be compared.
+    """
+    if not state.n_latents:
+        return state
+    n = em.data.n_features
+    effect = state.weights[n:] / np.sqrt(state.noise_variance)
+    order = np.argsort(-(effect**2).sum(axis=1), kind="stable")
+    sign = np.where(effect.sum(axis=1) < 0, -1.0, 1.0)
+    flip = np.concatenate([np.ones(n), sign])
+    place = np.concatenate([np.arange(n), n + order])
+    weights = state.weights * flip[:, None] * flip
+    parameters = (
+        weights[np.ix_(place, place)],
+        (state.intercept * flip)[place],
+        state.noise_variance[place],
+    )
+    adjacency = state.adjacency[np.ix_(place, place)]
+    return expect(em.data, adjacency, parameters, state.n_latents)

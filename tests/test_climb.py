@@ -1,0 +1,140 @@
+"""The one EM loop: when it ends, and what it returns."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_latent._climb import PATIENCE, Convergence, climb
+
+
+def follow(objectives, *, tol, max_iter=1000, report=None):
+    """Climb along given objectives; the state is the number of M-steps."""
+    objectives = np.asarray(objectives, dtype=float)
+    return climb(
+        lambda step: (objectives[min(step, len(objectives) - 1)], ("statistics", step)),
+        lambda step, statistics: step + 1,
+        0,
+        tol=tol,
+        max_iter=max_iter,
+        report=report,
+    )
+
+
+def saddle(n_steps=200):
+    """Objectives that settle, pause near a saddle point, and rise again."""
+    time = np.arange(n_steps)
+    return -200 * 0.9**time + 50 / (1 + np.exp(-(time - 60) / 8))
+
+
+class TestEnd:
+    def test_linear_convergence_ends(self):
+        # Gains fall by a constant factor: the end, a few steps after the tolerance.
+        objectives = -(0.5 ** np.arange(100.0))
+        ascent = follow(objectives, tol=1e-6)
+        first = int(np.flatnonzero(np.diff(objectives) <= 1e-6)[0]) + 1
+        assert ascent.converged
+        assert first <= ascent.n_iter <= first + PATIENCE
+
+    def test_plateau_does_not_end(self):
+        objectives = saddle()
+        gains = np.diff(objectives)
+        tol = 1.5
+        # A rule that looks at one gain alone stops before the second rise.
+        early = int(np.flatnonzero(gains <= tol)[0]) + 1
+        missed = objectives[-1] - objectives[early]
+        assert missed > 40
+        ascent = follow(objectives, tol=tol)
+        assert ascent.converged
+        assert objectives[-1] - ascent.objective < missed / 3
+
+    def test_one_small_step_does_not_end(self):
+        objectives = np.cumsum([0, 10, 1e-6, 5, 5, 1e-6, 1e-7, 1e-8, 1e-9])
+        ascent = follow(objectives, tol=1e-3)
+        assert ascent.objective > 19.9
+
+    def test_growing_gains_do_not_end(self):
+        # All gains are below the tolerance, but each is larger than the last.
+        ascent = follow(np.cumsum(1.1 ** np.arange(30.0)) * 1e-6, tol=1.0, max_iter=25)
+        assert not ascent.converged and ascent.n_iter == 25
+
+    @given(
+        st.lists(st.floats(-10, 10), min_size=1, max_size=40),
+        st.floats(0, 1),
+        st.integers(0, 30),
+    )
+    def test_laws(self, objectives, tol, max_iter):
+        objectives = np.sort(objectives)
+        ascent = follow(objectives, tol=tol, max_iter=max_iter)
+        assert ascent.n_iter <= max_iter
+        assert ascent.converged or ascent.n_iter == max_iter
+        assert len(ascent.objectives) == ascent.n_iter + 1
+        # State, statistics and objective belong together.
+        assert ascent.state == ascent.n_iter
+        assert ascent.statistics == ("statistics", ascent.n_iter)
+        last = objectives[min(ascent.n_iter, len(objectives) - 1)]
+        assert ascent.objective == last
+        if ascent.converged:
+            tail = np.diff(ascent.objectives)[-PATIENCE:]
+            assert len(tail) == PATIENCE and (tail <= max(tol, 1e-12)).all()
+
+    def test_a_constant_ends_at_once(self):
+        assert follow([3.0], tol=0.0).n_iter == PATIENCE
+
+    def test_tolerance_zero_goes_on_while_anything_is_gained(self):
+        objectives = 1 - 0.5 ** np.arange(200.0)
+        ascent = follow(objectives, tol=0.0)
+        assert ascent.converged and ascent.objective == pytest.approx(1, abs=1e-13)
+        assert ascent.n_iter > 45
+
+    def test_rounding_errors_are_no_gains(self):
+        rng = np.random.default_rng(0)
+        objectives = -1e6 + 1e-9 * rng.standard_normal(50)
+        assert follow(objectives, tol=0.0).n_iter == PATIENCE
+
+    def test_a_falling_objective_ends(self):
+        assert follow(-np.arange(20.0), tol=0.0).n_iter == PATIENCE
+
+    def test_minus_infinity(self):
+        # Rows that the model rules out, all the time or at the start.
+        assert follow([-np.inf], tol=1e-3).n_iter == PATIENCE
+        ascent = follow([-np.inf, -np.inf, -5.0, -1.0, -1.0], tol=1e-3)
+        assert ascent.objective == -1.0 and ascent.converged
+
+    def test_no_step(self):
+        ascent = follow([1.0, 2.0], tol=0.0, max_iter=0)
+        assert (ascent.n_iter, ascent.state, ascent.converged) == (0, 0, False)
+
+
+class TestArrays:
+    def test_waits_for_all(self):
+        steps = np.arange(100.0)
+        both = np.stack([-(0.1**steps), -(0.9**steps)], axis=1)
+        tol = 1e-5
+        ascents = [follow(column, tol=tol) for column in both.T]
+        together = follow(both, tol=tol)
+        assert together.n_iter == max(ascent.n_iter for ascent in ascents)
+        assert together.objective.shape == (2,)
+
+    def test_each_by_itself(self):
+        both = np.stack([saddle(), -(0.5 ** np.arange(200.0))], axis=1)
+        rule, alone = Convergence(1.5), [Convergence(1.5), Convergence(1.5)]
+        for row in both:
+            expected = [
+                one.update(value) for one, value in zip(alone, row, strict=True)
+            ]
+            np.testing.assert_array_equal(rule.update(row), expected)
+
+
+class TestReport:
+    def test_sees_every_expectation(self):
+        seen = []
+        ascent = follow(
+            [1.0, 2.0, 3.0], tol=0.0, report=lambda n, value: seen.append((n, value))
+        )
+        assert seen[:3] == [(0, 1.0), (1, 2.0), (2, 3.0)]
+        assert len(seen) == ascent.n_iter + 1 and not ascent.stopped
+
+    def test_stops(self):
+        ascent = follow(np.arange(50.0), tol=0.0, report=lambda n, value: n == 4)
+        assert ascent.stopped and not ascent.converged and ascent.n_iter == 4
