@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -149,20 +151,24 @@ default=None
     array([[0.1, 0.2, 0.3, 0.4]])
     """
 
+    lower_bound_: float
+    n_iter_: int
+    converged_: bool
+
     def __init__(
         self,
-        n_latents=None,
+        n_latents: int | None = None,
         *,
-        structure=None,
-        inference="exact",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-6,
-        warm_start=False,
-        binarize=0.0,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        structure: Any = None,
+        inference: str = "exact",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        binarize: float | None = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_latents = n_latents
         self.structure = structure
@@ -177,7 +183,9 @@ default=None
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the parameters.
 
         Parameters

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,12 +20,15 @@ from ..exceptions import PoorDataWarning
 from ..plotting import LatentImagesDisplay
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
-from ._statistics.packed import pack_block
+from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import append_blocks, open_blocks
 from ._structure_search.errors import discovery_errors, search_errors
 from ._structure_search.evidence import scored_rows
 from ._structure_search.extend import Thresholds, discover
 from ._structure_search.refine import assign_quartets, refine_structure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["QuartetStructureLearner"]
 
@@ -165,19 +170,25 @@ class QuartetStructureLearner(NoisyOrModel):
     (1000, 8)
     """
 
+    depth_: NDArray[np.float64]
+    quartets_: NDArray[np.int64]
+    prior_stderr_: NDArray[np.float64]
+    failure_stderr_: NDArray[np.float64]
+    _blocks: list[PackedRows] | None
+
     def __init__(
         self,
         *,
-        test="rank",
-        quartet_threshold="auto",
-        coherence_threshold="auto",
-        extend_threshold="auto",
-        max_depth=None,
-        refine=True,
-        binarize=0.0,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        test: str = "rank",
+        quartet_threshold: float | str = "auto",
+        coherence_threshold: float | str = "auto",
+        extend_threshold: float | str = "auto",
+        max_depth: int | None = None,
+        refine: bool = True,
+        binarize: float | None = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.test = test
         self.quartet_threshold = quartet_threshold
@@ -191,7 +202,9 @@ class QuartetStructureLearner(NoisyOrModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Find the latents.
 
         Parameters
@@ -221,7 +234,14 @@ class QuartetStructureLearner(NoisyOrModel):
         return self
 
     @with_callbacks
-    def partial_fit(self, X, y=None, *, sample_weight=None, update=True):
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        update: bool = True,
+    ) -> Self:
         """Take further rows into account; the same as one `fit` on all together.
 
         For this, the estimator keeps all rows, one bit per value: 10 million rows of
@@ -335,7 +355,7 @@ class QuartetStructureLearner(NoisyOrModel):
             )
         return Thresholds(self.test, **values)
 
-    def latents_frame(self):
+    def latents_frame(self) -> pd.DataFrame:
         """Table of the latents.
 
         Returns
@@ -368,7 +388,7 @@ class QuartetStructureLearner(NoisyOrModel):
             index=pd.Index(self.get_feature_names_out(), name="latent"),
         )
 
-    def plot_images(self, shape, **kwargs):
+    def plot_images(self, shape: tuple[int, int], **kwargs: Any) -> LatentImagesDisplay:
         """Draw the features of each latent as an image.
 
         Parameters
