@@ -76,11 +76,11 @@ default=None
         Number of random starts, of which the best is kept.
 
     max_iter : int, default=1000
-        Limit of the number of iterations of a start.
+        Maximum number of iterations of each start.
 
     tol : float, default=1e-6
-        EM stops when the bound of the mean log-likelihood per row gains less than this
-        in an iteration; quasi-Newton steps stop when the gradient vanishes.
+        EM stops when iterations gain less than this in the mean log-likelihood per
+        row; quasi-Newton steps stop when the gradient vanishes.
 
     warm_start : bool, default=False
         Whether a further `fit` goes on from the parameters of the last one, instead of
@@ -100,6 +100,12 @@ default=None
 
     Attributes
     ----------
+    n_latents_ : int
+        Number of latents.
+
+    structure_ : ndarray of bool of shape (n_latents, n_features)
+        Which latent drives which feature.
+
     prior_ : ndarray of shape (n_latents,)
         P(latent on).
 
@@ -113,8 +119,17 @@ default=None
         The three as a model.
 
     lower_bound_ : float
-        Mean log-likelihood per row of the training data, or the variational bound of
-        it.
+        Mean log-likelihood per row of the training data, or its variational bound.
+
+    log_likelihood_ : float
+        Log-likelihood of the training rows, in nats.
+
+    bic_ : float
+        Bayesian information criterion of the training rows; lower is better.
+
+    is_exact_ : bool
+        Whether these two are exact; with ``inference="variational"`` they may be lower
+        bounds, if many latents are coupled.
 
     n_iter_ : int
         Iterations of the best start, of the component that took longest.
@@ -191,7 +206,8 @@ default=None
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing.
+            Data; NaN is missing. Also an iterator of such batches, or a Dask array or
+            data frame, which is read block by block on its own workers.
 
         y : Ignored
             Present for API consistency.

@@ -82,14 +82,20 @@ default=None
     leak_ : ndarray of shape (n_features,)
         P(feature on | all latents off).
 
+    n_latents_ : int
+        Number of latents.
+
+    structure_ : ndarray of bool of shape (n_latents, n_features)
+        Edges that have an effect.
+
     prior_stderr_ : ndarray of shape (n_latents,)
-        Standard errors of the priors, likewise.
+        Standard errors of the priors, computed at first use.
 
     failure_stderr_ : ndarray of shape (n_latents, n_features)
-        Standard errors of the failures; NaN without an edge, or where only the
-        clean-up reached and nothing was refined. Computed at first use, as are the
-        errors of the priors. For refined components of very many moments they are the
-        errors of the published estimator, which are larger.
+        Standard errors of the failures, computed at first use; NaN without an edge, or
+        where only the clean-up reached and nothing was refined. For refined components
+        with very many moments they are those of the published estimator, which are
+        larger.
 
     network_ : NoisyOrNetwork
         The fitted model.
@@ -169,8 +175,8 @@ default=None
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing. With Dask installed, also a Dask array or data frame,
-            which is read block by block on its own workers.
+            Data; NaN is missing. Also an iterator of such batches, or a Dask array or
+            data frame, which is read block by block on its own workers.
 
         y : Ignored
             Present for API consistency.

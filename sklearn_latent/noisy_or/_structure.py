@@ -91,9 +91,8 @@ class QuartetStructureLearner(NoisyOrModel):
         :obj:`joblib.parallel_config` context.
 
     random_state : int, RandomState instance or None, default=None
-        Chooses the rows that the search looks at if there are too many; the final
-        parameters always come from all that fit in memory. None is the same choice
-        every time.
+        Chooses the rows that the search looks at if there are too many. Pass an int
+        for the same choice every time.
 
     verbose : int, default=0
         Whether to print progress.
@@ -130,6 +129,17 @@ class QuartetStructureLearner(NoisyOrModel):
     failure_stderr_ : ndarray of shape (n_latents, n_features)
         Standard errors of the failures; NaN without an edge, and for edges that
         ``refine=False`` did not learn from the quartet itself.
+
+    log_likelihood_ : float
+        Log-likelihood of the training rows, in nats.
+
+    bic_ : float
+        Bayesian information criterion of the training rows; lower is better.
+
+    is_exact_ : bool
+        Whether these two are exact. If not, they are estimated from a sample of the
+        rows, because there are many, or from lower bounds, because many latents are
+        coupled.
 
     n_features_in_ : int
         Number of features seen in `fit`.
@@ -210,8 +220,8 @@ class QuartetStructureLearner(NoisyOrModel):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing. With Dask installed, also a Dask array or data frame,
-            which is read and counted block by block on its own workers.
+            Data; NaN is missing. Also an iterator of such batches, or a Dask array or
+            data frame, which is read block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -301,10 +311,7 @@ class QuartetStructureLearner(NoisyOrModel):
         report = partial(_report, progress)
         found = discover(source, thresholds, self.max_depth, report)
         if self.refine:
-            # None means the same rows every time: fits are reproducible.
-            rng = check_random_state(
-                0 if self.random_state is None else self.random_state
-            )
+            rng = check_random_state(self.random_state)
             model = refine_structure(
                 source, patterns, found, thresholds.extend, rng, report
             )

@@ -19,7 +19,7 @@ from .._numerics import clip_probability
 from .._statistics.moments import negative_moments
 from .._statistics.patterns import components
 from .findings import FlatParts, NegativeEvidence, PositiveEvidence
-from .kernels import sum_over_findings, sum_over_latents
+from .kernels import BATCH_ELEMENTS, sum_over_findings, sum_over_latents
 from .truncated import truncated_sum
 
 __all__ = ["Inference", "Predictions", "infer", "predict_off"]
@@ -32,9 +32,6 @@ MAX_TABLE = 12
 # Numbers that the exact sum of a part may hold. With method="auto" a part takes some
 # tenths of a second at most; with method="exact", a second or two and 400 MB.
 MAX_COST = {"auto": 1 << 22, "exact": 1 << 24}
-
-# Numbers in the arrays of parts that are summed together: 8 MB.
-BATCH_ELEMENTS = 1 << 20
 
 # Parents of positive findings, over all rows that are handled together.
 BATCH_EDGES = 1 << 17

@@ -2,8 +2,8 @@
 
 Proposals come from pairs of features that vote for sets of children, from quartets, and
 from the triplets whose dependence a model leaves unexplained. Models are compared by
-the Bayesian information criterion (BIC); latents and edges that do not pay for their
-parameters go.
+the Bayesian information criterion (BIC); latents and edges that do not improve it
+are dropped.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _born_from_rows(model, likelihood) -> Model:
     grown = Model(
         np.append(model.prior, UNLIKELY_ROWS),
         np.vstack([model.failure, np.clip(1.0 - 0.8 * rate, 0.05, 0.95)]),
-        0.7 * model.leak,
+        model.leak,
     )
     return prune_latents(likelihood.fit(grown), likelihood)
 
@@ -135,15 +135,14 @@ def cover(proposals, triplets: Triplets) -> np.ndarray:
 
 
 def _deliver(model: Model, children, likelihood: Likelihood) -> Model:
-    """Add latents, fit, and bury those that do not pay."""
+    """Add latents, fit, and prune those that do not improve the BIC."""
     children = _those_with_room(model, children)
     if not len(children):
         return model
     grown = Model(
         np.concatenate([model.prior, np.full(len(children), START)]),
         np.concatenate([model.failure, np.where(children, START, 1.0)]),
-        # Room for the newcomers: the leaks explained what they will explain.
-        np.where(children.any(axis=0), 0.5 * model.leak, model.leak),
+        model.leak,
     )
     return prune_latents(likelihood.fit(grown), likelihood)
 
