@@ -34,6 +34,7 @@ from ._likelihood.variational import VariationalEM
 from ._model import NoisyOrModel, check_flags, read_patterns
 from ._network import NoisyOrNetwork
 from ._statistics.patterns import Component, Patterns
+from ._structure_search.evidence import scored_rows
 
 __all__ = ["NoisyOrEM"]
 
@@ -128,8 +129,8 @@ default=None
         Bayesian information criterion of the training rows; lower is better.
 
     is_exact_ : bool
-        Whether these two are exact; with ``inference="variational"`` they may be lower
-        bounds, if many latents are coupled.
+        Whether these two are exact; with ``inference="variational"`` they are estimated
+        from a sample of the rows if many latents are coupled.
 
     n_iter_ : int
         Iterations of the best start, of the component that took longest.
@@ -246,7 +247,8 @@ default=None
                 total = patterns.weights.sum()
                 self._store_fit(sum(run.bound for run in best), total)
             else:
-                self._store_score(patterns)
+                scored = scored_rows(patterns, structure)
+                self._store_score(scored, patterns.weights.sum())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if not (self.converged_ or stopped):
             warn(

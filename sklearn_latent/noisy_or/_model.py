@@ -163,9 +163,10 @@ class NoisyOrModel(BaseLatentModel):
         n_rows: number of all rows, if the patterns are a sample of them
         """
         network, weights = self.network_, patterns.weights
-        parameters = network.prior, network.failure, network.leak
-        found = infer(*parameters, patterns.on, patterns.observed)
         share = 1.0 if n_rows is None else weights.sum() / n_rows
+        parameters = network.prior, network.failure, network.leak
+        method = "auto" if share == 1.0 else "quick"
+        found = infer(*parameters, patterns.on, patterns.observed, method)
         self._store_fit(
             weights @ found.log_likelihood / share,
             weights.sum() / share,

@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 
 from .._network import Network
 from .._persistence import Array
-from .._validation import MOST_ROWS, check_count, check_numbers, shown
+from .._validation import MOST_ROWS, check_choice, check_count, check_numbers, shown
 from .._warn import warn
 from ..exceptions import ApproximateInferenceWarning
 from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
-from ._inference.inference import Inference, infer
+from ._inference.inference import METHODS, Inference, infer
 from ._numerics import safe_log
 from ._statistics.moments import negative_moments
 
@@ -260,6 +260,7 @@ class NoisyOrNetwork(Network):
 
     def _infer(self, X, method) -> Inference:
         """Infer, and warn of rows that are out of reach."""
+        check_choice("method", method, METHODS)
         on, observed = self._check(X)
         found = infer(self.prior, self.failure, self.leak, on, observed, method)
         if method == "auto":
