@@ -63,7 +63,7 @@ def test_no_latent_is_scored_too():
 def test_bounds_and_samples_are_not_exact(monkeypatch):
     data = make_noisy_or_images(300, random_state=0)
     monkeypatch.setattr(inference, "MAX_TABLE", 0)
-    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "exact": 1})
+    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "quick": 1, "exact": 1})
     model = QuartetStructureLearner().fit(data.X)
     assert not model.is_exact_
     with pytest.warns(UserWarning, match="out of reach"):

@@ -149,7 +149,7 @@ def test_nothing_missing_is_a_copy(rows):
 
 def test_rows_out_of_reach_are_said_to_be(monkeypatch):
     monkeypatch.setattr(inference, "MAX_TABLE", 0)
-    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "exact": 1})
+    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "quick": 1, "exact": 1})
     network = random_network(3, 4, 6, density=1.0)
     X = np.array([[1, 1, 1, 1, 1, np.nan], [0, 0, 0, 0, 0, np.nan]])
     with pytest.warns(ApproximateInferenceWarning, match="1 of 2 missing values"):

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from exact_moments import ExactMoments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds, structures
@@ -13,7 +14,6 @@ from sklearn_latent.datasets import image_sources
 from sklearn_latent.noisy_or import quartet_depth
 from sklearn_latent.noisy_or._statistics.counts import (
     CountedMoments,
-    ExactMoments,
     Residual,
 )
 from sklearn_latent.noisy_or._statistics.patterns import Patterns

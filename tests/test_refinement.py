@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from brute_force import joint
+from exact_moments import exact_moments
 from hypothesis import given, settings
 from strategies import networks, seeds, with_parameters
 from test_moments import every_set
@@ -26,7 +27,7 @@ from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
 
 def exact_interactions(network):
     sets = every_set(network.n_features, 3)
-    moments = NegativeMoments.exact(network, sets)
+    moments = exact_moments(network, sets)
     return Interactions(
         moments, network.structure, pairs_of(sets[(sets >= 0).sum(axis=1) >= 2])
     )
@@ -95,7 +96,7 @@ def test_clean_up_is_exact_on_exact_moments(n_shared, seed):
     structure[0, -1] = structure[1, 0] = False
     network = with_parameters(structure, seed)
     plan = Plan.of(structure, refine=False)
-    moments = NegativeMoments.exact(network, plan.sets)
+    moments = exact_moments(network, plan.sets)
     estimates = solve_schedule(moments, plan.schedule, combine=False)
     assert np.isnan(estimates.prior).all()
     clean_up(moments, estimates, plan.rest)
@@ -112,7 +113,7 @@ def test_clean_up_uses_what_the_schedule_learned():
     schedule = find_schedule(structure)
     assert np.isfinite(schedule.depth[2, 10:]).all()
     plan = Plan.of(structure, refine=False)
-    moments = NegativeMoments.exact(network, plan.sets)
+    moments = exact_moments(network, plan.sets)
     estimates = solve_schedule(moments, schedule, combine=False)
     clean_up(moments, estimates, plan.rest)
     np.testing.assert_allclose(estimates.failure, network.failure, atol=1e-6)
@@ -123,7 +124,7 @@ def test_fully_connected_pairs_have_no_anchor_and_still_fit():
     plan = plan_clean_up(find_schedule(structure))
     assert [piece.anchor for piece in plan.pieces] == [None]
     network = with_parameters(structure, 0)
-    moments = NegativeMoments.exact(network, Plan.of(structure).sets)
+    moments = exact_moments(network, Plan.of(structure).sets)
     estimates = Estimates.unknown(structure, len(moments.sets))
     clean_up(moments, estimates, plan)
     order = np.argsort(estimates.failure[:, 0])
@@ -161,7 +162,7 @@ def test_variance_of_influences_in_runs(monkeypatch):
 
     network = with_parameters(np.ones((2, 6), dtype=bool), 0)
     sets = every_set(6, 3)
-    moments = NegativeMoments.exact(network, sets)
+    moments = exact_moments(network, sets)
     influence = sparse.csr_array(
         sparse.random(30, len(sets), density=0.2, random_state=0)
     )

@@ -69,6 +69,13 @@ def test_finds_the_images_and_nothing_else(n_samples, seed):
     assert edge_f1(data.network.structure, learner.structure_) == 1.0
 
 
+def test_sixty_rows_show_nearly_all_sources():
+    data = make_noisy_or_images(60, random_state=0)
+    learner = QuartetStructureLearner().fit(data.X)
+    assert learner.n_latents_ == 8
+    assert n_recovered(data.network, learner) >= 7
+
+
 def test_beats_likelihood_from_the_truth_on_few_rows():
     found = limit = 0
     for seed in range(3):

@@ -13,7 +13,9 @@ from sklearn_latent.datasets import (
 )
 from sklearn_latent.noisy_or._statistics.counts import CountedMoments
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._structure_search import proposals as _proposals
 from sklearn_latent.noisy_or._structure_search import search as _search
+from sklearn_latent.noisy_or._structure_search.coupling import Triplets
 from sklearn_latent.noisy_or._structure_search.evidence import Likelihood
 from sklearn_latent.noisy_or._structure_search.smoothed import (
     Model,
@@ -92,3 +94,106 @@ def test_cover_takes_no_proposal_twice(images):
     source = CountedMoments(Patterns.of(images.X == 1))
     proposals = _search.first_proposals(source, np.repeat(image_sources(), 2, axis=0))
     assert len(proposals) in range(8, 11)
+
+
+class TestVotes:
+    def elect(self, votes, weight):
+        return _proposals._elect(np.array(votes, dtype=bool), np.array(weight))
+
+    def test_like_votes_are_one_set_by_majority(self):
+        votes = [[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0]]
+        elected = self.elect(votes, [1.0, 1.0, 1.0])
+        np.testing.assert_array_equal(elected, [[1, 1, 1, 1, 0, 0]])
+        # A heavier vote is a majority.
+        elected = self.elect(votes, [1.0, 1.0, 3.0])
+        np.testing.assert_array_equal(elected, [[1, 1, 1, 0, 0, 0]])
+
+    def test_unlike_votes_stay_apart_and_the_largest_comes_first(self):
+        one, two = [1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1]
+        elected = self.elect([one, one, two, two, two], np.ones(5))
+        np.testing.assert_array_equal(elected, [two, one])
+
+    def test_one_vote_is_not_enough(self):
+        one, two = [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
+        elected = self.elect([one, one, two], np.ones(3))
+        np.testing.assert_array_equal(elected, [one])
+
+    def test_sets_must_hang_together(self):
+        """Two triplets that share a pair are no set of four."""
+        loose = Triplets(np.array([[0, 1, 2], [0, 1, 3]]), np.ones(2))
+        children = _proposals.propose_children(loose, 5)
+        assert children.sum(axis=1).tolist() == [3, 3]
+        all_four = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]])
+        tight = _proposals.propose_children(Triplets(all_four, np.ones(4)), 5)
+        np.testing.assert_array_equal(tight, [[1, 1, 1, 1, 0]])
+
+    def test_the_strongest_features_take_part(self, monkeypatch):
+        sets = np.array([[0, 1, 2], [3, 4, 5]])
+        triplets = Triplets(sets, np.array([1.0, 5.0]))
+        assert len(_proposals.propose_children(triplets, 6)) == 2
+        monkeypatch.setattr(_proposals, "MAX_FEATURES", 3)
+        found = _proposals.propose_children(triplets, 6)
+        np.testing.assert_array_equal(found, [[0, 0, 0, 1, 1, 1]])
+
+
+def test_cover_needs_a_share_of_new_triplets():
+    sets = np.array([[0, 1, k] for k in range(2, 12)])
+    triplets = Triplets(sets, np.ones(len(sets)))
+    proposals = np.zeros((3, 12), dtype=bool)
+    proposals[0, :11] = True  # nine of the ten
+    proposals[1] = True  # all ten: one is new, a tenth
+    proposals[2, [0, 1, 11]] = True  # the last one alone
+    chosen = _search.cover(proposals, triplets)
+    np.testing.assert_array_equal(chosen, proposals[[0, 2]])
+
+
+class TestStops:
+    """When the search ends, and what it may not do."""
+
+    @pytest.fixture
+    def likelihood(self, images):
+        return Likelihood(Patterns.of(images.X == 1), np.random.RandomState(0))
+
+    def test_no_latent_is_left_alone(self, likelihood):
+        nothing = Model(np.zeros(0), np.ones((0, 64)), np.full(64, 0.1))
+        assert _search.change_edges(nothing, likelihood) is nothing
+        assert _search.prune_latents(nothing, likelihood) is nothing
+        assert _search.merge_latents(nothing, likelihood) is nothing
+
+    def test_latents_of_two_features_are_dropped(self, images, likelihood):
+        model = true_model(images)
+        failure = np.vstack([model.failure, np.ones(64)])
+        failure[-1, [0, 9]] = 0.1
+        grown = Model(np.append(model.prior, 0.2), failure, model.leak)
+        kept = _search.prune_latents(likelihood.fit(grown), likelihood)
+        assert len(kept.prior) == 8
+        assert (kept.structure.sum(axis=1) >= 3).all()
+
+    def test_a_model_that_is_right_stays(self, images, likelihood):
+        right = likelihood.fit(true_model(images))
+        assert _search.change_edges(right, likelihood) is right
+        assert _search.prune_latents(right, likelihood) is right
+        assert _search.merge_latents(right, likelihood) is right
+
+    def test_edges_do_not_couple_too_many(self, images, likelihood, monkeypatch):
+        model = true_model(images)
+        failure = np.array(model.failure)
+        failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
+        broken = likelihood.fit(model._replace(failure=failure))
+        monkeypatch.setattr(_search, "MAX_COUPLED", 0)
+        kept = _search.change_edges(broken, likelihood)
+        assert (kept.structure <= broken.structure).all()
+        assert not len(_search._those_with_room(broken, model.structure))
+
+    def test_report_ends_the_search(self, images, likelihood):
+        source = CountedMoments(likelihood.patterns)
+        calls = []
+
+        def report(model):
+            calls.append(len(model.prior))
+            return True
+
+        _search.search_latents(
+            source, likelihood, images.network.structure[:2], report=report
+        )
+        assert len(calls) == 1

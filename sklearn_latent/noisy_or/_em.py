@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -32,6 +34,7 @@ from ._likelihood.variational import VariationalEM
 from ._model import NoisyOrModel, check_flags, read_patterns
 from ._network import NoisyOrNetwork
 from ._statistics.patterns import Component, Patterns
+from ._structure_search.evidence import scored_rows
 
 __all__ = ["NoisyOrEM"]
 
@@ -74,11 +77,11 @@ default=None
         Number of random starts, of which the best is kept.
 
     max_iter : int, default=1000
-        Limit of the number of iterations of a start.
+        Maximum number of iterations of each start.
 
     tol : float, default=1e-6
-        EM stops when the bound of the mean log-likelihood per row gains less than this
-        in an iteration; quasi-Newton steps stop when the gradient vanishes.
+        EM stops when iterations gain less than this in the mean log-likelihood per
+        row; quasi-Newton steps stop when the gradient vanishes.
 
     warm_start : bool, default=False
         Whether a further `fit` goes on from the parameters of the last one, instead of
@@ -98,6 +101,12 @@ default=None
 
     Attributes
     ----------
+    n_latents_ : int
+        Number of latents.
+
+    structure_ : ndarray of bool of shape (n_latents, n_features)
+        Which latent drives which feature.
+
     prior_ : ndarray of shape (n_latents,)
         P(latent on).
 
@@ -111,8 +120,17 @@ default=None
         The three as a model.
 
     lower_bound_ : float
-        Mean log-likelihood per row of the training data, or the variational bound of
-        it.
+        Mean log-likelihood per row of the training data, or its variational bound.
+
+    log_likelihood_ : float
+        Log-likelihood of the training rows, in nats.
+
+    bic_ : float
+        Bayesian information criterion of the training rows; lower is better.
+
+    is_exact_ : bool
+        Whether these two are exact; with ``inference="variational"`` they are estimated
+        from a sample of the rows if many latents are coupled.
 
     n_iter_ : int
         Iterations of the best start, of the component that took longest.
@@ -149,20 +167,24 @@ default=None
     array([[0.1, 0.2, 0.3, 0.4]])
     """
 
+    lower_bound_: float
+    n_iter_: int
+    converged_: bool
+
     def __init__(
         self,
-        n_latents=None,
+        n_latents: int | None = None,
         *,
-        structure=None,
-        inference="exact",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-6,
-        warm_start=False,
-        binarize=0.0,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        structure: Any = None,
+        inference: str = "exact",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        binarize: float | None = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_latents = n_latents
         self.structure = structure
@@ -177,13 +199,16 @@ default=None
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the parameters.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing.
+            Data; NaN is missing. Also an iterator of such batches, or a Dask array or
+            data frame, which is read block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -222,7 +247,8 @@ default=None
                 total = patterns.weights.sum()
                 self._store_fit(sum(run.bound for run in best), total)
             else:
-                self._store_score(patterns)
+                scored = scored_rows(patterns, structure)
+                self._store_score(scored, patterns.weights.sum())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if not (self.converged_ or stopped):
             warn(

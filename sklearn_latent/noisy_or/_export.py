@@ -13,19 +13,7 @@ MAX_PGMPY_PARENTS = 16
 
 
 def noisy_or_to_networkx(network, latent_names=None, feature_names=None):
-    """Turn a noisy-or network into a networkx graph.
-
-    Examples
-    --------
-    >>> from sklearn_latent.datasets import make_noisy_or
-    >>> from sklearn_latent.noisy_or._export import noisy_or_to_networkx
-    >>> network = make_noisy_or(n_samples=1, random_state=0).network
-    >>> graph = noisy_or_to_networkx(network, ["flu", "cold"])
-    >>> list(graph.successors("flu"))
-    ['x0', 'x1', 'x2']
-    >>> graph.nodes["x0"]
-    {'kind': 'feature', 'leak': 0.01}
-    """
+    """Turn a noisy-or network into a networkx graph."""
     import networkx as nx
 
     latents, features = node_names(
@@ -44,16 +32,7 @@ def noisy_or_to_networkx(network, latent_names=None, feature_names=None):
 
 
 def noisy_or_to_pgmpy(network, latent_names=None, feature_names=None):
-    """Turn a noisy-or network into a pgmpy Bayesian network.
-
-    Examples
-    --------
-    >>> from sklearn_latent.datasets import make_noisy_or
-    >>> from sklearn_latent.noisy_or._export import noisy_or_to_pgmpy
-    >>> network = make_noisy_or(n_samples=1, random_state=0).network
-    >>> noisy_or_to_pgmpy(network).check_model()
-    True
-    """
+    """Turn a noisy-or network into a pgmpy Bayesian network."""
     latents, features = node_names(
         latent_names, network.n_latents, feature_names, network.n_features
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,9 +17,12 @@ from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._validation import check_columns, check_flag
 from ._inference.inference import infer, predict_off
-from ._network import warn_of_bounds
+from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.packed import binarize_rows, pack_block
 from ._statistics.patterns import Patterns
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["NoisyOrModel", "check_flags"]
 
@@ -99,7 +104,14 @@ class NoisyOrModel(BaseLatentModel):
     ``_store(network)``.
     """
 
-    def __sklearn_tags__(self):
+    binarize: float | None
+    n_jobs: int | None
+    network_: NoisyOrNetwork
+    prior_: NDArray[np.float64]
+    failure_: NDArray[np.float64]
+    leak_: NDArray[np.float64]
+
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
@@ -136,7 +148,7 @@ class NoisyOrModel(BaseLatentModel):
             [function(binarize_rows(X[rows], self.binarize)) for rows in _row_slices(X)]
         )
 
-    def _store(self, network):
+    def _store(self, network: NoisyOrNetwork) -> None:
         """Set the fitted attributes that describe the network."""
         self.network_ = network
         self.n_latents_ = network.n_latents
@@ -151,9 +163,10 @@ class NoisyOrModel(BaseLatentModel):
         n_rows: number of all rows, if the patterns are a sample of them
         """
         network, weights = self.network_, patterns.weights
-        parameters = network.prior, network.failure, network.leak
-        found = infer(*parameters, patterns.on, patterns.observed)
         share = 1.0 if n_rows is None else weights.sum() / n_rows
+        parameters = network.prior, network.failure, network.leak
+        method = "auto" if share == 1.0 else "quick"
+        found = infer(*parameters, patterns.on, patterns.observed, method)
         self._store_fit(
             weights @ found.log_likelihood / share,
             weights.sum() / share,
@@ -161,10 +174,10 @@ class NoisyOrModel(BaseLatentModel):
         )
 
     @property
-    def _n_features_out(self):
+    def _n_features_out(self) -> int:
         return self.network_.n_latents
 
-    def transform(self, X):
+    def transform(self, X: Any) -> NDArray[np.float64]:
         """Infer the latents of each row.
 
         Parameters
@@ -179,7 +192,7 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.posterior(rows))
 
-    def score_samples(self, X):
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Log-likelihood of each row, in nats.
 
         Parameters
@@ -194,7 +207,7 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
 
-    def impute(self, X):
+    def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.
 
         Parameters
@@ -232,7 +245,9 @@ class NoisyOrModel(BaseLatentModel):
         warn_of_bounds(np.concatenate(bounds), "missing values")
         return fill_gaps(X, missing, is_on)
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Draw rows from the fitted network.
 
         Parameters
@@ -254,7 +269,7 @@ class NoisyOrModel(BaseLatentModel):
         check_is_fitted(self)
         return self.network_.sample(n_samples, random_state=random_state)
 
-    def to_networkx(self):
+    def to_networkx(self) -> nx.DiGraph:
         """Export the fitted network as a graph.
 
         Returns
@@ -265,7 +280,7 @@ class NoisyOrModel(BaseLatentModel):
         names = self._feature_names()
         return self.network_.to_networkx(self.get_feature_names_out(), names)
 
-    def to_pgmpy(self):
+    def to_pgmpy(self) -> Any:
         """Export the fitted network to pgmpy.
 
         Returns

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._progress import Progress, with_callbacks
@@ -10,7 +13,7 @@ from .._transaction import all_or_nothing
 from .._validation import check_flag
 from .._warn import warn
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
-from ._identifiability.schedule import check_structure
+from ._identifiability.schedule import Schedule, check_structure
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors
@@ -79,14 +82,20 @@ default=None
     leak_ : ndarray of shape (n_features,)
         P(feature on | all latents off).
 
+    n_latents_ : int
+        Number of latents.
+
+    structure_ : ndarray of bool of shape (n_latents, n_features)
+        Edges that have an effect.
+
     prior_stderr_ : ndarray of shape (n_latents,)
-        Standard errors of the priors, likewise.
+        Standard errors of the priors, computed at first use.
 
     failure_stderr_ : ndarray of shape (n_latents, n_features)
-        Standard errors of the failures; NaN without an edge, or where only the
-        clean-up reached and nothing was refined. Computed at first use, as are the
-        errors of the priors. For refined components of very many moments they are the
-        errors of the published estimator, which are larger.
+        Standard errors of the failures, computed at first use; NaN without an edge, or
+        where only the clean-up reached and nothing was refined. For refined components
+        with very many moments they are those of the published estimator, which are
+        larger.
 
     network_ : NoisyOrNetwork
         The fitted model.
@@ -134,16 +143,20 @@ default=None
     (20000, 2)
     """
 
+    depth_: NDArray[np.float64]
+    schedule_: Schedule
+    n_samples_seen_: float
+
     def __init__(
         self,
-        structure=None,
+        structure: Any = None,
         *,
-        use_pairs=True,
-        clean_up=True,
-        refine=True,
-        binarize=0.0,
-        n_jobs=None,
-        verbose=0,
+        use_pairs: bool = True,
+        clean_up: bool = True,
+        refine: bool = True,
+        binarize: float | None = 0.0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.structure = structure
         self.use_pairs = use_pairs
@@ -154,14 +167,16 @@ default=None
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the parameters.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing. With Dask installed, also a Dask array or data frame,
-            which is read block by block on its own workers.
+            Data; NaN is missing. Also an iterator of such batches, or a Dask array or
+            data frame, which is read block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -181,7 +196,14 @@ default=None
         return self
 
     @with_callbacks
-    def partial_fit(self, X, y=None, *, sample_weight=None, update=True):
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        update: bool = True,
+    ) -> Self:
         """Learn from further rows; the same as one `fit` on all rows together.
 
         Parameters
@@ -284,12 +306,12 @@ default=None
             )
 
     @property
-    def prior_stderr_(self):
+    def prior_stderr_(self) -> NDArray[np.float64]:
         """Standard errors of the priors."""
         return self._standard_errors()[0]
 
     @property
-    def failure_stderr_(self):
+    def failure_stderr_(self) -> NDArray[np.float64]:
         """Standard errors of the failures."""
         return self._standard_errors()[1]
 

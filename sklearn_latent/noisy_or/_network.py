@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._network import Network
 from .._persistence import Array
-from .._validation import MOST_ROWS, check_count, check_numbers, shown
+from .._validation import MOST_ROWS, check_choice, check_count, check_numbers, shown
 from .._warn import warn
 from ..exceptions import ApproximateInferenceWarning
 from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
-from ._inference.inference import Inference, infer
+from ._inference.inference import METHODS, Inference, infer
 from ._numerics import safe_log
 from ._statistics.moments import negative_moments
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["NoisyOrNetwork", "warn_of_bounds"]
 
@@ -83,7 +87,11 @@ class NoisyOrNetwork(Network):
         "leak": Array(ndim=1),
     }
 
-    def __init__(self, prior, failure, leak):
+    prior: NDArray[np.float64]
+    failure: NDArray[np.float64]
+    leak: NDArray[np.float64]
+
+    def __init__(self, prior: ArrayLike, failure: ArrayLike, leak: ArrayLike):
         self.prior = _probabilities("prior", prior, 1)
         self.failure = _probabilities("failure", failure, 2)
         self.leak = _probabilities("leak", leak, 1)
@@ -95,7 +103,7 @@ class NoisyOrNetwork(Network):
             )
 
     @property
-    def structure(self) -> np.ndarray:
+    def structure(self) -> NDArray[np.bool_]:
         """Where there is an edge, shape (n_latents, n_features)."""
         return self.failure < 1.0
 
@@ -114,13 +122,15 @@ class NoisyOrNetwork(Network):
         """Free parameters: priors, one failure per edge, leaks."""
         return self.n_latents + int(self.structure.sum()) + self.n_features
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"NoisyOrNetwork(n_latents={self.n_latents}, "
             f"n_features={self.n_features}, n_edges={int(self.structure.sum())})"
         )
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Draw rows.
 
         Parameters
@@ -161,7 +171,7 @@ class NoisyOrNetwork(Network):
             X[rows] = rng.random_sample(off.shape) >= off
         return X, Z
 
-    def negative_moment(self, features):
+    def negative_moment(self, features: ArrayLike) -> Any:
         """P(all of some features off); equation 3 of [1]_.
 
         Parameters
@@ -204,7 +214,7 @@ class NoisyOrNetwork(Network):
             )
         return sets
 
-    def log_likelihood(self, X, method="auto"):
+    def log_likelihood(self, X: Any, method: str = "auto") -> NDArray[np.float64]:
         """Log-probability of each row.
 
         Parameters
@@ -222,7 +232,7 @@ class NoisyOrNetwork(Network):
         """
         return self._infer(X, method).log_likelihood
 
-    def posterior(self, X, method="auto"):
+    def posterior(self, X: Any, method: str = "auto") -> NDArray[np.float64]:
         """P(latent on | row) for each row and latent.
 
         Negative findings cost nothing and missing ones drop out; the cost is
@@ -250,6 +260,7 @@ class NoisyOrNetwork(Network):
 
     def _infer(self, X, method) -> Inference:
         """Infer, and warn of rows that are out of reach."""
+        check_choice("method", method, METHODS)
         on, observed = self._check(X)
         found = infer(self.prior, self.failure, self.leak, on, observed, method)
         if method == "auto":
@@ -276,7 +287,9 @@ class NoisyOrNetwork(Network):
             )
         return on, ~missing if missing.any() else None
 
-    def to_networkx(self, latent_names=None, feature_names=None):
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
         """Export as a graph.
 
         Parameters
@@ -291,7 +304,7 @@ class NoisyOrNetwork(Network):
         """
         return noisy_or_to_networkx(self, latent_names, feature_names)
 
-    def to_pgmpy(self, latent_names=None, feature_names=None):
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
         """Export to pgmpy.
 
         Parameters

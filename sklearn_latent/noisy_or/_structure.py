@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,12 +20,15 @@ from ..exceptions import PoorDataWarning
 from ..plotting import LatentImagesDisplay
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
-from ._statistics.packed import pack_block
+from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import append_blocks, open_blocks
 from ._structure_search.errors import discovery_errors, search_errors
 from ._structure_search.evidence import scored_rows
 from ._structure_search.extend import Thresholds, discover
 from ._structure_search.refine import assign_quartets, refine_structure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["QuartetStructureLearner"]
 
@@ -86,9 +91,8 @@ class QuartetStructureLearner(NoisyOrModel):
         :obj:`joblib.parallel_config` context.
 
     random_state : int, RandomState instance or None, default=None
-        Chooses the rows that the search looks at if there are too many; the final
-        parameters always come from all that fit in memory. None is the same choice
-        every time.
+        Chooses the rows that the search looks at if there are too many. Pass an int
+        for the same choice every time.
 
     verbose : int, default=0
         Whether to print progress.
@@ -125,6 +129,17 @@ class QuartetStructureLearner(NoisyOrModel):
     failure_stderr_ : ndarray of shape (n_latents, n_features)
         Standard errors of the failures; NaN without an edge, and for edges that
         ``refine=False`` did not learn from the quartet itself.
+
+    log_likelihood_ : float
+        Log-likelihood of the training rows, in nats.
+
+    bic_ : float
+        Bayesian information criterion of the training rows; lower is better.
+
+    is_exact_ : bool
+        Whether these two are exact. If not, they are estimated from a sample of the
+        rows, because there are many, or from lower bounds, because many latents are
+        coupled.
 
     n_features_in_ : int
         Number of features seen in `fit`.
@@ -165,19 +180,25 @@ class QuartetStructureLearner(NoisyOrModel):
     (1000, 8)
     """
 
+    depth_: NDArray[np.float64]
+    quartets_: NDArray[np.int64]
+    prior_stderr_: NDArray[np.float64]
+    failure_stderr_: NDArray[np.float64]
+    _blocks: list[PackedRows] | None
+
     def __init__(
         self,
         *,
-        test="rank",
-        quartet_threshold="auto",
-        coherence_threshold="auto",
-        extend_threshold="auto",
-        max_depth=None,
-        refine=True,
-        binarize=0.0,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        test: str = "rank",
+        quartet_threshold: float | str = "auto",
+        coherence_threshold: float | str = "auto",
+        extend_threshold: float | str = "auto",
+        max_depth: int | None = None,
+        refine: bool = True,
+        binarize: float | None = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.test = test
         self.quartet_threshold = quartet_threshold
@@ -191,14 +212,16 @@ class QuartetStructureLearner(NoisyOrModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None):
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Find the latents.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing. With Dask installed, also a Dask array or data frame,
-            which is read and counted block by block on its own workers.
+            Data; NaN is missing. Also an iterator of such batches, or a Dask array or
+            data frame, which is read block by block on its own workers.
 
         y : Ignored
             Present for API consistency.
@@ -221,7 +244,14 @@ class QuartetStructureLearner(NoisyOrModel):
         return self
 
     @with_callbacks
-    def partial_fit(self, X, y=None, *, sample_weight=None, update=True):
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        update: bool = True,
+    ) -> Self:
         """Take further rows into account; the same as one `fit` on all together.
 
         For this, the estimator keeps all rows, one bit per value: 10 million rows of
@@ -281,10 +311,7 @@ class QuartetStructureLearner(NoisyOrModel):
         report = partial(_report, progress)
         found = discover(source, thresholds, self.max_depth, report)
         if self.refine:
-            # None means the same rows every time: fits are reproducible.
-            rng = check_random_state(
-                0 if self.random_state is None else self.random_state
-            )
+            rng = check_random_state(self.random_state)
             model = refine_structure(
                 source, patterns, found, thresholds.extend, rng, report
             )
@@ -335,7 +362,7 @@ class QuartetStructureLearner(NoisyOrModel):
             )
         return Thresholds(self.test, **values)
 
-    def latents_frame(self):
+    def latents_frame(self) -> pd.DataFrame:
         """Table of the latents.
 
         Returns
@@ -368,7 +395,7 @@ class QuartetStructureLearner(NoisyOrModel):
             index=pd.Index(self.get_feature_names_out(), name="latent"),
         )
 
-    def plot_images(self, shape, **kwargs):
+    def plot_images(self, shape: tuple[int, int], **kwargs: Any) -> LatentImagesDisplay:
         """Draw the features of each latent as an image.
 
         Parameters

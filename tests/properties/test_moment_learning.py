@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from exact_moments import exact_moments
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from strategies import networks, structures, with_parameters
@@ -9,7 +10,6 @@ from strategies import networks, structures, with_parameters
 from sklearn_latent.noisy_or import find_schedule
 from sklearn_latent.noisy_or._parameters.plan import Plan
 from sklearn_latent.noisy_or._parameters.solve import solve_leak, solve_schedule
-from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
 
 TOLERANCE = 1e-8
 
@@ -19,7 +19,7 @@ def worst_error(network, *, use_pairs, refine):
     plan = Plan.of(
         network.structure, use_pairs=use_pairs, clean_up=False, refine=refine
     )
-    moments = NegativeMoments.exact(network, plan.sets)
+    moments = exact_moments(network, plan.sets)
     estimates = solve_schedule(moments, plan.schedule, combine=refine)
     reached = np.isfinite(plan.schedule.depth)
     prior_reached = reached.any(axis=1)

@@ -1,13 +1,13 @@
 """Exact moments of quartet-learnable networks in, structure and parameters out."""
 
 import numpy as np
+from exact_moments import ExactMoments
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.noisy_or import quartet_depth
-from sklearn_latent.noisy_or._statistics.counts import ExactMoments
 from sklearn_latent.noisy_or._structure_search.extend import Thresholds, discover
 
 

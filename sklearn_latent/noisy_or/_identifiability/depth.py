@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from .schedule import check_structure, open_pairs
 
 __all__ = ["quartet_depth"]
 
 
-def quartet_depth(structure) -> np.ndarray:
+def quartet_depth(structure: Any) -> NDArray[np.float64]:
     """Round in which quartet tests discover each latent, given infinite data.
 
     A latent is discovered once four of its children are pairwise coupled by no other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -80,7 +81,9 @@ class _RowSpace:
         self.rows = np.concatenate([self.rows, *[row[None] for row in new]])
 
 
-def identifiability_order(structure, *, max_order=None, random_state=None) -> int:
+def identifiability_order(
+    structure: Any, *, max_order: int | None = None, random_state: Any = None
+) -> int:
     """Smallest order of moments that makes the parameters locally identifiable.
 
     The moments up to an order determine the parameters locally, at almost every

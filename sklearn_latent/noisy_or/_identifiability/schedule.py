@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
@@ -65,11 +66,11 @@ class Schedule:
         Target first; -1 in the last place makes the step a pair.
     """
 
-    structure: np.ndarray
-    depth: np.ndarray
-    step_depth: np.ndarray
-    step_latent: np.ndarray
-    step_features: np.ndarray
+    structure: NDArray[np.bool_]
+    depth: NDArray[np.float64]
+    step_depth: NDArray[np.intp]
+    step_latent: NDArray[np.intp]
+    step_features: NDArray[np.intp]
 
     @property
     def n_rounds(self) -> int:
@@ -82,7 +83,7 @@ class Schedule:
         return not np.isinf(self.depth).any()
 
     @property
-    def unreached(self) -> np.ndarray:
+    def unreached(self) -> NDArray[np.intp]:
         """Edges out of reach, as rows (latent, feature)."""
         return np.argwhere(np.isinf(self.depth))
 
@@ -308,7 +309,9 @@ def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
     )
 
 
-def find_schedule(structure, *, use_pairs=True, n_per_edge=1) -> Schedule:
+def find_schedule(
+    structure: Any, *, use_pairs: bool = True, n_per_edge: int = 1
+) -> Schedule:
     """Find a valid schedule for learning a noisy-or network of known structure.
 
     An edge can be learned in a round if its feature lies in a triplet of children

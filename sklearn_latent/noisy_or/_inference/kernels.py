@@ -26,10 +26,19 @@ import numpy as np
 from .._likelihood.exact import normalize
 from .._numerics import safe_log
 
-__all__ = ["Answer", "Parts", "sum_over_findings", "sum_over_latents"]
+__all__ = [
+    "BATCH_ELEMENTS",
+    "Answer",
+    "Parts",
+    "sum_over_findings",
+    "sum_over_latents",
+]
 
 # Below this, products of ordinary numbers may have lost terms to underflow.
 UNDERFLOW = 1e-250
+
+# Numbers in the arrays of parts that are summed together: 8 MB.
+BATCH_ELEMENTS = 1 << 20
 
 
 class Parts(NamedTuple):

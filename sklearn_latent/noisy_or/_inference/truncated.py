@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from .._numerics import log_not, safe_log
 from .findings import FlatParts, places
-from .kernels import Parts, sum_over_latents
+from .kernels import BATCH_ELEMENTS, Parts, sum_over_latents
 
 __all__ = ["truncated_sum"]
 
@@ -30,9 +30,6 @@ LOG_ELEMENTS = 17
 
 # Flips of one latent at a time; the greedy search ends long before.
 MAX_FLIPS = 200
-
-# Numbers in the arrays of parts that are summed together: 8 MB.
-BATCH_ELEMENTS = 1 << 20
 
 
 def truncated_sum(flat: FlatParts, n_parts: int):

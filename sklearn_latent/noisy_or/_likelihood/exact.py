@@ -32,6 +32,7 @@ __all__ = [
     "log_prior",
     "maximize_expectation",
     "normalize",
+    "posteriors",
     "row_chunks",
 ]
 
@@ -154,6 +155,15 @@ def normalize(joint) -> np.ndarray:
     total = joint.sum(axis=1)
     joint /= np.where(total > 0, total, 1.0)[:, np.newaxis]
     return peak + safe_log(total)
+
+
+def posteriors(table: StateTable, on, observed=None, *, row_elements=0):
+    """Yield slices of rows, P(state | row) and log-likelihoods, a chunk at a time."""
+    for rows in row_chunks(len(on), len(table.prior) + row_elements):
+        known = None if observed is None else observed[rows]
+        share = joint_log_probability(table, on[rows], known)
+        log_likelihood = normalize(share)
+        yield rows, share, log_likelihood
 
 
 class Statistics(NamedTuple):

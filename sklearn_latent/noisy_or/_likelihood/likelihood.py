@@ -20,9 +20,7 @@ from .exact import (
     clip_parameters,
     configurations,
     expected_statistics,
-    joint_log_probability,
-    normalize,
-    row_chunks,
+    posteriors,
 )
 
 __all__ = [
@@ -180,14 +178,14 @@ def score_covariance(prior, failure, leak, structure, on, observed, weights):
     causes = np.hstack([states[:, latent] * odds[:, feature], odds])
     n_parameters = len(prior) + causes.shape[1]
     information = np.zeros((n_parameters, n_parameters))
-    for rows in row_chunks(len(on), len(states) + 2 * n_parameters):
-        known = None if observed is None else observed[rows]
-        posterior = joint_log_probability(table, on[rows], known)
-        normalize(posterior)
+    for rows, posterior, _ in posteriors(
+        table, on, observed, row_elements=2 * n_parameters
+    ):
         latent_on = posterior @ states
         fired = posterior @ causes * np.hstack([on[rows][:, feature], on[rows]])
         tried = np.hstack([latent_on[:, latent], np.ones_like(on[rows], dtype=float)])
-        if known is not None:
+        if observed is not None:
+            known = observed[rows]
             tried *= np.hstack([known[:, feature], known])
         scores = np.hstack(
             [

@@ -32,7 +32,6 @@ class Interactions:
     """Observed interactions of sets of features, and what a network implies for them.
 
     moments: with all subsets of the sets
-    structure: , (n_latents, n_features)
     sets: features; -1 in the last place makes a pair, (n_sets, 3)
     """
 
@@ -142,10 +141,8 @@ class Interactions:
 class FreeParameters:
     """Some priors and failures of a network as one vector.
 
-    prior: , (n_latents,)
-    failure: values of the parameters that are not free, (n_latents, n_features)
-    free_prior: , (n_latents,)
-    free_edge: , (n_latents, n_features)
+    prior, failure: values of the parameters that are not free
+    free_prior, free_edge: which are free
     """
 
     def __init__(self, prior, failure, free_prior, free_edge):

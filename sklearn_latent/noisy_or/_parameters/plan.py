@@ -103,7 +103,6 @@ class Statistics:
 
     Statistics of two batches of rows add up with ``+``.
 
-    moments:
     tables: one per part of the plan; None: too many distinct rows to keep
     limits: the largest number of distinct rows, per part
     """

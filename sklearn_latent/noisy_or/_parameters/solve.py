@@ -63,16 +63,18 @@ class Estimates:
 class _Round:
     """One round: estimates of parameters from steps of one kind, with derivatives."""
 
-    def __init__(
-        self, estimates, moments, edge_of, features, latent, owner, parent, track
-    ):
+    def __init__(self, estimates, moments, schedule, steps, edge_of, track):
         self.estimates = estimates
         self.track = track
         self.edge_of = edge_of
-        self.features = features
-        self.latent = latent
-        self.owner = owner
-        self.parent = parent
+        self.features = features = schedule.step_features[steps]
+        self.latent = schedule.step_latent[steps]
+        # Which latents are divided out of the moments of each step.
+        owner, parent = schedule.removals
+        number = np.full(len(schedule.step_latent), -1)
+        number[steps] = np.arange(len(steps))
+        mine = number[owner] >= 0
+        self.owner, self.parent = number[owner[mine]], parent[mine]
         is_pair = features[0, 2] < 0
         self.columns = PAIR_COLUMNS if is_pair else list(range(7))
         self.sets = moments.index(all_subsets(features)[:, self.columns])
@@ -275,7 +277,6 @@ def solve_schedule(
         estimates = Estimates.unknown(structure, len(moments.sets))
     edge_of = np.full(structure.shape, -1)
     edge_of[structure] = n_latents + np.arange(structure.sum())
-    owner, parent = schedule.removals
     for level in range(schedule.n_rounds):
         results = []
         targets = schedule.depth == level
@@ -292,19 +293,7 @@ def solve_schedule(
             if not chosen.any():
                 continue
             steps = np.flatnonzero(chosen)
-            new = np.full(len(chosen), -1)
-            new[steps] = np.arange(len(steps))
-            mine = new[owner] >= 0
-            part = _Round(
-                estimates,
-                moments,
-                edge_of,
-                schedule.step_features[steps],
-                schedule.step_latent[steps],
-                new[owner[mine]],
-                parent[mine],
-                track,
-            )
+            part = _Round(estimates, moments, schedule, steps, edge_of, track)
             results.append(solve(part))
         learned = _learn(estimates, wanted, results, combine)
         estimates.failure[targets] = learned[edge_of[targets]]

@@ -19,7 +19,6 @@ from .patterns import Patterns
 
 __all__ = [
     "CountedMoments",
-    "ExactMoments",
     "MomentSource",
     "Residual",
     "RowSource",
@@ -31,10 +30,6 @@ WORDS_AT_A_TIME = 160
 
 # Sets times words that one thread counts in less time than a second one takes to start.
 LITTLE_WORK = 1 << 24
-
-# Rows that stand for infinitely many: their sampling noise, 1e-6, is far above rounding
-# and far below any dependence worth a name.
-MANY_ROWS = 1e12
 
 
 class MomentSource(Protocol):
@@ -62,26 +57,6 @@ class RowSource(MomentSource, Protocol):
     def sum(self, function, *arguments):
         """Sum over blocks of rows of ``function(block, *arguments)``."""
         ...
-
-
-class ExactMoments:
-    """Moments that (almost) infinitely many rows of a network would have.
-
-    network: the network
-    """
-
-    def __init__(self, network):
-        self.network = network
-        self.n_features = network.n_features
-        self.n_rows = MANY_ROWS
-
-    def probability(self, sets) -> np.ndarray:
-        """P(all off) of sets of equal size, shape (n_sets, size)."""
-        return self.network.negative_moment(sets)
-
-    def known_rows(self, sets) -> np.ndarray:
-        """Weight of the rows that know all of each set."""
-        return np.full(len(sets), self.n_rows)
 
 
 class CountedMoments:

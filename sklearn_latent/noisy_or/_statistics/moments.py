@@ -164,19 +164,6 @@ class NegativeMoments:
             total = count_weighted(rows.known, sets, rows.weights)
         return cls(sets, off, total, len(rows.off))
 
-    @classmethod
-    def exact(cls, network, sets) -> NegativeMoments:
-        """Moments that (almost) infinitely many rows of a network would have."""
-        n_rows = 1e16
-        probability = np.ones(len(sets))
-        sizes = (sets >= 0).sum(axis=1)
-        for size in np.unique(sizes):
-            chosen = sizes == size
-            members = sets[chosen][:, sets.shape[1] - size :]
-            probability[chosen] = network.negative_moment(members)
-        total = np.full(len(sets), n_rows)
-        return cls(sets, probability * n_rows, total, network.n_features)
-
     def restrict(self, features) -> NegativeMoments:
         """Moments of sets within some features, which are renumbered in order."""
         position = np.full(self.n_features + 1, -2)

@@ -34,10 +34,6 @@ MAX_COUPLED = 12
 # Rows times states of one EM step of the search: 0.1 s.
 SEARCH_TABLE = 2**23
 
-# The same of a first glance, and its number of steps.
-SCREEN_TABLE = 2**21
-SCREEN_STEPS = 15
-
 # The same of the final fit and of the likelihood of the result: 1 s and 0.5 GB.
 FINAL_TABLE = 2**26
 
@@ -101,14 +97,6 @@ class Likelihood:
             result.put(part, fitted)
             log_likelihood += fitted.log_likelihood
         return Model(*result, log_likelihood)
-
-    def screen(self, model: Model) -> Model:
-        """Drop latents that a few steps on a few rows show to be idle."""
-        most = affordable_rows(largest_component(model.structure), SCREEN_TABLE)
-        # Always the same rows: a screen is not worth a parameter.
-        few = Likelihood(self.patterns, np.random.RandomState(0), most)
-        tried = few.fit(model, max_iter=SCREEN_STEPS)
-        return tried.keep(tried.prior * few.n_rows >= 1.0)
 
     def posterior_correlation(self, model: Model) -> np.ndarray:
         """Correlation of the posteriors of latents over the rows."""

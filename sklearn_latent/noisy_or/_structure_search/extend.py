@@ -26,11 +26,7 @@ __all__ = ["Discovery", "Thresholds", "discover", "extend", "mixture"]
 
 
 class Thresholds(NamedTuple):
-    """Test and thresholds of a search; numbers are the paper's, "auto" is calibrated.
-
-    test:
-    quartet, coherence, extend:
-    """
+    """Test and thresholds; numbers are the paper's, "auto" is calibrated."""
 
     test: str = "rank"
     quartet: float | str = "auto"
@@ -41,7 +37,6 @@ class Thresholds(NamedTuple):
 class Discovery(NamedTuple):
     """Latents that were found.
 
-    prior: , (n_latents,)
     failure: 1.0 where there is no edge, (n_latents, n_features)
     depth: round in which a quartet revealed the latent; inf: none did, (n_latents,)
     quartets: that quartet; -1: none, (n_latents, 4)

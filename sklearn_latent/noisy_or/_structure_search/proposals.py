@@ -23,7 +23,7 @@ MAX_FEATURES = 600
 # Share of the triplets within a set that must be coupled.
 LEAST_COHESION = 0.7
 
-# Power of that share by which votes count. Two overlapping latents together have a
+# Votes count by this power of that share. Two overlapping latents together have a
 # share of 0.7 or so, and there may be more such pairs than pairs of one latent.
 SHARPNESS = 20
 

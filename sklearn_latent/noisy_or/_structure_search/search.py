@@ -2,8 +2,8 @@
 
 Proposals come from pairs of features that vote for sets of children, from quartets, and
 from the triplets whose dependence a model leaves unexplained. Models are compared by
-the Bayesian information criterion (BIC); latents and edges that do not pay for their
-parameters go.
+the Bayesian information criterion (BIC); latents and edges that do not improve it
+are dropped.
 """
 
 from __future__ import annotations
@@ -36,25 +36,11 @@ __all__ = [
 # Least share of the coupled triplets within a proposal that no other one explains.
 NEW_SHARE = 0.2
 
-# Rounds of births and of changes of edges. The images at 500 rows and more need one.
-MAX_ROUNDS = 10
-
 # A new latent starts here; EM finds its way from any such place.
-START_PRIOR = 0.2
-START_FAILURE = 0.3
+START = 0.3
 
-# Squared z-score that an edge must have to be added: among 500 candidates, chance
-# reaches it once in 30 searches.
-EDGE_EVIDENCE = 10.0
-
-# EM steps after a latent was dropped: the others move little.
-PRUNING_STEPS = 15
-
-# Shares of the rows that may show a latent not yet thought of.
-UNLIKELY_ROWS = (0.2, 0.4)
-
-# Pairs of latents that may be one, by the correlation of their posteriors.
-MAX_MERGERS = 3
+# Share of the rows that may show a latent not yet thought of.
+UNLIKELY_ROWS = 0.3
 
 
 def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
@@ -77,9 +63,7 @@ def search_latents(
     pairs = pair_moments(source)
     leak = 1.0 - np.diag(pairs)
     model = likelihood.fit(Model(np.zeros(0), np.ones((0, n_features)), leak))
-    for _ in range(MAX_ROUNDS):
-        if not len(children):
-            break
+    while len(children):
         born = _deliver(model, children, likelihood)
         better = _search_around(born, likelihood)
         if better.score(n_rows) <= model.score(n_rows):
@@ -100,11 +84,7 @@ def _explain_rows(model, source, pairs, likelihood) -> Model:
     least likely show where they are.
     """
     while len(model.prior) and not _explains_pairs(model, source, pairs, likelihood):
-        tries = [
-            _search_around(_born_from_rows(model, share, likelihood), likelihood)
-            for share in UNLIKELY_ROWS
-        ]
-        better = max(tries, key=lambda tried: tried.score(likelihood.n_rows))
+        better = _search_around(_born_from_rows(model, likelihood), likelihood)
         if better.score(likelihood.n_rows) <= model.score(likelihood.n_rows):
             break
         model = better
@@ -127,13 +107,13 @@ def _explains_pairs(model, source, pairs, likelihood) -> bool:
     return discovery_threshold(z, discovery_level(likelihood.n_rows)) == np.inf
 
 
-def _born_from_rows(model, share, likelihood) -> Model:
+def _born_from_rows(model, likelihood) -> Model:
     """Add a latent that may drive whatever is on in the least likely rows."""
-    rate = likelihood.unlikely_rates(model, share)
+    rate = likelihood.unlikely_rates(model, UNLIKELY_ROWS)
     grown = Model(
-        np.append(model.prior, share),
+        np.append(model.prior, UNLIKELY_ROWS),
         np.vstack([model.failure, np.clip(1.0 - 0.8 * rate, 0.05, 0.95)]),
-        0.7 * model.leak,
+        model.leak,
     )
     return prune_latents(likelihood.fit(grown), likelihood)
 
@@ -155,17 +135,16 @@ def cover(proposals, triplets: Triplets) -> np.ndarray:
 
 
 def _deliver(model: Model, children, likelihood: Likelihood) -> Model:
-    """Add latents, fit, and bury those that do not pay."""
+    """Add latents, fit, and prune those that do not improve the BIC."""
     children = _those_with_room(model, children)
     if not len(children):
         return model
     grown = Model(
-        np.concatenate([model.prior, np.full(len(children), START_PRIOR)]),
-        np.concatenate([model.failure, np.where(children, START_FAILURE, 1.0)]),
-        # Room for the newcomers: the leaks explained what they will explain.
-        np.where(children.any(axis=0), 0.5 * model.leak, model.leak),
+        np.concatenate([model.prior, np.full(len(children), START)]),
+        np.concatenate([model.failure, np.where(children, START, 1.0)]),
+        model.leak,
     )
-    return prune_latents(likelihood.fit(likelihood.screen(grown)), likelihood)
+    return prune_latents(likelihood.fit(grown), likelihood)
 
 
 def _those_with_room(model, children):
@@ -184,27 +163,18 @@ def merge_latents(model: Model, likelihood: Likelihood) -> Model:
     Latents are independent, so that two whose posteriors are correlated may be halves
     of one.
     """
-    n_rows = likelihood.n_rows
-    improved, hope = True, 10.0 * bic_price(n_rows)
-    while improved and len(model.prior) > 1:
-        improved = False
+    while len(model.prior) > 1:
         correlation = np.triu(likelihood.posterior_correlation(model), 1)
-        for flat in np.argsort(-correlation, axis=None)[:MAX_MERGERS]:
-            one, two = np.unravel_index(flat, correlation.shape)
-            if correlation[one, two] <= 0.1:
-                break
-            keep = np.arange(len(model.prior)) != two
-            failure = np.array(model.failure)
-            failure[one] = np.minimum(failure[one], failure[two])
-            united = model._replace(failure=failure).keep(keep)
-            united = likelihood.fit(united, max_iter=PRUNING_STEPS)
-            # Edges can make up for a little; if it is much, do not even try.
-            if united.score(n_rows) < model.score(n_rows) - hope:
-                continue
-            united = change_edges(united, likelihood)
-            if united.score(n_rows) > model.score(n_rows):
-                model, improved = united, True
-                break
+        one, two = np.unravel_index(correlation.argmax(), correlation.shape)
+        if correlation[one, two] <= 0.1:
+            break
+        failure = np.array(model.failure)
+        failure[one] = np.minimum(failure[one], failure[two])
+        united = model._replace(failure=failure).keep(np.arange(len(failure)) != two)
+        united = change_edges(likelihood.fit(united), likelihood)
+        if united.score(likelihood.n_rows) <= model.score(likelihood.n_rows):
+            break
+        model = united
     return model
 
 
@@ -216,36 +186,29 @@ def prune_latents(model: Model, likelihood: Likelihood) -> Model:
         surplus = likelihood.deletion_losses(model) - penalty
         # Two children are a pair, which has many explanations.
         surplus[model.structure.sum(axis=1) < 3] = -np.inf
-        useless = surplus < 0
-        if not useless.any():
+        if surplus.min() >= 0:
             break
-        # Those that do nothing at all go together, others one by one.
-        idle = surplus < -0.9 * penalty
-        keep = ~idle if idle.any() else np.arange(len(surplus)) != surplus.argmin()
-        model = likelihood.fit(model.keep(keep), max_iter=PRUNING_STEPS)
+        keep = np.arange(len(surplus)) != surplus.argmin()
+        model = likelihood.fit(model.keep(keep))
     return model
 
 
 def change_edges(model: Model, likelihood: Likelihood) -> Model:
     """Add and drop edges by their evidence, as long as BIC improves."""
     n_rows = likelihood.n_rows
-    for _ in range(MAX_ROUNDS):
-        if not len(model.prior):
-            break
+    while len(model.prior):
         slope, information = likelihood.edge_evidence(model)
         edges = model.structure
         # An edge is worth what the likelihood falls on the way to a failure of 1.
         worth = (1.0 - model.failure) ** 2 * information
         drop = edges & (worth < 2.0 * bic_price(n_rows))
         gain = slope**2 / np.maximum(information, 1e-300)
-        add = (
-            ~edges & (slope < 0) & (gain > max(EDGE_EVIDENCE, 2.0 * bic_price(n_rows)))
-        )
+        add = ~edges & (slope < 0) & (gain > 2.0 * bic_price(n_rows))
         if not (drop | add).any():
             break
         if largest_component(edges | add) > MAX_COUPLED:
             add[:] = False
-        failure = np.where(drop, 1.0, np.where(add, START_FAILURE, model.failure))
+        failure = np.where(drop, 1.0, np.where(add, START, model.failure))
         better = likelihood.fit(model._replace(failure=failure))
         better = prune_latents(better, likelihood)
         if better.score(n_rows) <= model.score(n_rows):

@@ -21,9 +21,7 @@ from .._likelihood.exact import (
     climb_exact,
     clip_parameters,
     configurations,
-    joint_log_probability,
-    normalize,
-    row_chunks,
+    posteriors,
 )
 from .._statistics.patterns import Patterns
 
@@ -115,10 +113,7 @@ def deletion_losses(model: Model, patterns: Patterns) -> np.ndarray:
     table = StateTable.of(prior, failure, leak)
     off = ~configurations(len(prior))
     losses = np.zeros(len(prior))
-    for rows in row_chunks(len(patterns.on), len(off)):
-        known = None if patterns.observed is None else patterns.observed[rows]
-        posterior = joint_log_probability(table, patterns.on[rows], known)
-        normalize(posterior)
+    for rows, posterior, _ in posteriors(table, patterns.on, patterns.observed):
         share = np.maximum(posterior @ off, 1e-300)
         losses -= patterns.weights[rows] @ np.log(share)
     return losses + patterns.weights.sum() * np.log1p(-prior)
@@ -133,10 +128,7 @@ def posterior_correlation(model: Model, patterns: Patterns) -> np.ndarray:
     table = StateTable.of(prior, failure, leak)
     states = configurations(len(prior)).astype(np.float64)
     latent_on = np.empty((len(patterns.on), len(prior)))
-    for rows in row_chunks(len(patterns.on), len(states)):
-        known = None if patterns.observed is None else patterns.observed[rows]
-        posterior = joint_log_probability(table, patterns.on[rows], known)
-        normalize(posterior)
+    for rows, posterior, _ in posteriors(table, patterns.on, patterns.observed):
         latent_on[rows] = posterior @ states
     weights = patterns.weights / patterns.weights.sum()
     centred = latent_on - weights @ latent_on
@@ -156,11 +148,11 @@ def edge_evidence(model: Model, patterns: Patterns):
     states = configurations(len(prior)).astype(np.float64)
     odds = np.exp(-table.on)
     slope, information = np.zeros_like(failure), np.zeros_like(failure)
-    for rows in row_chunks(len(patterns.on), len(states) + 4 * failure.size):
+    for rows, posterior, _ in posteriors(
+        table, patterns.on, patterns.observed, row_elements=4 * failure.size
+    ):
         on, weights = patterns.on[rows], patterns.weights[rows]
         known = None if patterns.observed is None else patterns.observed[rows]
-        posterior = joint_log_probability(table, on, known)
-        normalize(posterior)
         for latent, state in enumerate(states.T):
             fired = (posterior * state) @ odds * on
             tried = (posterior @ state)[:, None] * (1.0 if known is None else known)
