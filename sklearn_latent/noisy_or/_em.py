@@ -36,8 +36,6 @@ from ._network import NoisyOrNetwork
 from ._statistics.patterns import Component, Patterns
 from ._structure_search.evidence import scored_rows
 
-__all__ = ["NoisyOrEM"]
-
 # EM steps between two reports of progress.
 ROUND = 25
 

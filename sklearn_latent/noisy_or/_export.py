@@ -6,8 +6,6 @@ import numpy as np
 
 from ..export import node_names
 
-__all__ = ["noisy_or_to_networkx", "noisy_or_to_pgmpy"]
-
 # The table of a feature with k parents has 2^(k + 1) cells: 1 MB at 16 parents.
 MAX_PGMPY_PARENTS = 16
 

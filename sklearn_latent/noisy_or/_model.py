@@ -24,8 +24,6 @@ from ._statistics.patterns import Patterns
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["NoisyOrModel", "check_flags"]
-
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
 BATCH_VALUES = 2**25

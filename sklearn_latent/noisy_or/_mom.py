@@ -20,8 +20,6 @@ from ._parameters.learn import learn_parameters, parameter_errors
 from ._parameters.plan import Plan, Statistics
 from ._statistics.packed import pack_block
 
-__all__ = ["NoisyOrMoMLearner"]
-
 
 def count_block(block, threshold, plan):
     """Statistics of a block of validated rows, or None if none has any weight."""

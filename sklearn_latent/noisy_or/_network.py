@@ -22,8 +22,6 @@ from ._statistics.moments import negative_moments
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["NoisyOrNetwork", "warn_of_bounds"]
-
 # Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
 CHUNK_ELEMENTS = 1 << 18

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["EPSILON", "LOG_ZERO", "clip_probability", "log_not", "safe_log"]
-
 # Learned probabilities stay this far from 0 and 1, so that no row becomes impossible.
 EPSILON = 1e-6
 

@@ -30,8 +30,6 @@ from ._structure_search.refine import assign_quartets, refine_structure
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["QuartetStructureLearner"]
-
 
 def _report(progress, found) -> bool:
     """Say how many latents there are; whether to stop."""

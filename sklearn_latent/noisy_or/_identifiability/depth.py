@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from .schedule import check_structure, open_pairs
 
-__all__ = ["quartet_depth"]
-
 
 def quartet_depth(structure: Any) -> NDArray[np.float64]:
     """Round in which quartet tests discover each latent, given infinite data.

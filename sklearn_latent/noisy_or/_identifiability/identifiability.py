@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 from ..._validation import check_count
 from .schedule import check_structure
 
-__all__ = ["identifiability_order"]
-
 # Arithmetic modulo a prime: products of two residues fit 64 bits, and the rank of a
 # matrix of polynomials at a random point is exact, with no tolerance to choose. It is
 # too small only with a probability of about degree / prime, below 1e-6 here.

@@ -18,16 +18,6 @@ from sklearn.utils import check_array
 
 from ..._validation import check_count, check_flag, check_numbers
 
-__all__ = [
-    "Schedule",
-    "Step",
-    "check_structure",
-    "coupling_parents",
-    "find_schedule",
-    "open_pairs",
-    "run_rounds",
-]
-
 
 class Step(NamedTuple):
     """Learn one edge from two or three features.

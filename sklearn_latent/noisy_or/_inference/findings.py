@@ -19,8 +19,6 @@ from .._numerics import LOG_ZERO, safe_log
 from .kernels import Answer, Parts
 from .settle import Edges, expand, settle
 
-__all__ = ["FlatParts", "NegativeEvidence", "PositiveEvidence", "places"]
-
 
 class NegativeEvidence:
     """Update of the latents' odds by negative findings.

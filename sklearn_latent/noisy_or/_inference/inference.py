@@ -21,8 +21,6 @@ from .findings import FlatParts, NegativeEvidence, PositiveEvidence
 from .kernels import BATCH_ELEMENTS, sum_over_findings, sum_over_latents
 from .truncated import truncated_sum
 
-__all__ = ["METHODS", "Inference", "Predictions", "infer", "predict_off"]
-
 METHODS = ("auto", "exact", "variational")
 
 # Components with at most this many latents are summed for all rows by matrix products.

@@ -26,14 +26,6 @@ import numpy as np
 from .._likelihood.exact import normalize
 from .._numerics import safe_log
 
-__all__ = [
-    "BATCH_ELEMENTS",
-    "Answer",
-    "Parts",
-    "sum_over_findings",
-    "sum_over_latents",
-]
-
 # Below this, products of ordinary numbers may have lost terms to underflow.
 UNDERFLOW = 1e-250
 

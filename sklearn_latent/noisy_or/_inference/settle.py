@@ -8,8 +8,6 @@ import numpy as np
 
 from .._numerics import log_not, safe_log
 
-__all__ = ["Edges", "expand", "settle"]
-
 # A latent is settled if its log-odds are beyond this in every state of the others: the
 # answers are off by less than 1e-12 for each.
 SETTLED = 27.7

@@ -21,8 +21,6 @@ from .._numerics import log_not, safe_log
 from .findings import FlatParts, places
 from .kernels import BATCH_ELEMENTS, Parts, sum_over_latents
 
-__all__ = ["truncated_sum"]
-
 # Fewest and most latents that are summed over in each part. In between, the states
 # times the findings are at most 2 to this power, which takes some milliseconds.
 N_OPEN = 8, 12

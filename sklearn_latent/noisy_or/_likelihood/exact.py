@@ -18,24 +18,6 @@ from ..._climb import Ascent, climb
 from .._numerics import LOG_ZERO, clip_probability, safe_log
 from .._statistics.patterns import Component, Patterns
 
-__all__ = [
-    "MAX_ENUMERATED",
-    "Parameters",
-    "StateTable",
-    "Statistics",
-    "climb_exact",
-    "clip_parameters",
-    "configurations",
-    "expected_statistics",
-    "joint_log_probability",
-    "log_off",
-    "log_prior",
-    "maximize_expectation",
-    "normalize",
-    "posteriors",
-    "row_chunks",
-]
-
 # 2^16 states times the rows of a chunk is what learning by enumeration can afford.
 MAX_ENUMERATED = 16
 

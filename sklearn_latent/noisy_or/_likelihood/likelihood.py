@@ -23,14 +23,6 @@ from .exact import (
     posteriors,
 )
 
-__all__ = [
-    "LikelihoodFit",
-    "StandardErrors",
-    "maximize_likelihood",
-    "score_covariance",
-    "standard_errors",
-]
-
 # Information of a uniform distribution on [0, 1], whose variance is 1 / 12.
 UNIFORM_INFORMATION = 12.0
 

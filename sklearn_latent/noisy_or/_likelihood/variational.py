@@ -30,8 +30,6 @@ from .._numerics import clip_probability
 from .._statistics.patterns import Patterns
 from .exact import Parameters, clip_parameters
 
-__all__ = ["Couplings", "MeanField", "VariationalEM", "mean_field"]
-
 # g is 0 to the last digit beyond this, and its derivative still has no overflow.
 FAR = 600.0
 

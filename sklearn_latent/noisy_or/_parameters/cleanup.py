@@ -19,8 +19,6 @@ from .interactions import Interactions, fit_interactions
 from .siblings import open_sets, pairs_of, random_triplets, sibling_pairs
 from .solve import Estimates, solve_schedule
 
-__all__ = ["CleanUp", "Piece", "clean_up", "plan_clean_up"]
-
 GRID_PRIOR = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 GRID_FAILURE = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
 POLISHED_CELLS = 3

@@ -15,8 +15,6 @@ from .._identifiability.schedule import coupling_parents
 from .._numerics import EPSILON, clip_probability
 from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
 
-__all__ = ["FreeParameters", "Interactions", "fit_interactions"]
-
 # Up to this many parameters, normal equations are solved directly.
 DENSE_COLUMNS = 400
 MAX_DAMPING = 1e8

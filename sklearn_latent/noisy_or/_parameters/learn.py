@@ -12,8 +12,6 @@ from .plan import Plan, Statistics
 from .refine import likelihood_errors, refine, schedule_errors, siblings_errors
 from .solve import solve_leak, solve_schedule
 
-__all__ = ["Learned", "learn_parameters", "parameter_errors"]
-
 
 class Learned(NamedTuple):
     """What `learn_parameters` makes of statistics.

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["PairSolution", "TripletSolution", "solve_pairs", "solve_triplets"]
-
 
 class TripletSolution(NamedTuple):
     """Solution of `solve_triplets`.

@@ -15,8 +15,6 @@ from .._statistics.subsets import all_subsets
 from .cleanup import CleanUp, plan_clean_up
 from .siblings import open_sets, pairs_of, random_triplets, sibling_pairs
 
-__all__ = ["Plan", "Statistics"]
-
 # Exact likelihood visits every pair of distinct row and configuration of the latents;
 # beyond this many the moments alone are used.
 MAX_TABLE = 2**24

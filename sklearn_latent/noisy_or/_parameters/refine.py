@@ -14,8 +14,6 @@ from .interactions import FreeParameters, Interactions, fit_interactions
 from .solve import solve_schedule
 from .uncertainty import influence_variance, moment_covariance
 
-__all__ = ["likelihood_errors", "refine", "schedule_errors", "siblings_errors"]
-
 # A second start costs little on tables up to this many rows times configurations, and
 # helps where few rows make poor moments.
 SECOND_START = 2**16

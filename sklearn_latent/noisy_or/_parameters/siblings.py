@@ -9,8 +9,6 @@ import numpy as np
 
 from .._identifiability.schedule import coupling_parents
 
-__all__ = ["open_sets", "pairs_of", "random_triplets", "sibling_pairs"]
-
 
 def random_triplets(structure, latents, n_per_latent) -> np.ndarray:
     """Triplets of children of each latent: all, or a fixed random choice of them.

@@ -16,8 +16,6 @@ from .._numerics import clip_probability
 from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
 from .mixture import solve_pairs, solve_triplets
 
-__all__ = ["Estimates", "solve_leak", "solve_schedule"]
-
 # Subsets of a pair a, b among those of a triplet.
 PAIR_COLUMNS = [0, 1, 3]
 

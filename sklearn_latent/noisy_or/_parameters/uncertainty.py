@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["influence_variance", "moment_covariance"]
-
 # Entries of rows handled at a time: their sets make matrices of some MB.
 ENTRIES_AT_A_TIME = 1000
 

@@ -17,14 +17,6 @@ from .moments import negative_moments, off_probability, weight_bits
 from .packed import PackedRows, count_together, pack_columns
 from .patterns import Patterns
 
-__all__ = [
-    "CountedMoments",
-    "MomentSource",
-    "Residual",
-    "RowSource",
-    "count_sets",
-]
-
 # Words of 64 rows that are handled at a time, so that they stay in the cache.
 WORDS_AT_A_TIME = 160
 

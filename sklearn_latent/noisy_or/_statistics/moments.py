@@ -13,16 +13,6 @@ import numpy as np
 
 from .packed import PackedRows, count_together, pack_columns
 
-__all__ = [
-    "NegativeMoments",
-    "canonical_sets",
-    "count_weighted",
-    "negative_moments",
-    "off_probability",
-    "set_keys",
-    "weight_bits",
-]
-
 # Words at a time, so that they stay in the second-level cache.
 WORDS_AT_A_TIME = 128
 

@@ -14,14 +14,6 @@ from scipy import sparse
 
 from .patterns import Patterns
 
-__all__ = [
-    "PackedRows",
-    "binarize_rows",
-    "count_together",
-    "pack_block",
-    "pack_columns",
-]
-
 # Up to this many columns, transposing comes before packing.
 NARROW = 64
 # Values that are packed at a time, in units of 64 rows.

@@ -13,8 +13,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Component", "Patterns", "components"]
-
 
 class Patterns(NamedTuple):
     """Distinct binary rows and how often each occurs.

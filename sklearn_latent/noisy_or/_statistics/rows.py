@@ -17,8 +17,6 @@ from .moments import count_weighted, off_probability
 from .packed import PackedRows
 from .patterns import Patterns
 
-__all__ = ["BlockMoments", "append_blocks", "most_rows", "open_blocks"]
-
 # Distinct rows that the search may hold as they are, 64 MB as bool, and limits.
 KEPT_VALUES = 2**26
 KEPT_ROWS = 2**16, 2**20

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["MEMBERS", "all_subsets", "subset_products", "subset_variance"]
-
 # Which of a, b, c belong to each subset.
 MEMBERS = np.array(
     [

@@ -11,19 +11,6 @@ from .._statistics.counts import MomentSource, Residual
 from .._statistics.moments import set_keys
 from .._statistics.subsets import MEMBERS, subset_variance
 
-__all__ = [
-    "Triplets",
-    "coupled_triplets",
-    "discovery_level",
-    "discovery_threshold",
-    "interaction",
-    "interaction_error",
-    "join_sets",
-    "pair_moments",
-    "pair_strength",
-    "triplet_moments",
-]
-
 # Expected share of wrong ones among the triplets that "auto" calls coupled
 # (Benjamini and Hochberg); if all features are independent, the probability that any
 # triplet is called coupled at all. It falls with the rows, as errors of both kinds

@@ -18,8 +18,6 @@ from .proposals import propose_children
 from .search import cover
 from .smoothed import Model
 
-__all__ = ["crowded_errors", "search_crowded"]
-
 # Rounds of fits; later ones repair little.
 MAX_ROUNDS = 3
 

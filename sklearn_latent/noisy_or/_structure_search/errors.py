@@ -17,8 +17,6 @@ from .extend import Discovery
 from .quartets import TRIPLES
 from .smoothed import Model
 
-__all__ = ["discovery_errors", "search_errors"]
-
 
 def search_errors(
     model: Model, found: Discovery, source: RowSource, patterns: Patterns, rng

@@ -19,15 +19,6 @@ from .smoothed import (
     posterior_correlation,
 )
 
-__all__ = [
-    "FINAL_TABLE",
-    "MAX_COUPLED",
-    "Likelihood",
-    "affordable_rows",
-    "largest_component",
-    "scored_rows",
-]
-
 # Coupled latents whose states are enumerated.
 MAX_COUPLED = 12
 

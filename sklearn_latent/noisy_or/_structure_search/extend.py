@@ -22,8 +22,6 @@ from .coupling import (
 )
 from .quartets import find_quartets, quartet_parameters
 
-__all__ = ["Discovery", "Thresholds", "discover", "extend", "mixture"]
-
 
 class Thresholds(NamedTuple):
     """Test and thresholds; numbers are the paper's, "auto" is calibrated."""

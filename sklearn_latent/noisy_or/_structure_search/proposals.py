@@ -12,8 +12,6 @@ import numpy as np
 
 from .coupling import Triplets
 
-__all__ = ["propose_children"]
-
 # Pairs that vote, the most strongly coupled ones; their sets are all compared.
 MAX_VOTERS = 3000
 

@@ -16,17 +16,6 @@ from .._statistics.counts import Residual
 from .._statistics.subsets import all_subsets
 from .coupling import coupled_triplets, join_sets
 
-__all__ = [
-    "TRIPLES",
-    "Quartets",
-    "coherence_test",
-    "find_quartets",
-    "quartet_moments",
-    "quartet_parameters",
-    "rank_test",
-    "third_singular_value",
-]
-
 # Share of singly coupled quartets that "auto" gives away.
 FALSE_REJECTION = 0.01
 

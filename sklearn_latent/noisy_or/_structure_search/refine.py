@@ -18,8 +18,6 @@ from .extend import Discovery
 from .search import change_edges, first_proposals, prune_latents, search_latents
 from .smoothed import Model
 
-__all__ = ["assign_quartets", "refine_structure"]
-
 # Fewer rows than this are never left to moments alone.
 CROWDED_ROWS = 1000
 

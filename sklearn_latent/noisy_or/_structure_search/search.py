@@ -24,15 +24,6 @@ from .evidence import MAX_COUPLED, Likelihood, largest_component
 from .proposals import propose_children
 from .smoothed import Model
 
-__all__ = [
-    "change_edges",
-    "cover",
-    "first_proposals",
-    "merge_latents",
-    "prune_latents",
-    "search_latents",
-]
-
 # Least share of the coupled triplets within a proposal that no other one explains.
 NEW_SHARE = 0.2
 

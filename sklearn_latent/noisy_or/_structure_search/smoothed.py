@@ -25,14 +25,6 @@ from .._likelihood.exact import (
 )
 from .._statistics.patterns import Patterns
 
-__all__ = [
-    "Model",
-    "deletion_losses",
-    "edge_evidence",
-    "fit_smoothed",
-    "posterior_correlation",
-]
-
 # Pseudo-rows of the beta distribution of failures: never more certain than this.
 MOST_PSEUDO_ROWS = 100.0
 
