@@ -336,7 +336,7 @@ class TestChains:
     def test_refused_batches(self, sequences):
         wide = sequences.reshape(300, 4, 3)
         for batches, weights, message in (
-            ([], None, "at least one sequence"),
+            ([], None, "at least one batch"),
             ([sequences, sequences[:, :9]], None, "9 features.*12 features"),
             ([wide, wide[:, :2]], None, "same shape in all batches"),
             ([sequences], np.ones(300), "sample_weight must be None"),

@@ -40,9 +40,9 @@ def run_mypy(cache):
     )
 
 
-def test_a_user_sees_types(request):
+def test_a_user_sees_types(tmp_path):
     pytest.importorskip("mypy")
-    done = run_mypy(request.config.cache.mkdir("mypy"))
+    done = run_mypy(tmp_path)
     shown = dict(re.findall(r":(\d+): note: Revealed type is \"(.*)\"", done.stdout))
     wrong = re.findall(r"^.*: error: .*$", done.stdout, flags=re.M)
     for number, line in enumerate(SCRIPT.read_text().splitlines(), 1):

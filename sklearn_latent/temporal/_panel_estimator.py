@@ -151,7 +151,7 @@ class PanelModel(BaseLatentModel):
         Rows of weight 0 are left out, so that they leave no trace in categories and
         bins either.
         """
-        columns = getattr(X, "shape", (0, 0))[-1]
+        columns = (getattr(X, "shape", None) or [0])[-1]
         if hasattr(X, "columns"):
             columns = list(X.columns)
         blocks = read_blocks(

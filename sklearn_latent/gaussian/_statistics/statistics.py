@@ -27,11 +27,14 @@ class GaussianStatistics:
     mean: weighted mean of the rows, or its expectation, (n_nodes,)
     scatter: weighted sum of the outer products of the centred rows, or its expectation:
         conditional covariances of missing values are part of it, (n_nodes, n_nodes)
+    residue: digits of the mean that do not fit into `mean`, (n_nodes,). Columns that
+        are far from zero need them where means of two parts are compared.
     """
 
     weight: float
     mean: np.ndarray
     scatter: np.ndarray
+    residue: np.ndarray | float = 0.0
 
     @classmethod
     def of(cls, X, sample_weight=None) -> GaussianStatistics:
@@ -42,11 +45,11 @@ class GaussianStatistics:
         X = np.asarray(X, dtype=np.float64)
         weight = float(len(X) if sample_weight is None else np.sum(sample_weight))
         mean = np.average(X, axis=0, weights=sample_weight)
-        centred = X - mean
-        if sample_weight is None:
-            return cls(weight, mean, centred.T @ centred)
-        scaled = centred * np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]
-        return cls(weight, mean, scaled.T @ scaled)
+        residue = np.average(X - mean, axis=0, weights=sample_weight)
+        scaled = X - mean - residue
+        if sample_weight is not None:
+            scaled *= np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]
+        return cls(weight, mean, scaled.T @ scaled, residue)
 
     def __add__(self, other: GaussianStatistics) -> GaussianStatistics:
         if not isinstance(other, GaussianStatistics):
@@ -54,13 +57,13 @@ class GaussianStatistics:
         weight = self.weight + other.weight
         if weight == 0:
             return self
-        step = other.mean - self.mean
+        step = (other.mean - self.mean) + (other.residue - self.residue)
         between = self.weight * other.weight / weight * np.outer(step, step)
-        return GaussianStatistics(
-            weight,
-            self.mean + step * (other.weight / weight),
-            self.scatter + other.scatter + between,
-        )
+        part = self.residue + step * (other.weight / weight)
+        mean = self.mean + part
+        residue = (self.mean - mean) + part
+        scatter = self.scatter + other.scatter + between
+        return GaussianStatistics(weight, mean, scatter, residue)
 
     @property
     def n_nodes(self) -> int:
