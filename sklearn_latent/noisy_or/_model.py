@@ -218,7 +218,9 @@ class NoisyOrModel(BaseLatentModel):
         filled : as X
             A copy in the same container, with the same types and labels. Missing
             values are 1 where the feature is more likely on than off, given the other
-            values of its row, and 0 elsewhere; all other values are as they were.
+            values of its row, and 0 elsewhere; all other values are as they were. With
+            a threshold `binarize` outside [0, 1), they are the smallest integer above
+            it and the largest that is not.
         """
         check_is_fitted(self, "network_")
         table = self._check_X(X)
@@ -241,7 +243,8 @@ class NoisyOrModel(BaseLatentModel):
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")
-        return fill_gaps(X, missing, is_on)
+        # What was inferred must be on, or off, by the threshold of the data.
+        return fill_gaps(X, missing, np.floor(self.binarize or 0.0) + is_on)
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None
