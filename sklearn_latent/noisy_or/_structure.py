@@ -22,10 +22,14 @@ from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import append_blocks, open_blocks
-from ._structure_search.errors import discovery_errors, search_errors
 from ._structure_search.evidence import scored_rows
 from ._structure_search.extend import Thresholds, discover
-from ._structure_search.refine import assign_quartets, refine_structure
+from ._structure_search.refine import (
+    assign_quartets,
+    discovery_errors,
+    refine_structure,
+    search_errors,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .packed import PackedRows, count_together, pack_columns
+from .packed import PackedRows, count_together
 
 # Words at a time, so that they stay in the second-level cache.
 WORDS_AT_A_TIME = 128
@@ -101,32 +102,55 @@ def weight_bits(weights):
             yield unit * 2.0**bit, rows
 
 
-def _weight_planes(weights):
-    """Scales and packed rows of the bits of weights."""
-    return [
-        (scale, pack_columns(rows[:, None])[0]) for scale, rows in weight_bits(weights)
-    ]
+class Words(NamedTuple):
+    """Packed rows in an order in which all rows of a word have one weight.
 
-
-def count_weighted(words, sets, weights=None) -> np.ndarray:
-    """Weight of the rows in which all of a set hold.
-
-    words (n_features, n_words), sets (n_sets, order), weights (n_rows,) -> counts
-    (n_sets,).
+    off: which features are off, (n_features, n_words); known: None if all are
+    scales: weight of the rows of each word, (n_words,); total: of all rows
     """
-    counts = np.zeros(len(sets))
-    sizes = (sets >= 0).sum(axis=1)
-    planes = [(1.0, None)] if weights is None else _weight_planes(weights)
-    for start in range(0, words.shape[1], WORDS_AT_A_TIME):
-        block = slice(start, start + WORDS_AT_A_TIME)
-        part = np.ascontiguousarray(words[:, block])
-        for size in range(1, sets.shape[1] + 1):
-            lo, hi = np.searchsorted(sizes, [size, size + 1])
-            members = sets[lo:hi, sets.shape[1] - size :]
-            for scale, plane in planes:
-                rows = part if plane is None else part & plane[block]
-                counts[lo:hi] += scale * count_together(rows, members)
-    return counts
+
+    off: np.ndarray
+    known: np.ndarray | None
+    scales: np.ndarray
+    total: float
+
+    @classmethod
+    def of(cls, rows: PackedRows) -> Words:
+        """Sort rows by weight."""
+        if rows.weights is None:
+            return cls(rows.off, rows.known, np.ones(rows.off.shape[1]), rows.total)
+        # A weight is a sum of powers of two, and a row takes part once for each: never
+        # more rows than the table had if they are distinct rows.
+        table = rows.unpack()
+        bits = list(weight_bits(rows.weights))
+        parts = [PackedRows.of_patterns(table.take(chosen)) for _, chosen in bits]
+        known = None if rows.known is None else np.hstack([p.known for p in parts])
+        scales = [scale for scale, _ in bits]
+        scales = np.repeat(scales, [part.off.shape[1] for part in parts])
+        return cls(np.hstack([p.off for p in parts]), known, scales, rows.total)
+
+    def count_off(self, sets) -> np.ndarray:
+        """Weight of the rows in which all of each set are off."""
+        return self._count(self.off, sets)
+
+    def count_known(self, sets) -> np.ndarray:
+        """Weight of the rows in which all of each set are known."""
+        if self.known is None:
+            return np.full(len(sets), self.total)
+        return self._count(self.known, sets)
+
+    def _count(self, words, sets):
+        """Count sets of which the smaller ones come first, with -1 before members."""
+        counts = np.zeros(len(sets))
+        sizes = (sets >= 0).sum(axis=1)
+        for start in range(0, words.shape[1], WORDS_AT_A_TIME):
+            block = slice(start, start + WORDS_AT_A_TIME)
+            part, scales = np.ascontiguousarray(words[:, block]), self.scales[block]
+            for size in range(1, sets.shape[1] + 1):
+                lo, hi = np.searchsorted(sizes, [size, size + 1])
+                members = sets[lo:hi, sets.shape[1] - size :]
+                counts[lo:hi] += count_together(part, members, scales)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -147,11 +171,8 @@ class NegativeMoments:
     @classmethod
     def of(cls, rows: PackedRows, sets) -> NegativeMoments:
         """Count in binary rows."""
-        off = count_weighted(rows.off, sets, rows.weights)
-        if rows.known is None:
-            total = np.full(len(sets), rows.total)
-        else:
-            total = count_weighted(rows.known, sets, rows.weights)
+        words = Words.of(rows)
+        off, total = words.count_off(sets), words.count_known(sets)
         return cls(sets, off, total, len(rows.off))
 
     def restrict(self, features) -> NegativeMoments:
@@ -190,3 +211,48 @@ class NegativeMoments:
     def probability(self) -> np.ndarray:
         """P(all of the set off), see `off_probability`."""
         return off_probability(self.off, self.total)
+
+
+class MomentSource(Protocol):
+    """What a structure search needs of the data, or of a known network.
+
+    It asks for sets that nobody can plan; `n_rows` may be a sum of weights.
+    """
+
+    n_features: int
+    n_rows: float
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) of sets of equal size, shape (n_sets, size)."""
+        ...
+
+    def known_rows(self, sets) -> np.ndarray:
+        """Weight of the rows that know all of each set."""
+        ...
+
+
+class Residual:
+    """Moments of what is left of a network once some latents are subtracted.
+
+    source: moments of the whole network
+    prior: priors of the latents to subtract, (n_latents,)
+    failure: their failures, 1.0 where there is no edge, (n_latents, n_features)
+    """
+
+    def __init__(self, source: MomentSource, prior, failure):
+        self.source = source
+        self.n_features = source.n_features
+        self.n_rows = source.n_rows
+        self._prior, self._failure = np.asarray(prior), np.asarray(failure)
+
+    def influence(self, sets) -> np.ndarray:
+        """Factor by which the known latents lower P(all off)."""
+        if not len(self._prior):
+            return np.ones(len(sets))
+        # Without leaks, the moments of the known latents are just their influence.
+        none = np.zeros(self.n_features)
+        return negative_moments(self._prior, self._failure, none, np.sort(sets, axis=1))
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) without the known latents: equation 3 of Jernite et al. (2013)."""
+        return self.source.probability(sets) / self.influence(sets)

@@ -80,6 +80,11 @@ class Patterns(NamedTuple):
         for part in parts:
             yield part, self if len(parts) == 1 else self.select(part.features)
 
+    def take(self, rows) -> Patterns:
+        """Some of the rows."""
+        observed = None if self.observed is None else self.observed[rows]
+        return Patterns(self.on[rows], observed, self.weights[rows])
+
     def select(self, features) -> Patterns:
         """Patterns of some of the features."""
         observed = None if self.observed is None else self.observed.take(features, 1)

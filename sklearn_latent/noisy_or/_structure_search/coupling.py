@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from .._statistics.counts import MomentSource, Residual
-from .._statistics.moments import set_keys
+from .._statistics.moments import MomentSource, Residual, set_keys
 from .._statistics.subsets import MEMBERS, subset_variance
 
 # Expected share of wrong ones among the triplets that "auto" calls coupled

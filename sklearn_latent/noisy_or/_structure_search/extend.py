@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._numerics import clip_probability
-from .._statistics.counts import MomentSource, Residual
+from .._statistics.moments import MomentSource, Residual
 from .coupling import (
     discovery_level,
     discovery_threshold,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from .._parameters.mixture import solve_triplets
-from .._statistics.counts import Residual
+from .._statistics.moments import Residual
 from .._statistics.subsets import all_subsets
 from .coupling import coupled_triplets, join_sets
 

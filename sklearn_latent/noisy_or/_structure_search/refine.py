@@ -1,12 +1,25 @@
-"""From proposals to the refined model: which search, which rows, in which order."""
+"""From proposals to the refined model: which search, which rows, in which order.
+
+Where too many latents are coupled for exact likelihood, moments have to do: proposals
+are fitted by the method of moments for known structures, edges and latents that are not
+significant go, and unexplained triplets propose further latents.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .._statistics.counts import RowSource
+from .._likelihood.exact import Parameters
+from .._likelihood.likelihood import standard_errors
+from .._network import NoisyOrNetwork
+from .._parameters.learn import learn_parameters, parameter_errors
+from .._parameters.mixture import solve_triplets
+from .._parameters.plan import Plan, Statistics
+from .._statistics.moments import MomentSource, Residual
 from .._statistics.patterns import Patterns
-from .crowded import search_crowded
+from .._statistics.rows import BlockMoments
+from .._statistics.subsets import subset_variance
+from .coupling import coupled_triplets, pair_moments, triplet_moments
 from .evidence import (
     FINAL_TABLE,
     MAX_COUPLED,
@@ -15,8 +28,22 @@ from .evidence import (
     largest_component,
 )
 from .extend import Discovery
-from .search import change_edges, first_proposals, prune_latents, search_latents
+from .proposals import propose_children
+from .quartets import TRIPLES
+from .search import (
+    change_edges,
+    cover,
+    first_proposals,
+    prune_latents,
+    search_latents,
+)
 from .smoothed import Model
+
+# Rounds of fits; later ones repair little.
+MAX_ROUNDS = 3
+
+# A failure above this is no edge: its influence is below what moments can tell.
+WEAKEST_FAILURE = 0.97
 
 # Fewer rows than this are never left to moments alone.
 CROWDED_ROWS = 1000
@@ -26,7 +53,7 @@ LIKENESS = 0.5
 
 
 def refine_structure(
-    source: RowSource,
+    source: BlockMoments,
     patterns: Patterns,
     found: Discovery,
     pretest,
@@ -78,3 +105,78 @@ def assign_quartets(model: Model, found: Discovery) -> Discovery:
         )
     order = np.argsort(depth, kind="stable")
     return Discovery(model.prior, model.failure, depth, quartets).select(order)
+
+
+def search_crowded(source: BlockMoments, children, pretest, report=None) -> Model:
+    """Find latents by moments alone."""
+    pairs = pair_moments(source)
+    for number in range(MAX_ROUNDS):
+        model = _fit(children, source)
+        kept = model.structure
+        if report is not None and report(model):
+            break
+        residual = Residual(source, model.prior, model.failure)
+        triplets = coupled_triplets(residual, pairs, pretest)
+        new = cover(propose_children(triplets, source.n_features), triplets)
+        if number == MAX_ROUNDS - 1 or (
+            np.array_equal(kept, children) and not len(new)
+        ):
+            break
+        children = np.concatenate([kept, new])
+    return model
+
+
+def _fit(children, source) -> Model:
+    """Parameters by moments; weak edges and latents of fewer than three are dropped."""
+    prior, failure, leak, _ = learn_parameters(*_count(children, source))
+    failure = np.where(failure > WEAKEST_FAILURE, 1.0, failure)
+    useful = ((failure < 1.0).sum(axis=1) >= 3) & (prior * source.n_rows >= 3.0)
+    return Model(prior[useful], failure[useful], leak)
+
+
+def search_errors(
+    model: Model, found: Discovery, source: BlockMoments, patterns: Patterns, rng
+):
+    """Standard errors by likelihood, from a sample of the rows if there are many.
+
+    If too many latents are coupled, by moments.
+    """
+    structure = found.failure < 1.0
+    parameters = Parameters(found.prior, found.failure, model.leak)
+    n_coupled = largest_component(structure)
+    if n_coupled > MAX_COUPLED:
+        plan, statistics = _count(structure, source)
+        return parameter_errors(plan, statistics, NoisyOrNetwork(*parameters))
+    sample = Likelihood(patterns, rng, affordable_rows(n_coupled))
+    errors = standard_errors(parameters, structure, sample.patterns)
+    scale = np.sqrt(sample.n_rows / patterns.weights.sum())
+    return scale * errors.prior, scale * errors.failure
+
+
+def discovery_errors(source: MomentSource, found: Discovery):
+    """Standard errors of what quartets told, by the delta method.
+
+    Medians over the triplets of the quartet, as for the parameters. What was
+    subtracted counts as known.
+    """
+    prior = np.full(len(found.prior), np.nan)
+    failure = np.full(found.failure.shape, np.nan)
+    if not len(found.prior):
+        return prior, failure
+    pairs = pair_moments(source)
+    for latent, quartet in enumerate(found.quartets):
+        before = found.select(found.depth < found.depth[latent])
+        residual = Residual(source, before.prior, before.failure)
+        sets = quartet[np.array(TRIPLES)]
+        raw, M = triplet_moments(residual, sets, pairs)
+        gradient = solve_triplets(M).gradient * (M / raw)[:, None, :]
+        errors = np.sqrt(subset_variance(raw, gradient) / source.n_rows)
+        prior[latent] = np.median(errors[:, 0])
+        for feature in quartet:
+            failure[latent, feature] = np.median(errors[:, 1:][sets == feature])
+    return prior, failure
+
+
+def _count(structure, source: BlockMoments):
+    plan = Plan.of(structure)
+    return plan, source.sum(Statistics.of, plan)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._criteria import bic_price
-from .._statistics.counts import MomentSource, Residual
+from .._statistics.moments import MomentSource, Residual
 from .coupling import (
     Triplets,
     coupled_triplets,
