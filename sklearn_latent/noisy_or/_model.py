@@ -95,6 +95,12 @@ def _merge_patterns(parts):
     return Patterns.merge(present) if present else None
 
 
+def network_attributes(network: NoisyOrNetwork) -> dict[str, Any]:
+    """Fitted attributes that describe a network."""
+    names = "n_latents", "structure", "prior", "failure", "leak"
+    return {"network_": network} | {f"{n}_": getattr(network, n) for n in names}
+
+
 class NoisyOrModel(BaseLatentModel):
     """Base class of the estimators whose fitted model is a `NoisyOrNetwork`.
 
@@ -148,12 +154,7 @@ class NoisyOrModel(BaseLatentModel):
 
     def _store(self, network: NoisyOrNetwork) -> None:
         """Set the fitted attributes that describe the network."""
-        self.network_ = network
-        self.n_latents_ = network.n_latents
-        self.structure_ = network.structure
-        self.prior_ = network.prior
-        self.failure_ = network.failure
-        self.leak_ = network.leak
+        vars(self).update(network_attributes(network))
 
     def _store_score(self, patterns: Patterns, n_rows=None):
         """Set the likelihood of the training rows, or an estimate from some of them.

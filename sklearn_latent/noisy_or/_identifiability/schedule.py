@@ -118,10 +118,7 @@ class Schedule:
 
 
 def check_structure(structure) -> np.ndarray:
-    """Validate a structure and make it a dense boolean matrix.
-
-    structure (n_latents, n_features) -> structure (n_latents, n_features).
-    """
+    """Validate a structure and make it a dense boolean matrix."""
     if not sparse.issparse(structure):
         structure = check_numbers("structure", structure, dtype=None)
         if structure.ndim != 2:
@@ -265,8 +262,6 @@ def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
     """Learn in rounds from a given state of knowledge.
 
     Algorithm 1 of Halpern and Sontag (2013).
-
-    structure (n_latents, n_features), known (n_latents, n_features).
     """
     A = structure.astype(np.float32)
     K = known.astype(np.float32)

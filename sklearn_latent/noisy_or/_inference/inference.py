@@ -83,8 +83,6 @@ def predict_off(prior, failure, leak, on, observed) -> Predictions:
 
     The probability is a ratio of likelihoods, of the row with the feature off and
     without it.
-
-    on, observed (n_rows, n_features).
     """
     off = np.empty(on.shape)
     is_bound = np.zeros(on.shape, dtype=bool)
@@ -184,10 +182,7 @@ def _row_batches(on, parents):
 
 
 def _sum_parts(positive: PositiveEvidence, method):
-    """Sum over every part by the cheapest route.
-
-    Returns log_likelihood (n_parts,), posterior (n_rows, n_latents), beyond (n_parts,).
-    """
+    """Sum over every part by the cheapest route."""
     n_latents, n_findings = positive.n_part_latents, positive.n_part_findings
     by_latents = n_findings * np.exp2(n_latents)
     by_findings = n_latents * np.exp2(n_findings)

@@ -5,15 +5,10 @@ findings are already in the latents' odds, and the latents that touch only one o
 findings are already in that finding's leak.
 
 Two routes give the same answer: over the states of the latents, or over the sets of
-findings explained so far. Heckerman's Quickscore [1]_ is the second one in a
+findings explained so far. Quickscore (Heckerman, UAI 1989) is the second one in a
 basis where every latent acts by multiplication; its sum alternates in sign and cancels
 when positive findings are improbable. The sum over explained sets has the same
 2^findings cost and positive terms only, so that it is accurate to the last digits.
-
-References
-----------
-.. [1] Heckerman, D. (1990). A tractable inference algorithm for diagnosing multiple
-   diseases. Uncertainty in Artificial Intelligence, 5.
 """
 
 from __future__ import annotations

@@ -107,10 +107,7 @@ def row_chunks(n_rows: int, row_elements: int):
 
 
 def joint_log_probability(table: StateTable, on, observed=None) -> np.ndarray:
-    """Log P(row, state) for every row and every state.
-
-    on (n_rows, n_features), observed (n_rows, n_features) -> joint (n_rows, n_states).
-    """
+    """Log P(row, state) for every row and every state."""
     on = np.asarray(on, dtype=np.float64)
     if observed is not None:
         observed = np.asarray(observed, dtype=np.float64)

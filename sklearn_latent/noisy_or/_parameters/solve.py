@@ -302,8 +302,6 @@ def solve_leak(moments, prior, failure) -> np.ndarray:
     """Give what is not accounted for to the leaks.
 
     Equation 5 of Halpern and Sontag (2013).
-
-    prior (n_latents,), failure (n_latents, n_features) -> leak (n_features,).
     """
     n_features = failure.shape[1]
     single = np.full((n_features, moments.sets.shape[1]), -1)

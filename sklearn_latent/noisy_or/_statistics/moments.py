@@ -22,20 +22,14 @@ CHUNK_ELEMENTS = 1 << 18
 
 
 def canonical_sets(sets, n_features: int) -> np.ndarray:
-    """Sort sets of features, within and among themselves, and drop repetitions.
-
-    sets (n_sets, k) -> sets (n_distinct, k).
-    """
+    """Sort sets of features, within and among themselves, and drop repetitions."""
     sets = np.sort(np.asarray(sets, dtype=np.int64), axis=1)
     _, first = np.unique(set_keys(sets, n_features), return_index=True)
     return sets[first]
 
 
 def set_keys(sets, n_features) -> np.ndarray:
-    """One integer per sorted set, in lexicographic order.
-
-    sets (n_sets, k) -> keys (n_sets,).
-    """
+    """One integer per sorted set, in lexicographic order."""
     base, order = n_features + 1, sets.shape[1]
     if base**order >= 2**63:
         raise ValueError(
@@ -53,19 +47,13 @@ def off_probability(off, total) -> np.ndarray:
 
     A set that was never seen all off counts as half a row; one that was never observed
     has P = 1/2.
-
-    off, total (n_sets,) -> probability (n_sets,).
     """
     off = np.where(off > 0, off, 0.5 * np.minimum(total, 1.0))
     return np.divide(off, total, out=np.full(len(off), 0.5), where=total > 0)
 
 
 def negative_moments(prior, failure, leak, sets) -> np.ndarray:
-    """P(all of a set off) of a network, for sets whose members are sorted.
-
-    prior (n_latents,), failure (n_latents, n_features), leak (n_features,), sets
-    (n_sets, k) -> moments (n_sets,).
-    """
+    """P(all of a set off) of a network, for sets whose members are sorted."""
     moments = np.empty(len(sets))
     step = max(1, CHUNK_ELEMENTS // max(1, len(prior)))
     for start in range(0, len(sets), step):

@@ -24,10 +24,7 @@ SETS_AT_A_TIME = 256
 
 
 def binarize_rows(X, threshold: float | None):
-    """Turn validated rows into binary ones.
-
-    X (n_samples, n_features) -> rows (n_samples, n_features).
-    """
+    """Turn validated rows into binary ones."""
     if sparse.issparse(X):
         if threshold is not None and threshold < 0:
             raise ValueError(
@@ -92,11 +89,7 @@ def pack_columns(rows) -> np.ndarray:
 
 
 def count_together(words, sets, scales) -> np.ndarray:
-    """Weight of the rows in which all of a set hold.
-
-    words (n_columns, n_words), sets (n_sets, size), scales (n_words,) -> counts
-    (n_sets,).
-    """
+    """Weight of the rows in which all of a set hold."""
     one_scale = scales[0] if (scales == scales[0]).all() else None
     counts = np.zeros(len(sets))
     for start in range(0, len(sets), SETS_AT_A_TIME):

@@ -50,8 +50,6 @@ def discovery_threshold(z, level) -> float:
     """Smallest two-sided z-score that keeps the false-discovery rate.
 
     The procedure of Benjamini and Hochberg (1995).
-
-    z (n,).
     """
     ordered = np.sort(z)[::-1]
     passed = 2.0 * norm.sf(ordered) * len(z) <= level * np.arange(1, len(z) + 1)
@@ -65,8 +63,6 @@ def interaction(M) -> np.ndarray:
     (Lemma 2 of Jernite et al. (2013)). As the prior grows beyond
     ``1 / (1 + sqrt(f_a f_b))``, where the mutual information is largest, it changes
     sign.
-
-    M (n, 7) -> interaction (n,).
     """
     log = np.log(M)
     return log[:, 3:6].sum(axis=1) - log[:, :3].sum(axis=1) - log[:, 6]
@@ -79,10 +75,7 @@ def interaction_error(M, n_rows) -> np.ndarray:
 
 
 def triplet_moments(residual: Residual, sets, pairs):
-    """Moments of the seven subsets of triplets, of the data and after subtraction.
-
-    sets (n, 3), pairs (n_features, n_features) -> raw, adjusted (n, 7).
-    """
+    """Moments of the seven subsets of triplets, of the data and after subtraction."""
     raw = np.empty((len(sets), 7))
     influence = np.empty((len(sets), 7))
     for column, members in enumerate(MEMBERS[:6]):
@@ -113,11 +106,7 @@ def pair_moments(source: MomentSource) -> np.ndarray:
 
 
 def pair_strength(residual: Residual, pairs):
-    """How much two features go together, in units of its standard error.
-
-    pairs (n_features, n_features) -> sets (n_pairs, 2), log_lift (n_pairs,), z
-    (n_pairs,).
-    """
+    """How much two features go together, in units of its standard error."""
     one, two = np.triu_indices(len(pairs), 1)
     sets = np.column_stack([one, two])
     if not len(sets):

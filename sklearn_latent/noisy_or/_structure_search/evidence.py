@@ -100,10 +100,7 @@ class Likelihood:
         return correlation
 
     def unlikely_rates(self, model: Model, share: float) -> np.ndarray:
-        """How often each feature is on in the least likely rows.
-
-        Returns rates (n_features,).
-        """
+        """How often each feature is on in the least likely rows."""
         on, observed, weights = self.patterns
         known = self.patterns.known
         order = np.argsort(

@@ -20,16 +20,7 @@ from .coupling import (
     pair_moments,
     triplet_moments,
 )
-from .quartets import find_quartets, quartet_parameters
-
-
-class Thresholds(NamedTuple):
-    """Test and thresholds; numbers are the paper's, "auto" is calibrated."""
-
-    test: str = "rank"
-    quartet: float | str = "auto"
-    coherence: float | str = "auto"
-    extend: float | str = "auto"
+from .quartets import Thresholds, find_quartets, quartet_parameters
 
 
 class Discovery(NamedTuple):
@@ -75,8 +66,6 @@ def mixture(moments):
     """Parameters of the latent behind a quartet: medians over its triplets.
 
     MIXTURE of Figure 2.
-
-    moments (16,) -> failure (4,).
     """
     prior, failure, _, valid = quartet_parameters(moments[None])
     valid = valid[0]
@@ -113,8 +102,6 @@ def extend(residual: Residual, pairs, quartet, prior, failure, threshold) -> np.
 
     The paper takes two members of the quartet, this takes the median over all six
     pairs.
-
-    pairs (n_features, n_features), quartet (4,), failure (4,) -> failure (n_features,).
     """
     others = np.setdiff1d(np.arange(residual.n_features), quartet)
     result = np.ones(residual.n_features)
@@ -189,14 +176,7 @@ def discover(
 
 def _round(residual, pairs, thresholds, depth) -> Discovery:
     """Accept quartets in order, unless a latent of this round couples two of them."""
-    quartets = find_quartets(
-        residual,
-        pairs,
-        test=thresholds.test,
-        quartet=thresholds.quartet,
-        coherence=thresholds.coherence,
-        pretest=thresholds.extend,
-    )
+    quartets = find_quartets(residual, pairs, thresholds)
     found = Discovery.nothing(residual.n_features)
     free = np.ones(len(quartets.sets), dtype=bool)
     while free.any():

@@ -33,10 +33,7 @@ LIKENESS = 0.75
 
 
 def propose_children(triplets: Triplets, n_features: int) -> np.ndarray:
-    """Sets of children that coupled triplets suggest.
-
-    Returns children (n_proposals, n_features).
-    """
+    """Sets of children that coupled triplets suggest."""
     features, cube, weight = _cube(triplets)
     if not len(features):
         return np.zeros((0, n_features), dtype=bool)

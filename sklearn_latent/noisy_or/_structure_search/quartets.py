@@ -51,6 +51,15 @@ UNFOLDINGS = np.array(
 TRIPLES = list(combinations(range(4), 3))
 
 
+class Thresholds(NamedTuple):
+    """Test and thresholds; numbers are the paper's, "auto" is calibrated."""
+
+    test: str = "rank"
+    quartet: float | str = "auto"
+    coherence: float | str = "auto"
+    extend: float | str = "auto"
+
+
 class Quartets(NamedTuple):
     """Quartets that passed a quartet test, most credible first.
 
@@ -65,10 +74,7 @@ class Quartets(NamedTuple):
 
 
 def quartet_moments(residual: Residual, sets, pairs):
-    """Moments of the sixteen subsets of quartets, of the data and after subtraction.
-
-    sets (n, 4), pairs (n_features, n_features) -> raw, adjusted (n, 16).
-    """
+    """Moments of the sixteen subsets of quartets, of the data and after subtraction."""
     raw = np.ones((len(sets), 16))
     influence = np.ones((len(sets), 16))
     for subset, members in enumerate(SUBSETS):
@@ -85,10 +91,7 @@ def quartet_moments(residual: Residual, sets, pairs):
 
 
 def third_singular_value(moments) -> np.ndarray:
-    """Rank test of Section 2.1: largest over the three unfoldings.
-
-    moments (n, 16) -> value (n,).
-    """
+    """Rank test of Section 2.1: largest over the three unfoldings."""
     matrices = (moments @ CELLS.T)[:, UNFOLDINGS]
     return np.linalg.svd(matrices, compute_uv=False)[:, :, 2].max(axis=1)
 
@@ -100,8 +103,6 @@ def rank_test(raw, moments, n_rows) -> np.ndarray:
     on the null spaces of the unfolding: four numbers with a covariance that the delta
     method gives, so that their squared length in that metric is chi-squared with four
     degrees of freedom if one latent couples the quartet (Robin and Smith, 2000).
-
-    raw, moments (n, 16), n_rows (n,) -> statistic (n,).
     """
     scale = moments / raw
     raw_cells = raw @ CELLS.T
@@ -154,10 +155,7 @@ def quartet_parameters(moments):
 
 
 def coherence_test(moments):
-    """Coherence test of Section 2.1.
-
-    moments (n, 16) -> variance (n,), error (n,).
-    """
+    """Coherence test of Section 2.1."""
     prior, failure, off, valid = quartet_parameters(moments)
     spread = np.maximum(prior.var(axis=1), np.nanvar(failure, axis=1).max(axis=1))
     variance = np.where(valid.all(axis=1), spread, np.inf)
@@ -174,16 +172,16 @@ def coherence_test(moments):
     return variance, error
 
 
-def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretest):
+def find_quartets(residual: Residual, pairs, thresholds: Thresholds) -> Quartets:
     """All quartets that pass pre-test and quartet test, most credible first."""
-    triplets = coupled_triplets(residual, pairs, pretest)
+    triplets = coupled_triplets(residual, pairs, thresholds.extend)
     sets = join_sets(triplets, residual.n_features, MAX_QUARTETS)
     passed = [np.zeros(0, dtype=np.int64)]
     statistics, moments = [np.zeros(0)], [np.zeros((0, 16))]
     for start in range(0, len(sets), CHUNK):
         raw, M = quartet_moments(residual, sets[start : start + CHUNK], pairs)
         n_rows = residual.source.known_rows(sets[start : start + CHUNK])
-        statistic, accepted = _judge(raw, M, n_rows, test, quartet, coherence)
+        statistic, accepted = _judge(raw, M, n_rows, thresholds)
         chosen = np.flatnonzero(accepted)
         passed.append(start + chosen)
         statistics.append(statistic[chosen])
@@ -197,8 +195,9 @@ def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretes
     )
 
 
-def _judge(raw, moments, n_rows, test, quartet, coherence):
+def _judge(raw, moments, n_rows, thresholds):
     """Statistic by which quartets are ranked, and whether each passes."""
+    test, quartet, coherence, _ = thresholds
     if test == "rank":
         if quartet == "auto":
             statistic = rank_test(raw, moments, n_rows)

@@ -35,10 +35,7 @@ UNLIKELY_ROWS = 0.3
 
 
 def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
-    """Sets of children to start with.
-
-    others (n_others, n_features) -> children (n_proposals, n_features).
-    """
+    """Sets of children to start with."""
     n_features = source.n_features
     nothing = Residual(source, np.zeros(0), np.ones((0, n_features)))
     triplets = coupled_triplets(nothing, pair_moments(source), pretest)
@@ -110,10 +107,7 @@ def _born_from_rows(model, likelihood) -> Model:
 
 
 def cover(proposals, triplets: Triplets) -> np.ndarray:
-    """Choose, in order, the proposals that explain triplets which others do not.
-
-    proposals (n_proposals, n_features) -> chosen (n_chosen, n_features).
-    """
+    """Choose, in order, the proposals that explain triplets which others do not."""
     open_ = np.ones(len(triplets.sets), dtype=bool)
     chosen = np.zeros(len(proposals), dtype=bool)
     for number, children in enumerate(proposals):
