@@ -38,7 +38,9 @@ def whole(source):
 def moments_of(source, sets):
     residual = whole(source)
     pairs = coupling.pair_moments(source)
-    return quartets.quartet_moments(residual, np.atleast_2d(sets), pairs)
+    return coupling.subset_moments(
+        residual, np.atleast_2d(sets), pairs, quartets.SUBSETS
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -152,7 +154,7 @@ def test_coupled_triplets_share_a_parent(threshold):
 def test_pretest_is_the_difference_of_mutual_informations():
     source = ExactMoments(DOUBLE)
     pairs = coupling.pair_moments(source)
-    _, M = coupling.triplet_moments(whole(source), np.array([[0, 1, 2]]), pairs)
+    _, M = coupling.subset_moments(whole(source), np.array([[0, 1, 2]]), pairs)
     a, b, x, ab, ax, bx, abx = M[0]
     differences = [
         ab / (a * b) - abx * x / (ax * bx),

@@ -239,7 +239,7 @@ default=None
                         delayed(_polish)(run, self.max_iter) for run in runs
                     )
             best = _best_runs(runs)
-            vars(self).update(fitted(best))
+            self.__dict__.update(fitted(best))
             if self.inference == "exact":
                 total = patterns.weights.sum()
                 self._store_fit(sum(run.bound for run in best), total)

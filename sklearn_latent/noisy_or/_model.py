@@ -18,7 +18,7 @@ from .._rows import read_blocks
 from .._validation import check_columns, check_flag
 from ._inference.inference import infer, predict_off
 from ._network import NoisyOrNetwork, warn_of_bounds
-from ._statistics.packed import binarize_rows, pack_block
+from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
 
 if TYPE_CHECKING:
@@ -79,20 +79,10 @@ def _row_slices(X):
 
 def read_patterns(blocks: Blocks, threshold) -> Patterns:
     """Distinct rows of all blocks."""
-    patterns = blocks.reduce(_block_patterns, _merge_patterns, threshold)
+    patterns = blocks.reduce(of_block, Patterns.merge, threshold, PackedRows.patterns)
     if patterns is None:
         raise ValueError("X must have at least one row of positive weight, got none.")
     return patterns
-
-
-def _block_patterns(block, threshold):
-    rows = pack_block(block, threshold)
-    return None if rows is None else rows.patterns()
-
-
-def _merge_patterns(parts):
-    present = [part for part in parts if part is not None]
-    return Patterns.merge(present) if present else None
 
 
 def network_attributes(network: NoisyOrNetwork) -> dict[str, Any]:
@@ -154,7 +144,7 @@ class NoisyOrModel(BaseLatentModel):
 
     def _store(self, network: NoisyOrNetwork) -> None:
         """Set the fitted attributes that describe the network."""
-        vars(self).update(network_attributes(network))
+        self.__dict__.update(network_attributes(network))
 
     def _store_score(self, patterns: Patterns, n_rows=None):
         """Set the likelihood of the training rows, or an estimate from some of them.

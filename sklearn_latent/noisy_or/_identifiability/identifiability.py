@@ -61,10 +61,6 @@ class _RowSpace:
         self.rows = np.zeros((0, n_columns), dtype=np.int64)
         self.pivots: list[int] = []
 
-    @property
-    def rank(self):
-        return len(self.pivots)
-
     def add(self, matrix):
         """Reduce new rows by the old ones, then eliminate among themselves."""
         matrix = matrix % PRIME
@@ -139,7 +135,7 @@ def identifiability_order(
         for start in range(0, len(sets), 2048):
             part = sets[start : start + 2048]
             space.add(_moment_gradients(prior, failure, structure, part))
-            if space.rank == n_parameters:
+            if len(space.pivots) == n_parameters:
                 return order
     return -1
 

@@ -228,19 +228,11 @@ class PositiveEvidence:
         self.latent_place = places(self.latent_part, self.n_parts)
         self.row = np.empty(self.n_parts, dtype=np.intp)
         self.row[self.finding_part] = finding_row
-        self._members = [
-            (np.argsort(part, kind="stable"), np.append(0, np.cumsum(sizes)))
-            for part, sizes in (
-                (self.finding_part, self.n_part_findings),
-                (self.latent_part, self.n_part_latents),
-                (
-                    self.finding_part[self.edges.finding],
-                    np.bincount(
-                        self.finding_part[self.edges.finding], minlength=self.n_parts
-                    ),
-                ),
-            )
-        ]
+        edge_part = self.finding_part[self.edges.finding]
+        self._members = []
+        for part in (self.finding_part, self.latent_part, edge_part):
+            bounds = np.append(0, np.cumsum(np.bincount(part, minlength=self.n_parts)))
+            self._members.append((np.argsort(part, kind="stable"), bounds))
 
     def members(self, chosen):
         """List findings, latents and edges of some parts."""

@@ -68,11 +68,7 @@ def infer(prior, failure, leak, on, observed=None, method="auto") -> Inference:
 
 
 class Predictions(NamedTuple):
-    """What is known of cells without a value.
-
-    off: P(feature off | what is known of its row), (n_cells,)
-    is_bound: whether the row is out of reach, so that `off` is an approximation
-    """
+    """P(off | row) of cells without a value, and whether it comes from a bound."""
 
     off: np.ndarray
     is_bound: np.ndarray

@@ -130,8 +130,8 @@ def _explain(parts: Parts, algebra: _Algebra) -> Answer:
         algebra,
         np.exp(parts.log_off) if plain else parts.log_off,
         np.exp(parts.log_on) if plain else parts.log_on,
-        algebra.encode(parts.failure),
-        algebra.encode(1.0 - parts.failure),
+        algebra.encode(parts.failure)[..., None, None],
+        algebra.encode(1.0 - parts.failure)[..., None, None],
         [
             np.flatnonzero((parts.failure[:, latent] < 1.0).any(axis=0))
             for latent in range(parts.failure.shape[1])
@@ -167,8 +167,8 @@ class _Steps(NamedTuple):
             fired = mass.copy()
             for j in findings:
                 without, with_j = _sides(fired, j)
-                with_j[...] = add(with_j, multiply(without, self._fire(latent, j)))
-                without[...] = multiply(without, self._fail(latent, j))
+                with_j[...] = add(with_j, multiply(without, self.fire[:, latent, j]))
+                without[...] = multiply(without, self.fail[:, latent, j])
             mass = self._average(latent, mass, fired)
             messages.append(mass)
         return messages
@@ -186,8 +186,8 @@ class _Steps(NamedTuple):
             for j in self.findings[latent]:
                 without, with_j = _sides(fired, j)
                 without[...] = add(
-                    multiply(without, self._fail(latent, j)),
-                    multiply(with_j, self._fire(latent, j)),
+                    multiply(without, self.fail[:, latent, j]),
+                    multiply(with_j, self.fire[:, latent, j]),
                 )
             both = total(multiply(forward[latent], fired), axis=1)
             posterior[:, latent] = _share(
@@ -195,12 +195,6 @@ class _Steps(NamedTuple):
             )
             message = self._average(latent, message, fired)
         return posterior
-
-    def _fail(self, latent, finding):
-        return self.fail[:, latent, finding, None, None]
-
-    def _fire(self, latent, finding):
-        return self.fire[:, latent, finding, None, None]
 
     def _average(self, latent, if_off, if_on):
         add, multiply = self.algebra.add, self.algebra.multiply

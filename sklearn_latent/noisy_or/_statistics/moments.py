@@ -75,8 +75,6 @@ def weight_bits(weights):
 
     Weights that are multiples of the smallest one (rows repeated) are exact; others
     are exact to 53 bits of the largest.
-
-    weights (n_rows,) -> rows (n_rows,).
     """
     unit = weights[weights > 0].min()
     multiples = weights / unit
@@ -112,10 +110,12 @@ class Words(NamedTuple):
         table = rows.unpack()
         bits = list(weight_bits(rows.weights))
         parts = [PackedRows.of_patterns(table.take(chosen)) for _, chosen in bits]
-        known = None if rows.known is None else np.hstack([p.known for p in parts])
-        scales = [scale for scale, _ in bits]
-        scales = np.repeat(scales, [part.off.shape[1] for part in parts])
-        return cls(np.hstack([p.off for p in parts]), known, scales, rows.total)
+        off, known = np.hstack([part.off for part in parts]), None
+        if rows.known is not None:
+            known = np.hstack([part.known_words() for part in parts])
+        widths = [part.off.shape[1] for part in parts]
+        scales = np.repeat([scale for scale, _ in bits], widths)
+        return cls(off, known, scales, rows.total)
 
     def count_off(self, sets) -> np.ndarray:
         """Weight of the rows in which all of each set are off."""
@@ -235,8 +235,6 @@ class Residual:
 
     def influence(self, sets) -> np.ndarray:
         """Factor by which the known latents lower P(all off)."""
-        if not len(self._prior):
-            return np.ones(len(sets))
         # Without leaks, the moments of the known latents are just their influence.
         none = np.zeros(self.n_features)
         return negative_moments(self._prior, self._failure, none, np.sort(sets, axis=1))

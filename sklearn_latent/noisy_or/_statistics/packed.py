@@ -225,7 +225,7 @@ class PackedRows(NamedTuple):
         known = weights = None
         if self.known is not None or other.known is not None:
             known = _append(
-                self._known_words(), self.n_rows, other._known_words(), other.n_rows
+                self.known_words(), self.n_rows, other.known_words(), other.n_rows
             )
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([self._row_weights(), other._row_weights()])
@@ -233,7 +233,8 @@ class PackedRows(NamedTuple):
         off = _append(self.off, self.n_rows, other.off, other.n_rows)
         return PackedRows(n_rows, off, known, weights)
 
-    def _known_words(self):
+    def known_words(self) -> np.ndarray:
+        """Which features are known, as words, whether all are or not."""
         if self.known is not None:
             return self.known
         return _invert(np.zeros_like(self.off), self.n_rows)
@@ -246,6 +247,12 @@ def pack_block(block, threshold) -> PackedRows | None:
     """Pack a block of validated rows and weights; None if no row has any weight."""
     rows = PackedRows.of(block[0], threshold, block[1])
     return rows if rows.n_rows else None
+
+
+def of_block(block, threshold, function, *shared):
+    """Apply a function to packed rows of a block, unless no row has any weight."""
+    rows = pack_block(block, threshold)
+    return None if rows is None else function(rows, *shared)
 
 
 def _append(one, n_rows, two, n_more):

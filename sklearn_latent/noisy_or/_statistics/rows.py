@@ -28,11 +28,6 @@ BLOCK_ROWS = 2**17
 TABLE_ROWS = 2**14
 
 
-def most_rows(n_features: int) -> int:
-    """Distinct rows up to which a search sees all of them."""
-    return int(np.clip(KEPT_VALUES // max(1, n_features), *KEPT_ROWS))
-
-
 def append_blocks(
     blocks: Iterable[PackedRows], more: Iterable[PackedRows]
 ) -> list[PackedRows]:
@@ -154,13 +149,13 @@ class BlockMoments:
 def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[BlockMoments, Patterns]:
     """Moments of all rows, and the rows that likelihood is to see.
 
-    These are all distinct rows, unless there are too many (see `most_rows`): then
+    These are all distinct rows, unless there are more than KEPT_VALUES: then
     moments are counted where the blocks are, and a sample stands for the rows. It
     consists of one row out of each of many strata of equal size, and depends on the
     order of the rows but not on how they are split into blocks.
     """
     source = BlockMoments(blocks)
-    most = most_rows(source.n_features)
+    most = int(np.clip(KEPT_VALUES // max(1, source.n_features), *KEPT_ROWS))
     distinct = DistinctRows(most)
     table = blocks.reduce(distinct.collapse, distinct.merge)
     if table is not None:

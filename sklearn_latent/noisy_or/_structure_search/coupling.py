@@ -74,16 +74,20 @@ def interaction_error(M, n_rows) -> np.ndarray:
     return np.sqrt(subset_variance(M, signs / M) / np.maximum(n_rows, 1.0) + 1e-300)
 
 
-def triplet_moments(residual: Residual, sets, pairs):
-    """Moments of the seven subsets of triplets, of the data and after subtraction."""
-    raw = np.empty((len(sets), 7))
-    influence = np.empty((len(sets), 7))
-    for column, members in enumerate(MEMBERS[:6]):
+def subset_moments(residual: Residual, sets, pairs, subsets=MEMBERS):
+    """Moments of subsets of sets, in the data and without the known latents.
+
+    subsets (n_subsets, size): which members -> raw, adjusted (n_sets, n_subsets).
+    """
+    raw = np.ones((len(sets), len(subsets)))
+    influence = np.ones_like(raw)
+    for column, members in enumerate(subsets):
         chosen = sets[:, members]
-        raw[:, column] = pairs[chosen[:, 0], chosen[:, -1]]
+        if chosen.shape[1] > 2:
+            raw[:, column] = residual.source.probability(chosen)
+        elif chosen.shape[1]:
+            raw[:, column] = pairs[chosen[:, 0], chosen[:, -1]]
         influence[:, column] = residual.influence(chosen)
-    raw[:, 6] = residual.source.probability(sets)
-    influence[:, 6] = residual.influence(sets)
     return raw, raw / influence
 
 
@@ -188,7 +192,7 @@ def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
     strength = np.empty(len(sets))
     for start in range(0, len(sets), CHUNK):
         part = slice(start, start + CHUNK)
-        raw, M = triplet_moments(residual, sets[part], pairs)
+        raw, M = subset_moments(residual, sets[part], pairs)
         n_rows = residual.source.known_rows(sets[part])
         if threshold == "auto":
             # Negative if the prior is far above one half, see `interaction`.
@@ -206,7 +210,6 @@ def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
 
 def _least_excess(M):
     """PMI(a, b) - CPMI(a, b | x), the smallest of the three choices of x."""
+    pmi = M[:, 3:6] / (M[:, [0, 0, 1]] * M[:, [1, 2, 2]])
     lift = np.exp(-interaction(M))
-    pmi = [M[:, 3] / M[:, 0] / M[:, 1], M[:, 4] / M[:, 0] / M[:, 2]]
-    pmi.append(M[:, 5] / M[:, 1] / M[:, 2])
-    return np.min([value * (1.0 - lift) for value in pmi], axis=0)
+    return (pmi * (1.0 - lift)[:, None]).min(axis=1)

@@ -149,6 +149,4 @@ def _thin(patterns, most, rng):
         return patterns
     share = patterns.weights / patterns.weights.sum()
     drawn = rng.multinomial(most, share).astype(float)
-    kept = drawn > 0
-    observed = None if patterns.observed is None else patterns.observed[kept]
-    return Patterns(patterns.on[kept], observed, drawn[kept])
+    return patterns._replace(weights=drawn).take(drawn > 0)

@@ -18,7 +18,7 @@ from .coupling import (
     interaction,
     interaction_error,
     pair_moments,
-    triplet_moments,
+    subset_moments,
 )
 from .quartets import Thresholds, find_quartets, quartet_parameters
 
@@ -39,12 +39,8 @@ class Discovery(NamedTuple):
     @classmethod
     def nothing(cls, n_features) -> Discovery:
         """No latent."""
-        return cls(
-            np.zeros(0),
-            np.ones((0, n_features)),
-            np.zeros(0),
-            np.zeros((0, 4), dtype=np.int64),
-        )
+        quartets = np.zeros((0, 4), dtype=np.int64)
+        return cls(np.zeros(0), np.ones((0, n_features)), np.zeros(0), quartets)
 
     def select(self, latents) -> Discovery:
         """Keep some of the latents."""
@@ -113,7 +109,7 @@ def extend(residual: Residual, pairs, quartet, prior, failure, threshold) -> np.
     sets = np.empty((*shape, 3), dtype=np.int64)
     sets[:, :, 0], sets[:, :, 1] = quartet[a][:, None], quartet[b][:, None]
     sets[:, :, 2] = others
-    raw, M = triplet_moments(residual, sets.reshape(-1, 3), pairs)
+    raw, M = subset_moments(residual, sets.reshape(-1, 3), pairs)
     n_rows = residual.source.known_rows(sets.reshape(-1, 3))
     pmi = M[:, 3] / (M[:, 0] * M[:, 1])
     cpmi = M[:, 6] * M[:, 2] / (M[:, 4] * M[:, 5])
@@ -189,10 +185,6 @@ def _round(residual, pairs, thresholds, depth) -> Discovery:
         row = extend(residual, pairs, quartet, prior, failure, thresholds.extend)
         # A quartet that one latent couples shares at most one child with another.
         free &= (row < 1.0)[quartets.sets].sum(axis=1) < 2
-        found = found + Discovery(
-            np.array([clip_probability(prior)]),
-            row[None],
-            np.array([float(depth)]),
-            quartet[None],
-        )
+        prior, when = np.array([clip_probability(prior)]), np.array([float(depth)])
+        found = found + Discovery(prior, row[None], when, quartet[None])
     return found

@@ -1,8 +1,8 @@
 """From proposals to the refined model: which search, which rows, in which order.
 
 Where too many latents are coupled for exact likelihood, moments have to do: proposals
-are fitted by the method of moments for known structures, edges and latents that are not
-significant go, and unexplained triplets propose further latents.
+are fitted by the method of moments for known structures. Further rounds, with proposals
+from the triplets that are left unexplained, found nothing more.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from .._likelihood.exact import Parameters
 from .._likelihood.likelihood import standard_errors
 from .._network import NoisyOrNetwork
+from .._numerics import EPSILON
 from .._parameters.learn import learn_parameters, parameter_errors
 from .._parameters.mixture import solve_triplets
 from .._parameters.plan import Plan, Statistics
@@ -19,7 +20,7 @@ from .._statistics.moments import MomentSource, Residual
 from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .._statistics.subsets import subset_variance
-from .coupling import coupled_triplets, pair_moments, triplet_moments
+from .coupling import pair_moments, subset_moments
 from .evidence import (
     FINAL_TABLE,
     MAX_COUPLED,
@@ -28,28 +29,17 @@ from .evidence import (
     largest_component,
 )
 from .extend import Discovery
-from .proposals import propose_children
 from .quartets import TRIPLES
 from .search import (
     change_edges,
-    cover,
     first_proposals,
     prune_latents,
     search_latents,
 )
 from .smoothed import Model
 
-# Rounds of fits; later ones repair little.
-MAX_ROUNDS = 3
-
-# A failure above this is no edge: its influence is below what moments can tell.
-WEAKEST_FAILURE = 0.97
-
 # Fewer rows than this are never left to moments alone.
 CROWDED_ROWS = 1000
-
-# Share of the union that a latent and its quartet's latent must have in common.
-LIKENESS = 0.5
 
 
 def refine_structure(
@@ -65,7 +55,7 @@ def refine_structure(
     n_coupled = largest_component(proposals)
     # With few rows the surplus is most likely noise, and moments are too poor anyway.
     if n_coupled > MAX_COUPLED and source.n_rows >= CROWDED_ROWS:
-        return _ordered(search_crowded(source, proposals, pretest, report))
+        return _ordered(_fit_crowded(proposals, source))
     most = affordable_rows(min(n_coupled, MAX_COUPLED))
     likelihood = Likelihood(patterns, rng, most)
     model = search_latents(source, likelihood, proposals, pretest, report)
@@ -81,9 +71,7 @@ def _ordered(model: Model) -> Model:
     """Sort latents by the number of features they switch on."""
     effect = model.prior * (1.0 - model.failure).sum(axis=1)
     order = np.argsort(-effect, kind="stable")
-    return Model(
-        model.prior[order], model.failure[order], model.leak, model.log_likelihood
-    )
+    return model._replace(prior=model.prior[order], failure=model.failure[order])
 
 
 def assign_quartets(model: Model, found: Discovery) -> Discovery:
@@ -98,39 +86,18 @@ def assign_quartets(model: Model, found: Discovery) -> Discovery:
     likeness = np.where(inside, likeness, 0.0)
     if len(found.prior):
         best = likeness.argmax(axis=1)
-        sure = likeness[np.arange(len(best)), best] >= LIKENESS
-        depth[sure], quartets[sure] = (
-            found.depth[best[sure]],
-            found.quartets[best[sure]],
-        )
+        sure = likeness[np.arange(len(best)), best] > 0.0
+        depth[sure] = found.depth[best[sure]]
+        quartets[sure] = found.quartets[best[sure]]
     order = np.argsort(depth, kind="stable")
     return Discovery(model.prior, model.failure, depth, quartets).select(order)
 
 
-def search_crowded(source: BlockMoments, children, pretest, report=None) -> Model:
-    """Find latents by moments alone."""
-    pairs = pair_moments(source)
-    for number in range(MAX_ROUNDS):
-        model = _fit(children, source)
-        kept = model.structure
-        if report is not None and report(model):
-            break
-        residual = Residual(source, model.prior, model.failure)
-        triplets = coupled_triplets(residual, pairs, pretest)
-        new = cover(propose_children(triplets, source.n_features), triplets)
-        if number == MAX_ROUNDS - 1 or (
-            np.array_equal(kept, children) and not len(new)
-        ):
-            break
-        children = np.concatenate([kept, new])
-    return model
-
-
-def _fit(children, source) -> Model:
-    """Parameters by moments; weak edges and latents of fewer than three are dropped."""
+def _fit_crowded(children, source: BlockMoments) -> Model:
+    """Parameters by moments, without edges of no effect and latents of too few."""
     prior, failure, leak, _ = learn_parameters(*_count(children, source))
-    failure = np.where(failure > WEAKEST_FAILURE, 1.0, failure)
-    useful = ((failure < 1.0).sum(axis=1) >= 3) & (prior * source.n_rows >= 3.0)
+    failure = np.where(failure > 1.0 - 2.0 * EPSILON, 1.0, failure)
+    useful = (failure < 1.0).sum(axis=1) >= 3
     return Model(prior[useful], failure[useful], leak)
 
 
@@ -161,14 +128,12 @@ def discovery_errors(source: MomentSource, found: Discovery):
     """
     prior = np.full(len(found.prior), np.nan)
     failure = np.full(found.failure.shape, np.nan)
-    if not len(found.prior):
-        return prior, failure
     pairs = pair_moments(source)
     for latent, quartet in enumerate(found.quartets):
         before = found.select(found.depth < found.depth[latent])
         residual = Residual(source, before.prior, before.failure)
         sets = quartet[np.array(TRIPLES)]
-        raw, M = triplet_moments(residual, sets, pairs)
+        raw, M = subset_moments(residual, sets, pairs)
         gradient = solve_triplets(M).gradient * (M / raw)[:, None, :]
         errors = np.sqrt(subset_variance(raw, gradient) / source.n_rows)
         prior[latent] = np.median(errors[:, 0])

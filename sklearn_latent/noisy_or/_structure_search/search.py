@@ -52,8 +52,8 @@ def search_latents(
     leak = 1.0 - np.diag(pairs)
     model = likelihood.fit(Model(np.zeros(0), np.ones((0, n_features)), leak))
     while len(children):
-        born = _deliver(model, children, likelihood)
-        better = _search_around(born, likelihood)
+        born = change_edges(_deliver(model, children, likelihood), likelihood)
+        better = merge_latents(born, likelihood)
         if better.score(n_rows) <= model.score(n_rows):
             break
         model = better
@@ -72,16 +72,12 @@ def _explain_rows(model, source, pairs, likelihood) -> Model:
     least likely show where they are.
     """
     while len(model.prior) and not _explains_pairs(model, source, pairs, likelihood):
-        better = _search_around(_born_from_rows(model, likelihood), likelihood)
+        born = change_edges(_born_from_rows(model, likelihood), likelihood)
+        better = merge_latents(born, likelihood)
         if better.score(likelihood.n_rows) <= model.score(likelihood.n_rows):
             break
         model = better
     return model
-
-
-def _search_around(model, likelihood) -> Model:
-    """Change edges, drop and merge latents, as long as BIC improves."""
-    return merge_latents(change_edges(model, likelihood), likelihood)
 
 
 def _explains_pairs(model, source, pairs, likelihood) -> bool:
