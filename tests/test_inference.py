@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.exceptions import ApproximateInferenceWarning
+from sklearn_latent.noisy_or._inference import findings as _findings
 from sklearn_latent.noisy_or._inference import inference as _inference
 from sklearn_latent.noisy_or._inference import kernels as _kernels
-from sklearn_latent.noisy_or._inference import settle as _settle
 
 
 def always_in_logarithms(parts):
@@ -57,7 +57,7 @@ def test_settled_latents_change_nothing(settle, monkeypatch):
     X, _ = network.sample(40, random_state=0)
     monkeypatch.setattr(_inference, "MAX_TABLE", -1)
     if not settle:
-        monkeypatch.setattr(_settle, "SETTLED", np.inf)
+        monkeypatch.setattr(_findings, "SETTLED", np.inf)
     expected, expected_posterior = answer(network, X)
     np.testing.assert_allclose(network.log_likelihood(X), expected, atol=1e-8)
     np.testing.assert_allclose(network.posterior(X), expected_posterior, atol=1e-8)
@@ -104,7 +104,7 @@ def test_large_components_agree_whatever_the_route(monkeypatch):
     network = wide_network(0)
     X, _ = network.sample(60, random_state=0)
     X[np.cumsum(X, axis=1) > 9] = 0
-    monkeypatch.setattr(_settle, "SETTLED", np.inf)
+    monkeypatch.setattr(_findings, "SETTLED", np.inf)
     monkeypatch.setattr(_inference, "sum_over_latents", _kernels.sum_over_findings)
     one = network.log_likelihood(X, "exact"), network.posterior(X, "exact")
     monkeypatch.undo()
@@ -153,7 +153,7 @@ def test_improbable_findings_keep_their_digits():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_inference, "sum_over_latents", getattr(_kernels, kernel))
             patch.setattr(_inference, "sum_over_findings", getattr(_kernels, kernel))
-            patch.setattr(_settle, "SETTLED", np.inf)
+            patch.setattr(_findings, "SETTLED", np.inf)
             # 1 - off rounds in the reference as well, to about seven digits.
             assert network.log_likelihood(X)[0] == pytest.approx(expected[0], abs=1e-6)
             np.testing.assert_allclose(

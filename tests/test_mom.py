@@ -144,9 +144,9 @@ class TestStandardErrors:
         np.testing.assert_array_equal(np.isnan(learner.failure_stderr_), ~FIGURE_1)
 
     def test_very_large_components_use_the_plain_errors(self, monkeypatch):
-        from sklearn_latent.noisy_or._parameters import refine as _refine
+        from sklearn_latent.noisy_or._parameters import learn as _learn
 
-        monkeypatch.setattr(_refine, "MAX_MOMENTS", 10)
+        monkeypatch.setattr(_learn, "MAX_MOMENTS", 10)
         network = wide_network()
         X, _ = network.sample(5_000, random_state=0)
         refined = NoisyOrMoMLearner(network.structure).fit(X)

@@ -18,9 +18,12 @@ from sklearn_latent import NoisyOrNetwork
         (([0.5], [[0.5, 0.5]], [0.1]), r"failure .* shape \(1, 1\), got .*\(1, 2\)"),
         (([0.5], [0.5], [0.1]), r"failure must have 2 dimension"),
         (([[0.5]], [[0.5]], [0.1]), r"prior must have 1 dimension"),
-        (([1.5], [[0.5]], [0.1]), r"prior must be within \[0, 1\], got .*1\.5"),
-        (([0.5], [[np.nan]], [0.1]), r"failure must be within .*nan"),
-        (([0.5], [[0.5]], [-0.1]), r"leak must be within .*-0\.1"),
+        (
+            ([1.5], [[0.5]], [0.1]),
+            r"prior must hold prob.*\[0, 1\], got .*1\.5",
+        ),
+        (([0.5], [[np.nan]], [0.1]), r"failure must hold prob.*nan"),
+        (([0.5], [[0.5]], [-0.1]), r"leak must hold prob.*-0\.1"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):

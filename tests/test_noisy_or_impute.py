@@ -140,6 +140,19 @@ def test_frames(rows):
     )
 
 
+@pytest.mark.parametrize("threshold", [-2.5, -1, 0.0, 0.5, 1, 2.7])
+def test_filled_values_lie_on_their_side_of_the_threshold(rows, threshold):
+    expected = NoisyOrEM(random_state=0).fit(rows).impute(rows)
+    # The same rows, around another threshold.
+    moved = rows + np.floor(threshold)
+    model = NoisyOrEM(binarize=threshold, random_state=0).fit(moved)
+    filled = model.impute(moved)
+    np.testing.assert_array_equal(filled > threshold, expected == 1)
+    np.testing.assert_array_equal(filled, expected + np.floor(threshold))
+    frame = pd.DataFrame(moved).astype("Int64")
+    np.testing.assert_array_equal(model.impute(frame).to_numpy(dtype=float), filled)
+
+
 def test_nothing_missing_is_a_copy(rows):
     full = np.nan_to_num(rows)
     filled = NoisyOrEM(random_state=0).fit(full).impute(full)

@@ -12,11 +12,9 @@ from strategies import seeds, structures
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.datasets import image_sources
 from sklearn_latent.noisy_or import quartet_depth
-from sklearn_latent.noisy_or._statistics.counts import (
-    CountedMoments,
-    Residual,
-)
+from sklearn_latent.noisy_or._statistics.moments import Residual
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._statistics.rows import BlockMoments
 from sklearn_latent.noisy_or._structure_search import coupling as coupling
 from sklearn_latent.noisy_or._structure_search import quartets as quartets
 from sklearn_latent.noisy_or._structure_search.extend import (
@@ -40,7 +38,9 @@ def whole(source):
 def moments_of(source, sets):
     residual = whole(source)
     pairs = coupling.pair_moments(source)
-    return quartets.quartet_moments(residual, np.atleast_2d(sets), pairs)
+    return coupling.subset_moments(
+        residual, np.atleast_2d(sets), pairs, quartets.SUBSETS
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -63,7 +63,7 @@ def test_counts_agree_with_plain_means(seed, size, missing, weighted, n_jobs):
     }[weighted]
     sets = np.array(list(combinations(range(6), size)))
     rng.shuffle(sets)
-    source = CountedMoments(Patterns.of(X, weights), n_jobs)
+    source = BlockMoments.of_patterns(Patterns.of(X, weights), n_jobs)
     known = ~np.isnan(X[:, sets]).any(axis=2)
     off = (X[:, sets] == 0).all(axis=2)
     np.testing.assert_allclose(source.known_rows(sets), weights @ known, rtol=1e-12)
@@ -78,11 +78,11 @@ def test_many_blocks_of_words_add_up():
     X, _ = DOUBLE.sample(30_000, random_state=0)
     # Distinct rows would be 16; real weights make one copy per bit.
     weights = np.random.default_rng(0).uniform(size=len(X))
-    source = CountedMoments(Patterns.of(X), n_jobs=2)
+    source = BlockMoments.of_patterns(Patterns.of(X), n_jobs=2)
     sets = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
     expected = (X == 0).all(axis=1).mean()
     np.testing.assert_allclose(source.probability(sets), expected)
-    weighted = CountedMoments(Patterns.of(X, weights)).probability(sets)
+    weighted = BlockMoments.of_patterns(Patterns.of(X, weights)).probability(sets)
     np.testing.assert_allclose(weighted, weights @ (X == 0).all(axis=1) / weights.sum())
 
 
@@ -108,7 +108,7 @@ def test_third_singular_value_is_that_of_the_joint_table():
         np.linalg.svd(table.transpose(order).reshape(4, 4), compute_uv=False)[2]
         for order in ([0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2])
     ]
-    _, moments = moments_of(CountedMoments(Patterns.of(X)), [0, 1, 2, 3])
+    _, moments = moments_of(BlockMoments.of_patterns(Patterns.of(X)), [0, 1, 2, 3])
     np.testing.assert_allclose(quartets.third_singular_value(moments), max(values))
 
 
@@ -118,14 +118,14 @@ def test_rank_test_keeps_its_level():
     for seed in range(300):
         X, _ = SINGLE.sample(2000, random_state=seed)
         sets = list(combinations(range(5), 4))
-        raw, moments = moments_of(CountedMoments(Patterns.of(X)), sets)
+        raw, moments = moments_of(BlockMoments.of_patterns(Patterns.of(X)), sets)
         rejected.append(quartets.rank_test(raw, moments, 2000) > 1)
     assert np.mean(rejected) < 0.025
 
 
 def test_rank_test_has_power():
     X, _ = DOUBLE.sample(20_000, random_state=0)
-    raw, moments = moments_of(CountedMoments(Patterns.of(X)), [0, 1, 2, 3])
+    raw, moments = moments_of(BlockMoments.of_patterns(Patterns.of(X)), [0, 1, 2, 3])
     assert quartets.rank_test(raw, moments, 20_000)[0] > 2
 
 
@@ -154,7 +154,7 @@ def test_coupled_triplets_share_a_parent(threshold):
 def test_pretest_is_the_difference_of_mutual_informations():
     source = ExactMoments(DOUBLE)
     pairs = coupling.pair_moments(source)
-    _, M = coupling.triplet_moments(whole(source), np.array([[0, 1, 2]]), pairs)
+    _, M = coupling.subset_moments(whole(source), np.array([[0, 1, 2]]), pairs)
     a, b, x, ab, ax, bx, abx = M[0]
     differences = [
         ab / (a * b) - abx * x / (ax * bx),

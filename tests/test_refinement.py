@@ -14,14 +14,14 @@ from sklearn_latent.noisy_or._parameters.interactions import (
     FreeParameters,
     Interactions,
     fit_interactions,
+    pairs_of,
 )
-from sklearn_latent.noisy_or._parameters.plan import Plan
-from sklearn_latent.noisy_or._parameters.siblings import pairs_of
-from sklearn_latent.noisy_or._parameters.solve import Estimates, solve_schedule
-from sklearn_latent.noisy_or._parameters.uncertainty import (
+from sklearn_latent.noisy_or._parameters.learn import (
     influence_variance,
     moment_covariance,
 )
+from sklearn_latent.noisy_or._parameters.plan import Plan
+from sklearn_latent.noisy_or._parameters.solve import Estimates, solve_schedule
 from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
 
 
@@ -158,7 +158,7 @@ def test_covariance_of_moments_by_enumeration(network):
 def test_variance_of_influences_in_runs(monkeypatch):
     from scipy import sparse
 
-    from sklearn_latent.noisy_or._parameters import uncertainty as _uncertainty
+    from sklearn_latent.noisy_or._parameters import learn as _learn
 
     network = with_parameters(np.ones((2, 6), dtype=bool), 0)
     sets = every_set(6, 3)
@@ -169,7 +169,7 @@ def test_variance_of_influences_in_runs(monkeypatch):
     covariance = moment_covariance(np.arange(len(sets)), moments, network)
     expected = np.diag(influence @ covariance @ influence.T.toarray())
     for entries in (5, 50, 10_000):
-        monkeypatch.setattr(_uncertainty, "ENTRIES_AT_A_TIME", entries)
+        monkeypatch.setattr(_learn, "ENTRIES_AT_A_TIME", entries)
         np.testing.assert_allclose(
             influence_variance(influence, moments, network), expected, rtol=1e-9
         )

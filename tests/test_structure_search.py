@@ -11,8 +11,8 @@ from sklearn_latent.datasets import (
     image_sources,
     make_noisy_or_images,
 )
-from sklearn_latent.noisy_or._statistics.counts import CountedMoments
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._statistics.rows import BlockMoments
 from sklearn_latent.noisy_or._structure_search import proposals as _proposals
 from sklearn_latent.noisy_or._structure_search import search as _search
 from sklearn_latent.noisy_or._structure_search.coupling import Triplets
@@ -91,7 +91,7 @@ def test_unlikely_rows_show_latents_with_the_same_children():
 
 
 def test_cover_takes_no_proposal_twice(images):
-    source = CountedMoments(Patterns.of(images.X == 1))
+    source = BlockMoments.of_patterns(Patterns.of(images.X == 1))
     proposals = _search.first_proposals(source, np.repeat(image_sources(), 2, axis=0))
     assert len(proposals) in range(8, 11)
 
@@ -186,7 +186,7 @@ class TestStops:
         assert not len(_search._those_with_room(broken, model.structure))
 
     def test_report_ends_the_search(self, images, likelihood):
-        source = CountedMoments(likelihood.patterns)
+        source = BlockMoments.of_patterns(likelihood.patterns)
         calls = []
 
         def report(model):

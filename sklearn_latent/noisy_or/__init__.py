@@ -1,8 +1,12 @@
 """Bipartite noisy-or networks: hidden causes of binary features."""
 
+# The shapes of arrays follow from their names: prior (n_latents,), leak (n_features,),
+# failure, structure, known and free edges (n_latents, n_features), on and observed
+# (n_rows, n_features), sets (n_sets, size), pairs (n_features, n_features), and moments
+# of the 7 (or 16) subsets of triplets (quartets) M (n_sets, 7).
+
 from ._em import NoisyOrEM
-from ._identifiability.depth import quartet_depth
-from ._identifiability.identifiability import identifiability_order
+from ._identifiability.identifiability import identifiability_order, quartet_depth
 from ._identifiability.schedule import Schedule, Step, find_schedule
 from ._mom import NoisyOrMoMLearner
 from ._network import NoisyOrNetwork

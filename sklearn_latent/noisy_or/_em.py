@@ -31,7 +31,7 @@ from ._likelihood.exact import (
 )
 from ._likelihood.likelihood import maximize_likelihood
 from ._likelihood.variational import VariationalEM
-from ._model import NoisyOrModel, check_flags, read_patterns
+from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
 from ._network import NoisyOrNetwork
 from ._statistics.patterns import Component, Patterns
 from ._structure_search.evidence import scored_rows
@@ -239,8 +239,7 @@ default=None
                         delayed(_polish)(run, self.max_iter) for run in runs
                     )
             best = _best_runs(runs)
-            for name, value in fitted(best).items():
-                setattr(self, name, value)
+            self.__dict__.update(fitted(best))
             if self.inference == "exact":
                 total = patterns.weights.sum()
                 self._store_fit(sum(run.bound for run in best), total)
@@ -424,14 +423,7 @@ def _fitted(structure, runs):
     for run in runs:
         values.put(run.part, run.parameters)
     total = runs[0].patterns.weights.sum() if runs else 1.0
-    network = NoisyOrNetwork(*values)
-    return {
-        "network_": network,
-        "n_latents_": network.n_latents,
-        "structure_": network.structure,
-        "prior_": network.prior,
-        "failure_": network.failure,
-        "leak_": network.leak,
+    return network_attributes(NoisyOrNetwork(*values)) | {
         "lower_bound_": float(sum(run.bound for run in runs) / total),
         "n_iter_": max((run.n_iter for run in runs), default=0),
         "converged_": all(run.converged for run in runs),

@@ -18,7 +18,7 @@ from .._rows import read_blocks
 from .._validation import check_columns, check_flag
 from ._inference.inference import infer, predict_off
 from ._network import NoisyOrNetwork, warn_of_bounds
-from ._statistics.packed import binarize_rows, pack_block
+from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
 
 if TYPE_CHECKING:
@@ -79,20 +79,16 @@ def _row_slices(X):
 
 def read_patterns(blocks: Blocks, threshold) -> Patterns:
     """Distinct rows of all blocks."""
-    patterns = blocks.reduce(_block_patterns, _merge_patterns, threshold)
+    patterns = blocks.reduce(of_block, Patterns.merge, threshold, PackedRows.patterns)
     if patterns is None:
         raise ValueError("X must have at least one row of positive weight, got none.")
     return patterns
 
 
-def _block_patterns(block, threshold):
-    rows = pack_block(block, threshold)
-    return None if rows is None else rows.patterns()
-
-
-def _merge_patterns(parts):
-    present = [part for part in parts if part is not None]
-    return Patterns.merge(present) if present else None
+def network_attributes(network: NoisyOrNetwork) -> dict[str, Any]:
+    """Fitted attributes that describe a network."""
+    names = "n_latents", "structure", "prior", "failure", "leak"
+    return {"network_": network} | {f"{n}_": getattr(network, n) for n in names}
 
 
 class NoisyOrModel(BaseLatentModel):
@@ -148,12 +144,7 @@ class NoisyOrModel(BaseLatentModel):
 
     def _store(self, network: NoisyOrNetwork) -> None:
         """Set the fitted attributes that describe the network."""
-        self.network_ = network
-        self.n_latents_ = network.n_latents
-        self.structure_ = network.structure
-        self.prior_ = network.prior
-        self.failure_ = network.failure
-        self.leak_ = network.leak
+        self.__dict__.update(network_attributes(network))
 
     def _store_score(self, patterns: Patterns, n_rows=None):
         """Set the likelihood of the training rows, or an estimate from some of them.
@@ -218,7 +209,9 @@ class NoisyOrModel(BaseLatentModel):
         filled : as X
             A copy in the same container, with the same types and labels. Missing
             values are 1 where the feature is more likely on than off, given the other
-            values of its row, and 0 elsewhere; all other values are as they were.
+            values of its row, and 0 elsewhere; all other values are as they were. With
+            a threshold `binarize` outside [0, 1), they are the smallest integer above
+            it and the largest that is not.
         """
         check_is_fitted(self, "network_")
         table = self._check_X(X)
@@ -241,7 +234,8 @@ class NoisyOrModel(BaseLatentModel):
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")
-        return fill_gaps(X, missing, is_on)
+        # What was inferred must be on, or off, by the threshold of the data.
+        return fill_gaps(X, missing, np.floor(self.binarize or 0.0) + is_on)
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None

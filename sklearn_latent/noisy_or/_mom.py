@@ -18,13 +18,7 @@ from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors
 from ._parameters.plan import Plan, Statistics
-from ._statistics.packed import pack_block
-
-
-def count_block(block, threshold, plan):
-    """Statistics of a block of validated rows, or None if none has any weight."""
-    rows = pack_block(block, threshold)
-    return None if rows is None else Statistics.of(rows, plan)
+from ._statistics.packed import of_block
 
 
 class NoisyOrMoMLearner(NoisyOrModel):
@@ -242,7 +236,7 @@ default=None
         check_flags(self, "use_pairs", "clean_up", "refine")
         blocks = self._read_blocks(X, sample_weight, reset=reset)
         plan = self._make_plan() if reset else self._plan
-        statistics = blocks.sum(count_block, self.binarize, plan)
+        statistics = blocks.sum(of_block, self.binarize, Statistics.of, plan)
         if statistics is None:
             raise ValueError(
                 "X must have at least one row of positive weight, got none."

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from .._network import Network
 from .._persistence import Array
-from .._validation import MOST_ROWS, check_choice, check_count, check_numbers, shown
+from .._validation import (
+    MOST_ROWS,
+    check_choice,
+    check_count,
+    check_numbers,
+    check_probabilities,
+    shown,
+)
 from .._warn import warn
 from ..exceptions import ApproximateInferenceWarning
 from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
@@ -155,8 +162,7 @@ class NoisyOrNetwork(Network):
         if np.count_nonzero(log_failure) < 0.1 * log_failure.size:
             log_failure = sparse.csr_array(log_failure)
         step = max(1, CHUNK_ELEMENTS // max(1, self.n_features + self.n_latents))
-        for start in range(0, n_samples, step):
-            rows = slice(start, min(start + step, n_samples))
+        for rows in gen_batches(n_samples, step):
             Z[rows] = rng.random_sample(Z[rows].shape) < self.prior
             # Sparse, so that a latent that is off never meets a log(0).
             off = sparse.csr_array(Z[rows], dtype=np.float64) @ log_failure
@@ -170,7 +176,7 @@ class NoisyOrNetwork(Network):
         return X, Z
 
     def negative_moment(self, features: ArrayLike) -> Any:
-        """P(all of some features off); equation 3 of [1]_.
+        """P(all of some features off); equation 3 of Halpern and Sontag (2013).
 
         Parameters
         ----------
@@ -182,11 +188,6 @@ class NoisyOrNetwork(Network):
         -------
         moment : float or ndarray of shape (n_sets,)
             A number for one set, an array for several.
-
-        References
-        ----------
-        .. [1] Halpern, Y., Sontag, D. (2013). Unsupervised learning of noisy-or
-           Bayesian networks. UAI.
         """
         sets = self._check_sets(features)
         table = np.sort(np.atleast_2d(sets), axis=1)
@@ -336,9 +337,6 @@ def _probabilities(name, values, ndim):
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {array.shape}."
         )
-    # NaN fails both comparisons, so that it is caught as well.
-    if not ((array >= 0.0) & (array <= 1.0)).all():
-        wrong = array[~((array >= 0.0) & (array <= 1.0))][0]
-        raise ValueError(f"{name} must be within [0, 1], got the value {wrong!r}.")
+    check_probabilities(name, array)
     array.setflags(write=False)
     return array

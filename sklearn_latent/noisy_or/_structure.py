@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import Blocks, LocalBlocks
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_choice, check_flag
+from .._validation import check_choice, check_count, check_flag
 from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ..plotting import LatentImagesDisplay
@@ -22,18 +21,17 @@ from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import append_blocks, open_blocks
-from ._structure_search.errors import discovery_errors, search_errors
 from ._structure_search.evidence import scored_rows
 from ._structure_search.extend import Thresholds, discover
-from ._structure_search.refine import assign_quartets, refine_structure
+from ._structure_search.refine import (
+    assign_quartets,
+    discovery_errors,
+    refine_structure,
+    search_errors,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def _report(progress, found) -> bool:
-    """Say how many latents there are; whether to stop."""
-    return progress(f"{len(found.prior)} latents so far")
 
 
 class QuartetStructureLearner(NoisyOrModel):
@@ -306,7 +304,9 @@ class QuartetStructureLearner(NoisyOrModel):
         source, patterns = open_blocks(blocks, self.n_jobs)
         progress(f"packed {len(patterns.weights):,} distinct rows")
 
-        report = partial(_report, progress)
+        def report(found) -> bool:
+            return progress(f"{len(found.prior)} latents so far")
+
         found = discover(source, thresholds, self.max_depth, report)
         if self.refine:
             rng = check_random_state(self.random_state)
@@ -351,13 +351,7 @@ class QuartetStructureLearner(NoisyOrModel):
                     f"got {value!r}."
                 )
             values[name] = value
-        depth = self.max_depth
-        if depth is not None and (
-            not isinstance(depth, Integral) or isinstance(depth, bool) or depth < 0
-        ):
-            raise ValueError(
-                f"max_depth must be None or an integer of at least 0, got {depth!r}."
-            )
+        check_count("max_depth", self.max_depth, 0, optional=True)
         return Thresholds(self.test, **values)
 
     def latents_frame(self) -> pd.DataFrame:

@@ -90,22 +90,16 @@ class Schedule:
         """The steps as tuples, one by one, for reading and checking."""
         owner, removed = self.removals
         bounds = np.searchsorted(owner, np.arange(len(self.step_latent) + 1))
-        removed_list = removed.tolist()
+        columns = self.step_depth, self.step_latent, self.step_features
+        steps = zip(*(column.tolist() for column in columns), strict=True)
         return [
             Step(
                 depth,
                 latent,
                 tuple(f for f in features if f >= 0),
-                tuple(removed_list[bounds[s] : bounds[s + 1]]),
+                tuple(removed[bounds[s] : bounds[s + 1]].tolist()),
             )
-            for s, (depth, latent, features) in enumerate(
-                zip(
-                    self.step_depth.tolist(),
-                    self.step_latent.tolist(),
-                    self.step_features.tolist(),
-                    strict=True,
-                )
-            )
+            for s, (depth, latent, features) in enumerate(steps)
         ]
 
     def __repr__(self) -> str:
@@ -118,10 +112,7 @@ class Schedule:
 
 
 def check_structure(structure) -> np.ndarray:
-    """Validate a structure and make it a dense boolean matrix.
-
-    structure (n_latents, n_features) -> structure (n_latents, n_features).
-    """
+    """Validate a structure and make it a dense boolean matrix."""
     if not sparse.issparse(structure):
         structure = check_numbers("structure", structure, dtype=None)
         if structure.ndim != 2:
@@ -165,7 +156,7 @@ def coupling_parents(structure, features, latent=None):
     # One column more, always false, is what index -1 finds.
     padded = np.zeros((structure.shape[1] + 1, structure.shape[0]), dtype=np.uint8)
     padded[:-1] = structure.T
-    owners, parents = [], []
+    owners = parents = [np.zeros(0, dtype=np.intp)]
     for start in range(0, len(features), 16384):
         part = features[start : start + 16384]
         count = padded[part[:, 0]]
@@ -174,10 +165,7 @@ def coupling_parents(structure, features, latent=None):
         if latent is not None:
             count[np.arange(len(part)), latent[start : start + 16384]] = 0
         owner, parent = np.nonzero(count >= 2)
-        owners.append(owner + start)
-        parents.append(parent)
-    if not owners:
-        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+        owners, parents = [*owners, owner + start], [*parents, parent]
     return np.concatenate(owners), np.concatenate(parents)
 
 
@@ -265,14 +253,14 @@ def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
     """Learn in rounds from a given state of knowledge.
 
     Algorithm 1 of Halpern and Sontag (2013).
-
-    structure (n_latents, n_features), known (n_latents, n_features).
     """
     A = structure.astype(np.float32)
     K = known.astype(np.float32)
     in_degree = A.sum(axis=0)
     depth = np.where(structure & ~known, np.inf, np.nan)
-    depths, latents, features = [], [], []
+    depths = [np.zeros(0, dtype=np.intp)]
+    latents = [np.zeros(0, dtype=np.intp)]
+    features = [np.zeros((0, 3), dtype=np.intp)]
     for level in range(int(structure.sum()) + 1):
         learned = []
         for latent in np.flatnonzero(np.isinf(depth).any(axis=1)):
@@ -287,16 +275,8 @@ def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
             depths.append(np.full(len(rows), level))
             latents.append(np.full(len(rows), latent))
             features.append(rows)
-    if not depths:
-        none = np.zeros(0, dtype=np.intp)
-        return Schedule(structure, depth, none, none, np.zeros((0, 3), dtype=np.intp))
-    return Schedule(
-        structure,
-        depth,
-        np.concatenate(depths),
-        np.concatenate(latents),
-        np.concatenate(features),
-    )
+    steps = (np.concatenate(parts) for parts in (depths, latents, features))
+    return Schedule(structure, depth, *steps)
 
 
 def find_schedule(

@@ -68,11 +68,7 @@ def infer(prior, failure, leak, on, observed=None, method="auto") -> Inference:
 
 
 class Predictions(NamedTuple):
-    """What is known of cells without a value.
-
-    off: P(feature off | what is known of its row), (n_cells,)
-    is_bound: whether the row is out of reach, so that `off` is an approximation
-    """
+    """P(off | row) of cells without a value, and whether it comes from a bound."""
 
     off: np.ndarray
     is_bound: np.ndarray
@@ -83,8 +79,6 @@ def predict_off(prior, failure, leak, on, observed) -> Predictions:
 
     The probability is a ratio of likelihoods, of the row with the feature off and
     without it.
-
-    on, observed (n_rows, n_features).
     """
     off = np.empty(on.shape)
     is_bound = np.zeros(on.shape, dtype=bool)
@@ -184,10 +178,7 @@ def _row_batches(on, parents):
 
 
 def _sum_parts(positive: PositiveEvidence, method):
-    """Sum over every part by the cheapest route.
-
-    Returns log_likelihood (n_parts,), posterior (n_rows, n_latents), beyond (n_parts,).
-    """
+    """Sum over every part by the cheapest route."""
     n_latents, n_findings = positive.n_part_latents, positive.n_part_findings
     by_latents = n_findings * np.exp2(n_latents)
     by_findings = n_latents * np.exp2(n_findings)

@@ -5,15 +5,10 @@ findings are already in the latents' odds, and the latents that touch only one o
 findings are already in that finding's leak.
 
 Two routes give the same answer: over the states of the latents, or over the sets of
-findings explained so far. Heckerman's Quickscore [1]_ is the second one in a
+findings explained so far. Quickscore (Heckerman, UAI 1989) is the second one in a
 basis where every latent acts by multiplication; its sum alternates in sign and cancels
 when positive findings are improbable. The sum over explained sets has the same
 2^findings cost and positive terms only, so that it is accurate to the last digits.
-
-References
-----------
-.. [1] Heckerman, D. (1990). A tractable inference algorithm for diagnosing multiple
-   diseases. Uncertainty in Artificial Intelligence, 5.
 """
 
 from __future__ import annotations
@@ -135,8 +130,8 @@ def _explain(parts: Parts, algebra: _Algebra) -> Answer:
         algebra,
         np.exp(parts.log_off) if plain else parts.log_off,
         np.exp(parts.log_on) if plain else parts.log_on,
-        algebra.encode(parts.failure),
-        algebra.encode(1.0 - parts.failure),
+        algebra.encode(parts.failure)[..., None, None],
+        algebra.encode(1.0 - parts.failure)[..., None, None],
         [
             np.flatnonzero((parts.failure[:, latent] < 1.0).any(axis=0))
             for latent in range(parts.failure.shape[1])
@@ -172,8 +167,8 @@ class _Steps(NamedTuple):
             fired = mass.copy()
             for j in findings:
                 without, with_j = _sides(fired, j)
-                with_j[...] = add(with_j, multiply(without, self._fire(latent, j)))
-                without[...] = multiply(without, self._fail(latent, j))
+                with_j[...] = add(with_j, multiply(without, self.fire[:, latent, j]))
+                without[...] = multiply(without, self.fail[:, latent, j])
             mass = self._average(latent, mass, fired)
             messages.append(mass)
         return messages
@@ -191,8 +186,8 @@ class _Steps(NamedTuple):
             for j in self.findings[latent]:
                 without, with_j = _sides(fired, j)
                 without[...] = add(
-                    multiply(without, self._fail(latent, j)),
-                    multiply(with_j, self._fire(latent, j)),
+                    multiply(without, self.fail[:, latent, j]),
+                    multiply(with_j, self.fire[:, latent, j]),
                 )
             both = total(multiply(forward[latent], fired), axis=1)
             posterior[:, latent] = _share(
@@ -200,12 +195,6 @@ class _Steps(NamedTuple):
             )
             message = self._average(latent, message, fired)
         return posterior
-
-    def _fail(self, latent, finding):
-        return self.fail[:, latent, finding, None, None]
-
-    def _fire(self, latent, finding):
-        return self.fire[:, latent, finding, None, None]
 
     def _average(self, latent, if_off, if_on):
         add, multiply = self.algebra.add, self.algebra.multiply

@@ -4,12 +4,7 @@ A row with many positive findings is out of reach of exact sums, but says so muc
 few states matter. Greedy search finds the likeliest one; the latents that it is least
 sure of are summed over, the others stay as they are. Leaving states out
 makes the sum a lower bound, and the posterior over the rest is the truncated
-posterior of [1]_.
-
-References
-----------
-.. [1] Luecke, J., Eggert, J. (2010). Expectation truncation and the benefits of
-   preselection in training generative models. Journal of Machine Learning Research, 11.
+posterior of Luecke and Eggert (JMLR 2010, expectation truncation).
 """
 
 from __future__ import annotations

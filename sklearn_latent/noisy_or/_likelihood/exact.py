@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from ..._climb import Ascent, climb
 from .._numerics import LOG_ZERO, clip_probability, safe_log
@@ -54,23 +55,6 @@ def configurations(n_latents: int) -> np.ndarray:
     return (numbers >> np.arange(n_latents) & 1).astype(bool)
 
 
-def log_prior(prior) -> np.ndarray:
-    """Log-probability of each state of the latents, shape (2 ** n_latents,)."""
-    total = np.zeros(1)
-    for on, off in zip(safe_log(prior), safe_log(1.0 - prior), strict=True):
-        total = np.concatenate([total + off, total + on])
-    return total
-
-
-def log_off(failure, leak) -> np.ndarray:
-    """Log P(feature off | state), shape (2 ** n_latents, n_features)."""
-    with np.errstate(divide="ignore"):
-        total = np.log1p(-leak)[np.newaxis]
-    for row in safe_log(failure):
-        total = np.concatenate([total, total + row])
-    return total
-
-
 class StateTable(NamedTuple):
     """Log-probabilities of a component in each of its states; log(0) is LOG_ZERO.
 
@@ -87,7 +71,14 @@ class StateTable(NamedTuple):
     @classmethod
     def of(cls, prior, failure, leak) -> StateTable:
         """Tabulate the parameters of a component."""
-        log_state, off = log_prior(prior), log_off(failure, leak)
+        with np.errstate(divide="ignore"):
+            log_state, off = np.zeros(1), np.log1p(-leak)[np.newaxis]
+        # As in `configurations`: each latent doubles the states.
+        for log_on, log_off, log_failure in zip(
+            safe_log(prior), safe_log(1.0 - prior), safe_log(failure), strict=True
+        ):
+            log_state = np.concatenate([log_state + log_off, log_state + log_on])
+            off = np.concatenate([off, off + log_failure])
         # expm1 keeps all digits of a small leak, where 1 - exp(off) would lose them.
         on = safe_log(-np.expm1(off))
         lowest = min(table.min(initial=0.0) for table in (log_state, off, on))
@@ -101,16 +92,11 @@ class StateTable(NamedTuple):
 
 def row_chunks(n_rows: int, row_elements: int):
     """Slices of rows whose temporary arrays stay within CHUNK_ELEMENTS."""
-    step = max(1, CHUNK_ELEMENTS // max(1, row_elements))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    return gen_batches(n_rows, max(1, CHUNK_ELEMENTS // max(1, row_elements)))
 
 
 def joint_log_probability(table: StateTable, on, observed=None) -> np.ndarray:
-    """Log P(row, state) for every row and every state.
-
-    on (n_rows, n_features), observed (n_rows, n_features) -> joint (n_rows, n_states).
-    """
+    """Log P(row, state) for every row and every state."""
     on = np.asarray(on, dtype=np.float64)
     if observed is not None:
         observed = np.asarray(observed, dtype=np.float64)

@@ -33,9 +33,6 @@ WARM_UP = 5
 class LikelihoodFit(NamedTuple):
     """Result of `maximize_likelihood`.
 
-    prior, failure, leak: parameters, within [EPSILON, 1 - EPSILON]; non-edges have
-        failure 1.0
-    log_likelihood: of the weighted rows
     n_iter: iterations of the slowest component
     converged: whether the gradient vanished in every component
     """
@@ -55,8 +52,6 @@ def maximize_likelihood(
 
     EM with quasi-Newton acceleration (Jamshidian and Jennrich, 1997), component by
     component.
-
-    structure (n_latents, n_features).
     """
     prior, failure, leak = start
     failure = np.where(structure, clip_probability(failure), 1.0)
@@ -158,8 +153,6 @@ def score_covariance(prior, failure, leak, structure, on, observed, weights):
     """Information matrix as the outer product of the scores of the rows.
 
     The estimator of Berndt, Hall, Hall and Hausman (1974).
-
-    structure (n_latents, n_features) -> information (n_parameters, n_parameters).
     """
     prior, failure, leak = clip_parameters(prior, failure, leak)
     table = StateTable.of(prior, failure, leak)
@@ -190,23 +183,10 @@ def score_covariance(prior, failure, leak, structure, on, observed, weights):
     return information
 
 
-class StandardErrors(NamedTuple):
-    """Standard errors of the parameters of a network.
-
-    prior: of the priors, (n_latents,)
-    failure: of the failures, NaN where there is no edge, (n_latents, n_features)
-    leak: of the leaks, (n_features,)
-    """
-
-    prior: np.ndarray
-    failure: np.ndarray
-    leak: np.ndarray
-
-
 def standard_errors(
     parameters: Parameters, structure, patterns: Patterns
-) -> StandardErrors:
-    """Estimate the standard errors of maximum-likelihood parameters.
+) -> Parameters:
+    """Standard errors of maximum-likelihood parameters; NaN where there is no edge.
 
     Roots of the diagonal of the inverse of `score_covariance`, to which the
     information of a uniform distribution is added: data that says nothing of a
@@ -215,24 +195,20 @@ def standard_errors(
     inversion, as if known, and its own figure is the distance from the bound at which
     the log-likelihood, all else fixed, has fallen by one half, which is what a standard
     error is elsewhere.
-
-    structure (n_latents, n_features).
     """
-    errors = StandardErrors(
+    errors = Parameters(
         np.empty(len(structure)),
         np.full(structure.shape, np.nan),
         np.empty(structure.shape[1]),
     )
     for part, table in patterns.by_component(structure):
         edges = structure[np.ix_(part.latents, part.features)]
-        latent, feature = np.nonzero(edges)
         values = _component_errors(parameters.restrict(part), edges, table)
-        of_prior, of_edge, of_leak = np.split(
-            values, np.cumsum([len(part.latents), len(latent)])
-        )
-        errors.prior[part.latents] = of_prior
-        errors.failure[part.latents[latent], part.features[feature]] = of_edge
-        errors.leak[part.features] = of_leak
+        sizes = [len(part.latents), edges.sum()]
+        of_prior, of_edges, of_leak = np.split(values, np.cumsum(sizes))
+        of_failure = np.full(edges.shape, np.nan)
+        of_failure[edges] = of_edges
+        errors.put(part, (of_prior, of_failure, of_leak))
     return errors
 
 

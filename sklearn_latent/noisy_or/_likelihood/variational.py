@@ -3,19 +3,13 @@
 With theta = -log(failure) and theta0 = -log(1 - leak), a positive finding has
 log-probability g(theta0 + sum_i theta_i z_i), where g(x) = log(1 - exp(-x)) is concave.
 Jensen's inequality with shares q_i that sum to 1 bounds it from below by a function
-that is linear in the latents [1]_ [2]_::
+that is linear in the latents (Jaakkola and Jordan, JAIR 1999; Singliar and Hauskrecht,
+JMLR 2006)::
 
     sum_i q_i [z_i g(theta0 + theta_i / q_i) + (1 - z_i) g(theta0)]
 
 so that latents become independent. Everything is stored as lists of findings, latents
 and edges, of all rows at once.
-
-References
-----------
-.. [1] Jaakkola, T. S., Jordan, M. I. (1999). Variational probabilistic inference and
-   the QMR-DT network. Journal of Artificial Intelligence Research, 10.
-.. [2] Singliar, T., Hauskrecht, M. (2006). Noisy-or component analysis and its
-   application to link analysis. Journal of Machine Learning Research, 7.
 """
 
 from __future__ import annotations
@@ -109,11 +103,10 @@ def best_posterior(couplings: Couplings, shares, lift) -> MeanField:
 def better_shares(couplings: Couplings, shares, lift, posterior):
     """Improve the shares for a given factored distribution.
 
-    The fixed-point update of [1]_, q_i proportional to q_i times the derivative of the
-    bound. It points uphill and the bound is concave in the shares of a finding, so
-    half of a step that goes too far is tried next, and no step at all last.
+    The fixed-point update of Jaakkola and Jordan, q_i proportional to q_i times the
+    derivative of the bound. It points uphill and the bound is concave in the shares of
+    a finding, so half of a step that goes too far is tried next, and no step last.
 
-    shares, lift (n_edges,), posterior (n_latents,) -> shares, lift (n_edges,).
     """
     on = posterior[couplings.latent]
     reach = couplings.reach(shares)

@@ -1,7 +1,1 @@
-"""Parameters of a known structure, from moments.
-
-References
-----------
-Halpern, Y. and Sontag, D. (2013). Unsupervised learning of noisy-or Bayesian networks.
-UAI.
-"""
+"""Parameters of a known structure, from moments (Halpern and Sontag, 2013)."""

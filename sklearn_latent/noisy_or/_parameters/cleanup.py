@@ -15,8 +15,14 @@ from itertools import product
 import numpy as np
 
 from .._identifiability.schedule import Schedule, open_pairs, run_rounds
-from .interactions import Interactions, fit_interactions
-from .siblings import open_sets, pairs_of, random_triplets, sibling_pairs
+from .interactions import (
+    Interactions,
+    fit_interactions,
+    open_sets,
+    pairs_of,
+    random_triplets,
+    sibling_pairs,
+)
 from .solve import Estimates, solve_schedule
 
 GRID_PRIOR = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

@@ -81,8 +81,6 @@ def solve_triplets(M) -> TripletSolution:
     so that ``D = k^2 + 4 cov(a, b) cov(a, c) cov(b, c)`` is a square,
     ``d_a = sqrt(D) / cov(b, c)`` and ``2 p - 1 = k / sqrt(D)``. Of the two labellings
     of the latent's states, the one in which it switches the features on is noisy-or's.
-
-    M (n, 7).
     """
     cumulants, d_cumulants = _cumulants(M)
     third, d_third = cumulants[:, 3], d_cumulants[:, 3]
@@ -130,8 +128,6 @@ def solve_pairs(log_lift, prior, known_failure) -> PairSolution:
     """Learn one failure of a singly coupled pair from the other.
 
     Equation 6 of Halpern and Sontag (2013).
-
-    log_lift (n,), prior (n,), known_failure (n,).
     """
     lift = np.exp(log_lift)
     influence = 1.0 - prior + prior * known_failure

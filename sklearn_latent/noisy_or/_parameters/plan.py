@@ -13,7 +13,7 @@ from .._statistics.packed import PackedRows
 from .._statistics.patterns import Component, Patterns, components
 from .._statistics.subsets import all_subsets
 from .cleanup import CleanUp, plan_clean_up
-from .siblings import open_sets, pairs_of, random_triplets, sibling_pairs
+from .interactions import open_sets, pairs_of, random_triplets, sibling_pairs
 
 # Exact likelihood visits every pair of distinct row and configuration of the latents;
 # beyond this many the moments alone are used.

@@ -50,12 +50,8 @@ class Estimates:
 
     def copy_values(self) -> Estimates:
         """Copy the parameters; the derivatives stay shared."""
-        return Estimates(
-            self.prior.copy(),
-            self.failure.copy(),
-            self.influence,
-            self.supported.copy(),
-        )
+        values = self.prior.copy(), self.failure.copy()
+        return Estimates(*values, self.influence, self.supported.copy())
 
 
 class _Round:
@@ -231,10 +227,10 @@ def _combining_weights(parameter, variance, valid, n_parameters, combine):
 def _learn(estimates, wanted, results, combine):
     """Combine the estimates of one round and store the wanted parameters."""
     n_latents, n_parameters = len(estimates.prior), len(estimates.supported)
-    parameter = np.concatenate([r[0].ravel() for r in results])
-    values = np.concatenate([r[1].ravel() for r in results])
-    variance = np.concatenate([r[2].ravel() for r in results])
-    valid = np.concatenate([r[3].ravel() for r in results])
+    parameter, values, variance, valid = (
+        np.concatenate([result[column].ravel() for result in results])
+        for column in range(4)
+    )
     parameter = np.where(wanted[parameter], parameter, -1)
     if combine:
         # Near 0 and 1 a prior's error looks small however wrong it is, and would win
@@ -302,8 +298,6 @@ def solve_leak(moments, prior, failure) -> np.ndarray:
     """Give what is not accounted for to the leaks.
 
     Equation 5 of Halpern and Sontag (2013).
-
-    prior (n_latents,), failure (n_latents, n_features) -> leak (n_features,).
     """
     n_features = failure.shape[1]
     single = np.full((n_features, moments.sets.shape[1]), -1)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .packed import PackedRows, count_together, pack_columns
+from .packed import PackedRows, count_together
 
 # Words at a time, so that they stay in the second-level cache.
 WORDS_AT_A_TIME = 128
@@ -21,20 +22,14 @@ CHUNK_ELEMENTS = 1 << 18
 
 
 def canonical_sets(sets, n_features: int) -> np.ndarray:
-    """Sort sets of features, within and among themselves, and drop repetitions.
-
-    sets (n_sets, k) -> sets (n_distinct, k).
-    """
+    """Sort sets of features, within and among themselves, and drop repetitions."""
     sets = np.sort(np.asarray(sets, dtype=np.int64), axis=1)
     _, first = np.unique(set_keys(sets, n_features), return_index=True)
     return sets[first]
 
 
 def set_keys(sets, n_features) -> np.ndarray:
-    """One integer per sorted set, in lexicographic order.
-
-    sets (n_sets, k) -> keys (n_sets,).
-    """
+    """One integer per sorted set, in lexicographic order."""
     base, order = n_features + 1, sets.shape[1]
     if base**order >= 2**63:
         raise ValueError(
@@ -52,19 +47,13 @@ def off_probability(off, total) -> np.ndarray:
 
     A set that was never seen all off counts as half a row; one that was never observed
     has P = 1/2.
-
-    off, total (n_sets,) -> probability (n_sets,).
     """
     off = np.where(off > 0, off, 0.5 * np.minimum(total, 1.0))
     return np.divide(off, total, out=np.full(len(off), 0.5), where=total > 0)
 
 
 def negative_moments(prior, failure, leak, sets) -> np.ndarray:
-    """P(all of a set off) of a network, for sets whose members are sorted.
-
-    prior (n_latents,), failure (n_latents, n_features), leak (n_features,), sets
-    (n_sets, k) -> moments (n_sets,).
-    """
+    """P(all of a set off) of a network, for sets whose members are sorted."""
     moments = np.empty(len(sets))
     step = max(1, CHUNK_ELEMENTS // max(1, len(prior)))
     for start in range(0, len(sets), step):
@@ -86,8 +75,6 @@ def weight_bits(weights):
 
     Weights that are multiples of the smallest one (rows repeated) are exact; others
     are exact to 53 bits of the largest.
-
-    weights (n_rows,) -> rows (n_rows,).
     """
     unit = weights[weights > 0].min()
     multiples = weights / unit
@@ -101,32 +88,57 @@ def weight_bits(weights):
             yield unit * 2.0**bit, rows
 
 
-def _weight_planes(weights):
-    """Scales and packed rows of the bits of weights."""
-    return [
-        (scale, pack_columns(rows[:, None])[0]) for scale, rows in weight_bits(weights)
-    ]
+class Words(NamedTuple):
+    """Packed rows in an order in which all rows of a word have one weight.
 
-
-def count_weighted(words, sets, weights=None) -> np.ndarray:
-    """Weight of the rows in which all of a set hold.
-
-    words (n_features, n_words), sets (n_sets, order), weights (n_rows,) -> counts
-    (n_sets,).
+    off: which features are off, (n_features, n_words); known: None if all are
+    scales: weight of the rows of each word, (n_words,); total: of all rows
     """
-    counts = np.zeros(len(sets))
-    sizes = (sets >= 0).sum(axis=1)
-    planes = [(1.0, None)] if weights is None else _weight_planes(weights)
-    for start in range(0, words.shape[1], WORDS_AT_A_TIME):
-        block = slice(start, start + WORDS_AT_A_TIME)
-        part = np.ascontiguousarray(words[:, block])
-        for size in range(1, sets.shape[1] + 1):
-            lo, hi = np.searchsorted(sizes, [size, size + 1])
-            members = sets[lo:hi, sets.shape[1] - size :]
-            for scale, plane in planes:
-                rows = part if plane is None else part & plane[block]
-                counts[lo:hi] += scale * count_together(rows, members)
-    return counts
+
+    off: np.ndarray
+    known: np.ndarray | None
+    scales: np.ndarray
+    total: float
+
+    @classmethod
+    def of(cls, rows: PackedRows) -> Words:
+        """Sort rows by weight."""
+        if rows.weights is None:
+            return cls(rows.off, rows.known, np.ones(rows.off.shape[1]), rows.total)
+        # A weight is a sum of powers of two, and a row takes part once for each: never
+        # more rows than the table had if they are distinct rows.
+        table = rows.unpack()
+        bits = list(weight_bits(rows.weights))
+        parts = [PackedRows.of_patterns(table.take(chosen)) for _, chosen in bits]
+        off, known = np.hstack([part.off for part in parts]), None
+        if rows.known is not None:
+            known = np.hstack([part.known_words() for part in parts])
+        widths = [part.off.shape[1] for part in parts]
+        scales = np.repeat([scale for scale, _ in bits], widths)
+        return cls(off, known, scales, rows.total)
+
+    def count_off(self, sets) -> np.ndarray:
+        """Weight of the rows in which all of each set are off."""
+        return self._count(self.off, sets)
+
+    def count_known(self, sets) -> np.ndarray:
+        """Weight of the rows in which all of each set are known."""
+        if self.known is None:
+            return np.full(len(sets), self.total)
+        return self._count(self.known, sets)
+
+    def _count(self, words, sets):
+        """Count sets of which the smaller ones come first, with -1 before members."""
+        counts = np.zeros(len(sets))
+        sizes = (sets >= 0).sum(axis=1)
+        for start in range(0, words.shape[1], WORDS_AT_A_TIME):
+            block = slice(start, start + WORDS_AT_A_TIME)
+            part, scales = np.ascontiguousarray(words[:, block]), self.scales[block]
+            for size in range(1, sets.shape[1] + 1):
+                lo, hi = np.searchsorted(sizes, [size, size + 1])
+                members = sets[lo:hi, sets.shape[1] - size :]
+                counts[lo:hi] += count_together(part, members, scales)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -147,11 +159,8 @@ class NegativeMoments:
     @classmethod
     def of(cls, rows: PackedRows, sets) -> NegativeMoments:
         """Count in binary rows."""
-        off = count_weighted(rows.off, sets, rows.weights)
-        if rows.known is None:
-            total = np.full(len(sets), rows.total)
-        else:
-            total = count_weighted(rows.known, sets, rows.weights)
+        words = Words.of(rows)
+        off, total = words.count_off(sets), words.count_known(sets)
         return cls(sets, off, total, len(rows.off))
 
     def restrict(self, features) -> NegativeMoments:
@@ -190,3 +199,46 @@ class NegativeMoments:
     def probability(self) -> np.ndarray:
         """P(all of the set off), see `off_probability`."""
         return off_probability(self.off, self.total)
+
+
+class MomentSource(Protocol):
+    """What a structure search needs of the data, or of a known network.
+
+    It asks for sets that nobody can plan; `n_rows` may be a sum of weights.
+    """
+
+    n_features: int
+    n_rows: float
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) of sets of equal size, shape (n_sets, size)."""
+        ...
+
+    def known_rows(self, sets) -> np.ndarray:
+        """Weight of the rows that know all of each set."""
+        ...
+
+
+class Residual:
+    """Moments of what is left of a network once some latents are subtracted.
+
+    source: moments of the whole network
+    prior: priors of the latents to subtract, (n_latents,)
+    failure: their failures, 1.0 where there is no edge, (n_latents, n_features)
+    """
+
+    def __init__(self, source: MomentSource, prior, failure):
+        self.source = source
+        self.n_features = source.n_features
+        self.n_rows = source.n_rows
+        self._prior, self._failure = np.asarray(prior), np.asarray(failure)
+
+    def influence(self, sets) -> np.ndarray:
+        """Factor by which the known latents lower P(all off)."""
+        # Without leaks, the moments of the known latents are just their influence.
+        none = np.zeros(self.n_features)
+        return negative_moments(self._prior, self._failure, none, np.sort(sets, axis=1))
+
+    def probability(self, sets) -> np.ndarray:
+        """P(all off) without the known latents: equation 3 of Jernite et al. (2013)."""
+        return self.source.probability(sets) / self.influence(sets)

@@ -24,10 +24,7 @@ SETS_AT_A_TIME = 256
 
 
 def binarize_rows(X, threshold: float | None):
-    """Turn validated rows into binary ones.
-
-    X (n_samples, n_features) -> rows (n_samples, n_features).
-    """
+    """Turn validated rows into binary ones."""
     if sparse.issparse(X):
         if threshold is not None and threshold < 0:
             raise ValueError(
@@ -91,12 +88,9 @@ def pack_columns(rows) -> np.ndarray:
     return np.ascontiguousarray(packed.T).view(np.uint64)
 
 
-def count_together(words, sets, scales=None) -> np.ndarray:
-    """Number of rows in which all of a set hold.
-
-    words (n_columns, n_words), sets (n_sets, size), scales (n_words,) -> counts
-    (n_sets,).
-    """
+def count_together(words, sets, scales) -> np.ndarray:
+    """Weight of the rows in which all of a set hold."""
+    one_scale = scales[0] if (scales == scales[0]).all() else None
     counts = np.zeros(len(sets))
     for start in range(0, len(sets), SETS_AT_A_TIME):
         part = sets[start : start + SETS_AT_A_TIME]
@@ -105,7 +99,9 @@ def count_together(words, sets, scales=None) -> np.ndarray:
             both &= words[column]
         bits = np.bitwise_count(both)
         counts[start : start + len(part)] = (
-            bits.sum(axis=1, dtype=np.uint32) if scales is None else bits @ scales
+            bits @ scales
+            if one_scale is None
+            else one_scale * bits.sum(axis=1, dtype=np.uint32)
         )
     return counts
 
@@ -215,12 +211,10 @@ class PackedRows(NamedTuple):
             self.weights,
         )
 
-    def unpack(self, rows: slice | np.ndarray | None = None) -> Patterns:
-        """Some rows or all, with their weights, as `Patterns` that may repeat."""
-        if rows is None:
-            rows = slice(0, self.n_rows)
-        off = _unpack(self.off, self.n_rows, rows)
-        weights = self._row_weights()[rows]
+    def unpack(self, rows=None) -> Patterns:
+        """All rows, or those at some positions, as `Patterns` that may repeat."""
+        off, weights = _unpack(self.off, self.n_rows, rows), self._row_weights()
+        weights = weights if rows is None else weights[rows]
         if self.known is None:
             return Patterns(~off, None, weights)
         known = _unpack(self.known, self.n_rows, rows)
@@ -231,7 +225,7 @@ class PackedRows(NamedTuple):
         known = weights = None
         if self.known is not None or other.known is not None:
             known = _append(
-                self._known_words(), self.n_rows, other._known_words(), other.n_rows
+                self.known_words(), self.n_rows, other.known_words(), other.n_rows
             )
         if self.weights is not None or other.weights is not None:
             weights = np.concatenate([self._row_weights(), other._row_weights()])
@@ -239,7 +233,8 @@ class PackedRows(NamedTuple):
         off = _append(self.off, self.n_rows, other.off, other.n_rows)
         return PackedRows(n_rows, off, known, weights)
 
-    def _known_words(self):
+    def known_words(self) -> np.ndarray:
+        """Which features are known, as words, whether all are or not."""
         if self.known is not None:
             return self.known
         return _invert(np.zeros_like(self.off), self.n_rows)
@@ -252,6 +247,12 @@ def pack_block(block, threshold) -> PackedRows | None:
     """Pack a block of validated rows and weights; None if no row has any weight."""
     rows = PackedRows.of(block[0], threshold, block[1])
     return rows if rows.n_rows else None
+
+
+def of_block(block, threshold, function, *shared):
+    """Apply a function to packed rows of a block, unless no row has any weight."""
+    rows = pack_block(block, threshold)
+    return None if rows is None else function(rows, *shared)
 
 
 def _append(one, n_rows, two, n_more):
@@ -268,13 +269,10 @@ def _append(one, n_rows, two, n_more):
 
 
 def _unpack(words, n_rows, rows):
-    """Chosen rows of packed columns, as bool."""
-    if isinstance(rows, slice):
-        start, stop, _ = rows.indices(n_rows)
-        first = start // 64
-        octets = np.ascontiguousarray(words[:, first : -(-stop // 64)]).view(np.uint8)
-        bits = np.unpackbits(octets, axis=1, bitorder="little")
-        chosen = bits[:, start - first * 64 : stop - first * 64]
+    """Chosen rows of packed columns, or all, as bool."""
+    if rows is None:
+        octets = words.view(np.uint8)
+        chosen = np.unpackbits(octets, axis=1, count=n_rows, bitorder="little")
     else:
         chosen = words[:, rows >> 6] >> (rows & 63).astype(np.uint64) & np.uint64(1)
     return np.ascontiguousarray(chosen.T).astype(bool)

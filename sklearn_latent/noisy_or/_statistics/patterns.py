@@ -7,7 +7,7 @@ share no feature, directly or through others, never meet in one formula.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -54,8 +54,11 @@ class Patterns(NamedTuple):
         return cls(shown, known, totals)
 
     @classmethod
-    def merge(cls, parts) -> Patterns:
-        """Join the patterns of several blocks of rows into one table."""
+    def merge(cls, parts) -> Any:
+        """Join patterns of blocks of rows, without those that are None, if any."""
+        parts = [part for part in parts if part is not None]
+        if not parts:
+            return None
         on = np.concatenate([part.on for part in parts])
         observed = None
         if any(part.observed is not None for part in parts):
@@ -79,6 +82,11 @@ class Patterns(NamedTuple):
         parts = components(structure)
         for part in parts:
             yield part, self if len(parts) == 1 else self.select(part.features)
+
+    def take(self, rows) -> Patterns:
+        """Some of the rows."""
+        observed = None if self.observed is None else self.observed[rows]
+        return Patterns(self.on[rows], observed, self.weights[rows])
 
     def select(self, features) -> Patterns:
         """Patterns of some of the features."""

@@ -8,12 +8,12 @@ not matter where the blocks are or how the rows were split: the sums are the sam
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
-from ..._blocks import Blocks
-from .counts import CountedMoments, RowSource
-from .moments import count_weighted, off_probability
+from ..._blocks import Blocks, LocalBlocks
+from .moments import Words, off_probability
 from .packed import PackedRows
 from .patterns import Patterns
 
@@ -24,10 +24,8 @@ KEPT_ROWS = 2**16, 2**20
 # Small blocks are joined up to this many rows.
 BLOCK_ROWS = 2**17
 
-
-def most_rows(n_features: int) -> int:
-    """Distinct rows up to which a search sees all of them."""
-    return int(np.clip(KEPT_VALUES // max(1, n_features), *KEPT_ROWS))
+# Distinct rows that are counted at a time.
+TABLE_ROWS = 2**14
 
 
 def append_blocks(
@@ -49,27 +47,12 @@ def append_blocks(
     return joined
 
 
-# What blocks do, as plain functions that travel to where the blocks are.
-
-
-def count_off(block: PackedRows, sets) -> np.ndarray:
-    """Weight of the rows in which all of each set are off."""
-    return count_weighted(block.off, sets, block.weights)
-
-
-def count_known(block: PackedRows, sets) -> np.ndarray:
-    """Weight of the rows in which all of each set are known."""
-    if block.known is None:
-        return np.full(len(sets), block.total)
-    return count_weighted(block.known, sets, block.weights)
-
-
-def describe(block: PackedRows) -> tuple[int, float, bool]:
+def _describe(block: PackedRows) -> tuple[int, float, bool]:
     """Number of features, weight of the rows, and whether values are missing."""
     return len(block.off), block.total, block.known is not None
 
 
-def take(block: PackedRows, positions) -> PackedRows | None:
+def _take(block: PackedRows, positions) -> PackedRows | None:
     """Rows at positions on the axis of summed weights, with the number of hits."""
     if not len(positions):
         return None
@@ -113,15 +96,14 @@ class DistinctRows:
 
 
 class BlockMoments:
-    """Moments that blocks count when asked; a `RowSource`.
+    """Moments that blocks of packed rows count when asked; a `MomentSource`.
 
-    blocks: packed rows
     totals: number of rows of each block, or sum of their weights, (n_blocks,)
     """
 
     def __init__(self, blocks: Blocks):
         self.blocks = blocks
-        described = blocks.gather(describe)
+        described = blocks.gather(_describe)
         if not described:
             raise ValueError(
                 "X must have at least one row of positive weight, got none."
@@ -132,39 +114,53 @@ class BlockMoments:
         self.n_rows = float(self.totals.sum())
         self._has_missing = any(missing)
 
+    @classmethod
+    def of_patterns(cls, patterns: Patterns, n_jobs=None) -> BlockMoments:
+        """Moments of distinct weighted rows, counted by some threads."""
+        n_blocks = -(-len(patterns.weights) // TABLE_ROWS)
+        parts = np.array_split(np.arange(len(patterns.weights)), n_blocks)
+        blocks = [PackedRows.of_patterns(patterns.take(part)) for part in parts]
+        # Threads cost more than they save on little work: 20 ms a call.
+        return cls(LocalBlocks(blocks, n_jobs if n_blocks > 1 else 1))
+
+    @cached_property
+    def _words(self):
+        return self.blocks.map(Words.of)
+
     def probability(self, sets) -> np.ndarray:
         """P(all off), from the rows that know the set; see `off_probability`."""
         sets = np.asarray(sets)
         if not len(sets):
             return np.zeros(0)
-        return off_probability(self.sum(count_off, sets), self.known_rows(sets))
+        off = self._words.sum(Words.count_off, sets)
+        return off_probability(off, self.known_rows(sets))
 
     def known_rows(self, sets) -> np.ndarray:
         """Weight of the rows that know all of each set."""
         if not self._has_missing or not len(sets):
             return np.full(len(sets), self.n_rows)
-        return self.sum(count_known, np.asarray(sets))
+        return self._words.sum(Words.count_known, np.asarray(sets))
 
     def sum(self, function, *arguments):
         """Sum over blocks of ``function(block, *arguments)``."""
         return self.blocks.sum(function, *arguments)
 
 
-def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[RowSource, Patterns]:
+def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[BlockMoments, Patterns]:
     """Moments of all rows, and the rows that likelihood is to see.
 
-    These are all distinct rows, unless there are too many (see `most_rows`): then
+    These are all distinct rows, unless there are more than KEPT_VALUES: then
     moments are counted where the blocks are, and a sample stands for the rows. It
     consists of one row out of each of many strata of equal size, and depends on the
     order of the rows but not on how they are split into blocks.
     """
     source = BlockMoments(blocks)
-    most = most_rows(source.n_features)
+    most = int(np.clip(KEPT_VALUES // max(1, source.n_features), *KEPT_ROWS))
     distinct = DistinctRows(most)
     table = blocks.reduce(distinct.collapse, distinct.merge)
     if table is not None:
         patterns = table.unpack()
-        return CountedMoments(patterns, n_jobs), patterns
+        return BlockMoments.of_patterns(patterns, n_jobs), patterns
     # The same rows for everybody: what is random in a search comes later.
     draws = np.random.RandomState(0).random_sample(most)
     positions = (np.arange(most) + draws) * (source.n_rows / most)
@@ -175,5 +171,5 @@ def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[RowSource, Patterns]:
         positions[lo:hi] - start
         for lo, hi, start in zip(bounds[:-1], bounds[1:], starts[:-1], strict=True)
     ]
-    taken = [part for part in blocks.gather(take, each=wanted) if part is not None]
+    taken = [part for part in blocks.gather(_take, each=wanted) if part is not None]
     return source, Patterns.merge([part.unpack() for part in taken])

@@ -5,18 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 # Which of a, b, c belong to each subset.
-MEMBERS = np.array(
-    [
-        [1, 0, 0],
-        [0, 1, 0],
-        [0, 0, 1],
-        [1, 1, 0],
-        [1, 0, 1],
-        [0, 1, 1],
-        [1, 1, 1],
-    ],
-    dtype=bool,
-)
+MEMBERS = (np.array([1, 2, 4, 3, 5, 6, 7])[:, None] >> np.arange(3) & 1).astype(bool)
 # Cells of the joint distribution by which features are off: none, then the subsets.
 _CELLS = np.vstack([np.zeros((1, 3), dtype=bool), MEMBERS])
 # _INSIDE[S, cell]: all of S is off in the cell, so that M = _INSIDE @ P(cell).

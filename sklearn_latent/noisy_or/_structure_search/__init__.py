@@ -1,7 +1,1 @@
-"""Structures: quartets and what follows from them, then search by likelihood.
-
-References
-----------
-Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables in noisy-or
-networks using quartet tests. NIPS.
-"""
+"""Structures: quartets (Jernite et al., 2013), then search by likelihood."""

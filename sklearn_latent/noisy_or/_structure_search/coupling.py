@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from .._statistics.counts import MomentSource, Residual
-from .._statistics.moments import set_keys
+from .._statistics.moments import MomentSource, Residual, set_keys
 from .._statistics.subsets import MEMBERS, subset_variance
 
 # Expected share of wrong ones among the triplets that "auto" calls coupled
@@ -51,8 +50,6 @@ def discovery_threshold(z, level) -> float:
     """Smallest two-sided z-score that keeps the false-discovery rate.
 
     The procedure of Benjamini and Hochberg (1995).
-
-    z (n,).
     """
     ordered = np.sort(z)[::-1]
     passed = 2.0 * norm.sf(ordered) * len(z) <= level * np.arange(1, len(z) + 1)
@@ -66,8 +63,6 @@ def interaction(M) -> np.ndarray:
     (Lemma 2 of Jernite et al. (2013)). As the prior grows beyond
     ``1 / (1 + sqrt(f_a f_b))``, where the mutual information is largest, it changes
     sign.
-
-    M (n, 7) -> interaction (n,).
     """
     log = np.log(M)
     return log[:, 3:6].sum(axis=1) - log[:, :3].sum(axis=1) - log[:, 6]
@@ -79,19 +74,20 @@ def interaction_error(M, n_rows) -> np.ndarray:
     return np.sqrt(subset_variance(M, signs / M) / np.maximum(n_rows, 1.0) + 1e-300)
 
 
-def triplet_moments(residual: Residual, sets, pairs):
-    """Moments of the seven subsets of triplets, of the data and after subtraction.
+def subset_moments(residual: Residual, sets, pairs, subsets=MEMBERS):
+    """Moments of subsets of sets, in the data and without the known latents.
 
-    sets (n, 3), pairs (n_features, n_features) -> raw, adjusted (n, 7).
+    subsets (n_subsets, size): which members -> raw, adjusted (n_sets, n_subsets).
     """
-    raw = np.empty((len(sets), 7))
-    influence = np.empty((len(sets), 7))
-    for column, members in enumerate(MEMBERS[:6]):
+    raw = np.ones((len(sets), len(subsets)))
+    influence = np.ones_like(raw)
+    for column, members in enumerate(subsets):
         chosen = sets[:, members]
-        raw[:, column] = pairs[chosen[:, 0], chosen[:, -1]]
+        if chosen.shape[1] > 2:
+            raw[:, column] = residual.source.probability(chosen)
+        elif chosen.shape[1]:
+            raw[:, column] = pairs[chosen[:, 0], chosen[:, -1]]
         influence[:, column] = residual.influence(chosen)
-    raw[:, 6] = residual.source.probability(sets)
-    influence[:, 6] = residual.influence(sets)
     return raw, raw / influence
 
 
@@ -114,11 +110,7 @@ def pair_moments(source: MomentSource) -> np.ndarray:
 
 
 def pair_strength(residual: Residual, pairs):
-    """How much two features go together, in units of its standard error.
-
-    pairs (n_features, n_features) -> sets (n_pairs, 2), log_lift (n_pairs,), z
-    (n_pairs,).
-    """
+    """How much two features go together, in units of its standard error."""
     one, two = np.triu_indices(len(pairs), 1)
     sets = np.column_stack([one, two])
     if not len(sets):
@@ -200,7 +192,7 @@ def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
     strength = np.empty(len(sets))
     for start in range(0, len(sets), CHUNK):
         part = slice(start, start + CHUNK)
-        raw, M = triplet_moments(residual, sets[part], pairs)
+        raw, M = subset_moments(residual, sets[part], pairs)
         n_rows = residual.source.known_rows(sets[part])
         if threshold == "auto":
             # Negative if the prior is far above one half, see `interaction`.
@@ -218,7 +210,6 @@ def coupled_triplets(residual: Residual, pairs, threshold) -> Triplets:
 
 def _least_excess(M):
     """PMI(a, b) - CPMI(a, b | x), the smallest of the three choices of x."""
+    pmi = M[:, 3:6] / (M[:, [0, 0, 1]] * M[:, [1, 2, 2]])
     lift = np.exp(-interaction(M))
-    pmi = [M[:, 3] / M[:, 0] / M[:, 1], M[:, 4] / M[:, 0] / M[:, 2]]
-    pmi.append(M[:, 5] / M[:, 1] / M[:, 2])
-    return np.min([value * (1.0 - lift) for value in pmi], axis=0)
+    return (pmi * (1.0 - lift)[:, None]).min(axis=1)

@@ -100,10 +100,7 @@ class Likelihood:
         return correlation
 
     def unlikely_rates(self, model: Model, share: float) -> np.ndarray:
-        """How often each feature is on in the least likely rows.
-
-        Returns rates (n_features,).
-        """
+        """How often each feature is on in the least likely rows."""
         on, observed, weights = self.patterns
         known = self.patterns.known
         order = np.argsort(
@@ -152,6 +149,4 @@ def _thin(patterns, most, rng):
         return patterns
     share = patterns.weights / patterns.weights.sum()
     drawn = rng.multinomial(most, share).astype(float)
-    kept = drawn > 0
-    observed = None if patterns.observed is None else patterns.observed[kept]
-    return Patterns(patterns.on[kept], observed, drawn[kept])
+    return patterns._replace(weights=drawn).take(drawn > 0)

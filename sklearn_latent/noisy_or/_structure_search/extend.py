@@ -11,25 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from .._numerics import clip_probability
-from .._statistics.counts import MomentSource, Residual
+from .._statistics.moments import MomentSource, Residual
 from .coupling import (
     discovery_level,
     discovery_threshold,
     interaction,
     interaction_error,
     pair_moments,
-    triplet_moments,
+    subset_moments,
 )
-from .quartets import find_quartets, quartet_parameters
-
-
-class Thresholds(NamedTuple):
-    """Test and thresholds; numbers are the paper's, "auto" is calibrated."""
-
-    test: str = "rank"
-    quartet: float | str = "auto"
-    coherence: float | str = "auto"
-    extend: float | str = "auto"
+from .quartets import Thresholds, find_quartets, quartet_parameters
 
 
 class Discovery(NamedTuple):
@@ -48,12 +39,8 @@ class Discovery(NamedTuple):
     @classmethod
     def nothing(cls, n_features) -> Discovery:
         """No latent."""
-        return cls(
-            np.zeros(0),
-            np.ones((0, n_features)),
-            np.zeros(0),
-            np.zeros((0, 4), dtype=np.int64),
-        )
+        quartets = np.zeros((0, 4), dtype=np.int64)
+        return cls(np.zeros(0), np.ones((0, n_features)), np.zeros(0), quartets)
 
     def select(self, latents) -> Discovery:
         """Keep some of the latents."""
@@ -75,8 +62,6 @@ def mixture(moments):
     """Parameters of the latent behind a quartet: medians over its triplets.
 
     MIXTURE of Figure 2.
-
-    moments (16,) -> failure (4,).
     """
     prior, failure, _, valid = quartet_parameters(moments[None])
     valid = valid[0]
@@ -113,8 +98,6 @@ def extend(residual: Residual, pairs, quartet, prior, failure, threshold) -> np.
 
     The paper takes two members of the quartet, this takes the median over all six
     pairs.
-
-    pairs (n_features, n_features), quartet (4,), failure (4,) -> failure (n_features,).
     """
     others = np.setdiff1d(np.arange(residual.n_features), quartet)
     result = np.ones(residual.n_features)
@@ -126,7 +109,7 @@ def extend(residual: Residual, pairs, quartet, prior, failure, threshold) -> np.
     sets = np.empty((*shape, 3), dtype=np.int64)
     sets[:, :, 0], sets[:, :, 1] = quartet[a][:, None], quartet[b][:, None]
     sets[:, :, 2] = others
-    raw, M = triplet_moments(residual, sets.reshape(-1, 3), pairs)
+    raw, M = subset_moments(residual, sets.reshape(-1, 3), pairs)
     n_rows = residual.source.known_rows(sets.reshape(-1, 3))
     pmi = M[:, 3] / (M[:, 0] * M[:, 1])
     cpmi = M[:, 6] * M[:, 2] / (M[:, 4] * M[:, 5])
@@ -189,14 +172,7 @@ def discover(
 
 def _round(residual, pairs, thresholds, depth) -> Discovery:
     """Accept quartets in order, unless a latent of this round couples two of them."""
-    quartets = find_quartets(
-        residual,
-        pairs,
-        test=thresholds.test,
-        quartet=thresholds.quartet,
-        coherence=thresholds.coherence,
-        pretest=thresholds.extend,
-    )
+    quartets = find_quartets(residual, pairs, thresholds)
     found = Discovery.nothing(residual.n_features)
     free = np.ones(len(quartets.sets), dtype=bool)
     while free.any():
@@ -209,10 +185,6 @@ def _round(residual, pairs, thresholds, depth) -> Discovery:
         row = extend(residual, pairs, quartet, prior, failure, thresholds.extend)
         # A quartet that one latent couples shares at most one child with another.
         free &= (row < 1.0)[quartets.sets].sum(axis=1) < 2
-        found = found + Discovery(
-            np.array([clip_probability(prior)]),
-            row[None],
-            np.array([float(depth)]),
-            quartet[None],
-        )
+        prior, when = np.array([clip_probability(prior)]), np.array([float(depth)])
+        found = found + Discovery(prior, row[None], when, quartet[None])
     return found

@@ -8,6 +8,8 @@ children. So each pair votes for a set, and sets with votes are proposed.
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 
 from .coupling import Triplets
@@ -33,10 +35,7 @@ LIKENESS = 0.75
 
 
 def propose_children(triplets: Triplets, n_features: int) -> np.ndarray:
-    """Sets of children that coupled triplets suggest.
-
-    Returns children (n_proposals, n_features).
-    """
+    """Sets of children that coupled triplets suggest."""
     features, cube, weight = _cube(triplets)
     if not len(features):
         return np.zeros((0, n_features), dtype=bool)
@@ -68,13 +67,9 @@ def _cube(triplets):
     n = len(features)
     cube = np.zeros((n, n, n), dtype=bool)
     weight = np.zeros((n, n))
-    a, b, c = position.T
-    for x, y, z in ((a, b, c), (a, c, b), (b, c, a)):
-        cube[x, y, z] = cube[y, x, z] = True
-        for i, j in ((x, z), (y, z), (z, x), (z, y)):
-            cube[i, j, y if i is x or j is x else x] = True
-        np.add.at(weight, (x, y), strength)
-        np.add.at(weight, (y, x), strength)
+    for a, b, c in permutations(position.T):
+        cube[a, b, c] = True
+        np.add.at(weight, (a, b), strength)
     return features, cube, weight
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from .._parameters.mixture import solve_triplets
-from .._statistics.counts import Residual
+from .._statistics.moments import Residual
 from .._statistics.subsets import all_subsets
-from .coupling import coupled_triplets, join_sets
+from .coupling import coupled_triplets, join_sets, subset_moments
 
 # Share of singly coupled quartets that "auto" gives away.
 FALSE_REJECTION = 0.01
@@ -23,9 +23,9 @@ FALSE_REJECTION = 0.01
 # coupled triplets. It bounds memory to 0.5 GB, whatever the data.
 MAX_QUARTETS = 1_000_000
 
-# Scales of the coherence test: a joint probability has a standard error of at most
-# 0.5 / sqrt(rows), and the parameters one of a few times that.
-COHERENCE_ERROR = 1.0
+# Variance of a parameter over the triplets of a quartet, times the rows: a joint
+# probability has a standard error of at most 0.5 / sqrt(rows), and the parameters one
+# of a few times that.
 COHERENCE_VARIANCE = 25.0
 
 # Quartets at a time, whose matrices take 50 MB.
@@ -40,15 +40,20 @@ CELLS = np.linalg.inv(INSIDE)
 # The three ways to write the cells as a matrix of one pair against the other.
 UNFOLDINGS = np.array(
     [
-        [[1 * i + 2 * j + 4 * k + 8 * m for k in (0, 1) for m in (0, 1)]
-         for i in (0, 1) for j in (0, 1)],
-        [[1 * i + 4 * j + 2 * k + 8 * m for k in (0, 1) for m in (0, 1)]
-         for i in (0, 1) for j in (0, 1)],
-        [[1 * i + 8 * j + 2 * k + 4 * m for k in (0, 1) for m in (0, 1)]
-         for i in (0, 1) for j in (0, 1)],
+        np.arange(16).reshape(2, 2, 2, 2).T.transpose(order).reshape(4, 4)
+        for order in ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))
     ]
-)  # fmt: skip
+)
 TRIPLES = list(combinations(range(4), 3))
+
+
+class Thresholds(NamedTuple):
+    """Test and thresholds; numbers are the paper's, "auto" is calibrated."""
+
+    test: str = "rank"
+    quartet: float | str = "auto"
+    coherence: float | str = "auto"
+    extend: float | str = "auto"
 
 
 class Quartets(NamedTuple):
@@ -64,31 +69,8 @@ class Quartets(NamedTuple):
     moments: np.ndarray
 
 
-def quartet_moments(residual: Residual, sets, pairs):
-    """Moments of the sixteen subsets of quartets, of the data and after subtraction.
-
-    sets (n, 4), pairs (n_features, n_features) -> raw, adjusted (n, 16).
-    """
-    raw = np.ones((len(sets), 16))
-    influence = np.ones((len(sets), 16))
-    for subset, members in enumerate(SUBSETS):
-        chosen = sets[:, members]
-        size = chosen.shape[1]
-        if size == 0:
-            continue
-        if size <= 2:
-            raw[:, subset] = pairs[chosen[:, 0], chosen[:, -1]]
-        else:
-            raw[:, subset] = residual.source.probability(chosen)
-        influence[:, subset] = residual.influence(chosen)
-    return raw, raw / influence
-
-
 def third_singular_value(moments) -> np.ndarray:
-    """Rank test of Section 2.1: largest over the three unfoldings.
-
-    moments (n, 16) -> value (n,).
-    """
+    """Rank test of Section 2.1: largest over the three unfoldings."""
     matrices = (moments @ CELLS.T)[:, UNFOLDINGS]
     return np.linalg.svd(matrices, compute_uv=False)[:, :, 2].max(axis=1)
 
@@ -100,8 +82,6 @@ def rank_test(raw, moments, n_rows) -> np.ndarray:
     on the null spaces of the unfolding: four numbers with a covariance that the delta
     method gives, so that their squared length in that metric is chi-squared with four
     degrees of freedom if one latent couples the quartet (Robin and Smith, 2000).
-
-    raw, moments (n, 16), n_rows (n,) -> statistic (n,).
     """
     scale = moments / raw
     raw_cells = raw @ CELLS.T
@@ -154,10 +134,7 @@ def quartet_parameters(moments):
 
 
 def coherence_test(moments):
-    """Coherence test of Section 2.1.
-
-    moments (n, 16) -> variance (n,), error (n,).
-    """
+    """Coherence test of Section 2.1."""
     prior, failure, off, valid = quartet_parameters(moments)
     spread = np.maximum(prior.var(axis=1), np.nanvar(failure, axis=1).max(axis=1))
     variance = np.where(valid.all(axis=1), spread, np.inf)
@@ -174,16 +151,16 @@ def coherence_test(moments):
     return variance, error
 
 
-def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretest):
+def find_quartets(residual: Residual, pairs, thresholds: Thresholds) -> Quartets:
     """All quartets that pass pre-test and quartet test, most credible first."""
-    triplets = coupled_triplets(residual, pairs, pretest)
+    triplets = coupled_triplets(residual, pairs, thresholds.extend)
     sets = join_sets(triplets, residual.n_features, MAX_QUARTETS)
     passed = [np.zeros(0, dtype=np.int64)]
     statistics, moments = [np.zeros(0)], [np.zeros((0, 16))]
     for start in range(0, len(sets), CHUNK):
-        raw, M = quartet_moments(residual, sets[start : start + CHUNK], pairs)
+        raw, M = subset_moments(residual, sets[start : start + CHUNK], pairs, SUBSETS)
         n_rows = residual.source.known_rows(sets[start : start + CHUNK])
-        statistic, accepted = _judge(raw, M, n_rows, test, quartet, coherence)
+        statistic, accepted = _judge(raw, M, n_rows, thresholds)
         chosen = np.flatnonzero(accepted)
         passed.append(start + chosen)
         statistics.append(statistic[chosen])
@@ -197,8 +174,9 @@ def find_quartets(residual: Residual, pairs, *, test, quartet, coherence, pretes
     )
 
 
-def _judge(raw, moments, n_rows, test, quartet, coherence):
+def _judge(raw, moments, n_rows, thresholds):
     """Statistic by which quartets are ranked, and whether each passes."""
+    test, quartet, coherence, _ = thresholds
     if test == "rank":
         if quartet == "auto":
             statistic = rank_test(raw, moments, n_rows)
@@ -207,7 +185,7 @@ def _judge(raw, moments, n_rows, test, quartet, coherence):
         return statistic, statistic <= quartet
     variance, error = coherence_test(moments)
     if quartet == "auto":
-        quartet = COHERENCE_ERROR / np.sqrt(np.maximum(n_rows, 1.0))
+        quartet = 1.0 / np.sqrt(np.maximum(n_rows, 1.0))
     if coherence == "auto":
         coherence = COHERENCE_VARIANCE / np.maximum(n_rows, 1.0)
     return error, (variance <= coherence) & (error <= quartet)

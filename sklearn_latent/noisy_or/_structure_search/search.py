@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._criteria import bic_price
-from .._statistics.counts import MomentSource, Residual
+from .._statistics.moments import MomentSource, Residual
 from .coupling import (
     Triplets,
     coupled_triplets,
@@ -35,10 +35,7 @@ UNLIKELY_ROWS = 0.3
 
 
 def first_proposals(source: MomentSource, others, pretest="auto") -> np.ndarray:
-    """Sets of children to start with.
-
-    others (n_others, n_features) -> children (n_proposals, n_features).
-    """
+    """Sets of children to start with."""
     n_features = source.n_features
     nothing = Residual(source, np.zeros(0), np.ones((0, n_features)))
     triplets = coupled_triplets(nothing, pair_moments(source), pretest)
@@ -55,8 +52,8 @@ def search_latents(
     leak = 1.0 - np.diag(pairs)
     model = likelihood.fit(Model(np.zeros(0), np.ones((0, n_features)), leak))
     while len(children):
-        born = _deliver(model, children, likelihood)
-        better = _search_around(born, likelihood)
+        born = change_edges(_deliver(model, children, likelihood), likelihood)
+        better = merge_latents(born, likelihood)
         if better.score(n_rows) <= model.score(n_rows):
             break
         model = better
@@ -75,16 +72,12 @@ def _explain_rows(model, source, pairs, likelihood) -> Model:
     least likely show where they are.
     """
     while len(model.prior) and not _explains_pairs(model, source, pairs, likelihood):
-        better = _search_around(_born_from_rows(model, likelihood), likelihood)
+        born = change_edges(_born_from_rows(model, likelihood), likelihood)
+        better = merge_latents(born, likelihood)
         if better.score(likelihood.n_rows) <= model.score(likelihood.n_rows):
             break
         model = better
     return model
-
-
-def _search_around(model, likelihood) -> Model:
-    """Change edges, drop and merge latents, as long as BIC improves."""
-    return merge_latents(change_edges(model, likelihood), likelihood)
 
 
 def _explains_pairs(model, source, pairs, likelihood) -> bool:
@@ -110,10 +103,7 @@ def _born_from_rows(model, likelihood) -> Model:
 
 
 def cover(proposals, triplets: Triplets) -> np.ndarray:
-    """Choose, in order, the proposals that explain triplets which others do not.
-
-    proposals (n_proposals, n_features) -> chosen (n_chosen, n_features).
-    """
+    """Choose, in order, the proposals that explain triplets which others do not."""
     open_ = np.ones(len(triplets.sets), dtype=bool)
     chosen = np.zeros(len(proposals), dtype=bool)
     for number, children in enumerate(proposals):

@@ -93,33 +93,31 @@ def _smooth(parameters, statistics):
     )
 
 
+def _tabulate(model: Model):
+    """Parameters of a model, log-probabilities of its states, and the states."""
+    parameters = Parameters(*clip_parameters(*model[:3]))
+    states = configurations(len(model.prior)).astype(np.float64)
+    return parameters, StateTable.of(*parameters), states
+
+
 def deletion_losses(model: Model, patterns: Patterns) -> np.ndarray:
     """Log-likelihood that each latent adds, all other parameters fixed.
 
     Without a latent, a row has the probability that it has together with the latent
     off, divided by P(latent off): one pass serves all latents.
-
-    Returns losses (n_latents,).
     """
-    prior, failure, leak = clip_parameters(*model[:3])
-    table = StateTable.of(prior, failure, leak)
-    off = ~configurations(len(prior))
+    (prior, _, _), table, states = _tabulate(model)
     losses = np.zeros(len(prior))
     for rows, posterior, _ in posteriors(table, patterns.on, patterns.observed):
-        share = np.maximum(posterior @ off, 1e-300)
+        share = np.maximum(posterior @ (1.0 - states), 1e-300)
         losses -= patterns.weights[rows] @ np.log(share)
     return losses + patterns.weights.sum() * np.log1p(-prior)
 
 
 def posterior_correlation(model: Model, patterns: Patterns) -> np.ndarray:
-    """Correlation of the posteriors of latents over the rows.
-
-    Returns correlation (n_latents, n_latents).
-    """
-    prior, failure, leak = clip_parameters(*model[:3])
-    table = StateTable.of(prior, failure, leak)
-    states = configurations(len(prior)).astype(np.float64)
-    latent_on = np.empty((len(patterns.on), len(prior)))
+    """Correlation of the posteriors of latents over the rows."""
+    _, table, states = _tabulate(model)
+    latent_on = np.empty((len(patterns.on), len(model.prior)))
     for rows, posterior, _ in posteriors(table, patterns.on, patterns.observed):
         latent_on[rows] = posterior @ states
     weights = patterns.weights / patterns.weights.sum()
@@ -131,13 +129,8 @@ def posterior_correlation(model: Model, patterns: Patterns) -> np.ndarray:
 
 
 def edge_evidence(model: Model, patterns: Patterns):
-    """Slope and information of the likelihood in every failure, of non-edges too.
-
-    Returns slope (n_latents, n_features), information (n_latents, n_features).
-    """
-    prior, failure, leak = clip_parameters(*model[:3])
-    table = StateTable.of(prior, failure, leak)
-    states = configurations(len(prior)).astype(np.float64)
+    """Slope and information of the likelihood in every failure, of non-edges too."""
+    (_, failure, _), table, states = _tabulate(model)
     odds = np.exp(-table.on)
     slope, information = np.zeros_like(failure), np.zeros_like(failure)
     for rows, posterior, _ in posteriors(
