@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, check_random_state
 
 from .._validation import (
@@ -27,17 +30,17 @@ FEATURES_PER_LATENT = 3
 
 
 def make_latent_dbn(
-    graph="G3",
-    n_sequences=2000,
-    n_slices=4,
+    graph: str | TemporalGraph = "G3",
+    n_sequences: int = 2000,
+    n_slices: int = 4,
     *,
-    cardinality=4,
-    n_categories=None,
-    reliability=0.8,
-    persistence=0.8,
-    relabel=True,
-    random_state=None,
-):
+    cardinality: ArrayLike = 4,
+    n_categories: ArrayLike | None = None,
+    reliability: ArrayLike = 0.8,
+    persistence: ArrayLike = 0.8,
+    relabel: bool = True,
+    random_state: Any = None,
+) -> Bunch:
     """Draw sequences from a latent dynamic Bayesian network.
 
     The graphs of [1]_ have three features per latent and four values throughout:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -58,7 +59,9 @@ class StructureLearner(PanelModel):
         check_tol(self.tol)
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn latents, their features and states, edges and tables.
 
         Parameters
@@ -297,19 +300,19 @@ class LGLPCCTemporal(StructureLearner):
 
     def __init__(
         self,
-        n_slices=1,
+        n_slices: int = 1,
         *,
-        local="bic",
-        cardinality="auto",
-        max_cardinality=6,
-        n_bins=4,
-        max_categories=10,
-        max_joint_states=500,
-        max_iter=200,
-        tol=1e-4,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        local: str = "bic",
+        cardinality: int | str = "auto",
+        max_cardinality: int = 6,
+        n_bins: int = 4,
+        max_categories: int = 10,
+        max_joint_states: int = 500,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_slices = n_slices
         self.local = local

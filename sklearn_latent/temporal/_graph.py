@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from .._graphs import is_acyclic
@@ -123,7 +124,7 @@ class TemporalGraph(Persistent):
         count, labels = connected_components(joined, directed=False)
         return [np.flatnonzero(labels == label) for label in range(count)]
 
-    def permuted(self, order) -> TemporalGraph:
+    def permuted(self, order: ArrayLike) -> TemporalGraph:
         """The same graph with its latents in another order.
 
         Parameters

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._estimator import StructureLearner
@@ -130,16 +132,16 @@ class LPCC(StructureLearner):
     def __init__(
         self,
         *,
-        local="bic",
-        cardinality="auto",
-        max_cardinality=6,
-        n_bins=4,
-        max_categories=10,
-        max_joint_states=500,
-        max_iter=200,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        local: str = "bic",
+        cardinality: int | str = "auto",
+        max_cardinality: int = 6,
+        n_bins: int = 4,
+        max_categories: int = 10,
+        max_joint_states: int = 500,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.local = local
         self.cardinality = cardinality
@@ -155,7 +157,7 @@ class LPCC(StructureLearner):
     def _n_slices_of(self, width):
         return 1
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Most probable states of the latents, taken together.
 
         Parameters
@@ -171,7 +173,7 @@ class LPCC(StructureLearner):
         return super().predict(X)[:, 0]
 
     def sample(
-        self, n_samples: int = 1, random_state=None
+        self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows from the fitted model.
 

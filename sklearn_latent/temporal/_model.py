@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._network import Network
@@ -21,6 +23,7 @@ from .._validation import (
 from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
 from ._inference.inference import (
+    ChainCounts,
     ChainData,
     expectation,
     most_probable_states,
@@ -37,6 +40,9 @@ from ._tables import (
     start_shape,
     transition_shape,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # A joint chain of 500 states takes matrices of 500 x 500 per slice and sequence block;
 # the cost grows with the square.
@@ -108,13 +114,13 @@ class LatentDBN(Network):
 
     def __init__(
         self,
-        graph,
-        cardinality,
-        start,
-        transition,
-        emission,
+        graph: TemporalGraph,
+        cardinality: ArrayLike,
+        start: Sequence[ArrayLike],
+        transition: Sequence[ArrayLike],
+        emission: Sequence[ArrayLike],
         *,
-        max_joint_states=MAX_JOINT_STATES,
+        max_joint_states: int = MAX_JOINT_STATES,
     ):
         if not isinstance(graph, TemporalGraph):
             raise TypeError(
@@ -183,7 +189,7 @@ class LatentDBN(Network):
             return np.full(self.graph.n_observed, -1)
         return np.where(measured, self.graph.structure.argmax(axis=0), -1)
 
-    def is_exact(self, latents=None) -> bool:
+    def is_exact(self, latents: Sequence[int] | np.ndarray | None = None) -> bool:
         """Whether the joint states of some latents are few enough to enumerate.
 
         Parameters
@@ -207,7 +213,7 @@ class LatentDBN(Network):
             f"cardinality={self.cardinality.tolist()})"
         )
 
-    def log_likelihood(self, codes) -> np.ndarray:
+    def log_likelihood(self, codes: ArrayLike) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
         Parameters
@@ -223,7 +229,7 @@ class LatentDBN(Network):
         warn_if_approximate(self)
         return sequence_log_likelihood(self, self._data(codes))
 
-    def posterior(self, codes) -> list[np.ndarray]:
+    def posterior(self, codes: ArrayLike) -> list[np.ndarray]:
         """P(state | whole sequence) of each latent in each slice.
 
         Parameters
@@ -239,7 +245,9 @@ class LatentDBN(Network):
         warn_if_approximate(self)
         return expectation(self, self._data(codes)).states
 
-    def expected_counts(self, codes, sample_weight=None):
+    def expected_counts(
+        self, codes: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> ChainCounts:
         """Expected counts of all tables.
 
         Parameters
@@ -258,7 +266,7 @@ class LatentDBN(Network):
         warn_if_approximate(self)
         return expectation(self, self._data(codes, sample_weight)).counts
 
-    def viterbi(self, codes, *, return_log_probability=False):
+    def viterbi(self, codes: ArrayLike, *, return_log_probability: bool = False) -> Any:
         """Most probable states of all latents in all slices, taken together.
 
         Parameters
@@ -281,7 +289,7 @@ class LatentDBN(Network):
         states, log_probability = most_probable_states(self, self._data(codes))
         return (states, log_probability) if return_log_probability else states
 
-    def predictive(self, codes) -> list[np.ndarray]:
+    def predictive(self, codes: ArrayLike) -> list[np.ndarray]:
         """P(category | all other values of the sequence) where a value is missing.
 
         For a value that is not missing it is what a further reading of the feature
@@ -306,7 +314,7 @@ class LatentDBN(Network):
             for j, table in zip(self._parents, self.emission, strict=True)
         ]
 
-    def impute(self, codes) -> np.ndarray:
+    def impute(self, codes: ArrayLike) -> np.ndarray:
         """Fill missing values with the most probable category.
 
         Parameters
@@ -324,7 +332,7 @@ class LatentDBN(Network):
         return np.where(codes == MISSING, best, codes)
 
     def sample(
-        self, n_samples: int = 1, n_slices: int = 1, random_state=None
+        self, n_samples: int = 1, n_slices: int = 1, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences.
 
@@ -366,7 +374,9 @@ class LatentDBN(Network):
             codes[:, :, f] = drawn.reshape(n_samples, n_slices)
         return codes, states
 
-    def joint_tables(self, latents=None):
+    def joint_tables(
+        self, latents: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Start and transition of the joint states of some latents.
 
         Parameters
@@ -389,7 +399,9 @@ class LatentDBN(Network):
             joint_transition(self.directed_graph, self.transition, latents),
         )
 
-    def to_networkx(self, latent_names=None, feature_names=None):
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
         """Export as a graph of two consecutive slices.
 
         Parameters
@@ -405,7 +417,7 @@ class LatentDBN(Network):
         """
         return dbn_to_networkx(self, latent_names, feature_names)
 
-    def to_pgmpy(self, latent_names=None, feature_names=None):
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
         """Export to pgmpy.
 
         Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_array, gen_batches
@@ -30,6 +31,9 @@ from ._panels.reading import (
     keep_block,
     labels_only,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
@@ -226,7 +230,7 @@ class PanelModel(BaseLatentModel):
     def _n_features_out(self):
         return self.n_slices_ * int(self.cardinality_.sum())
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`.
 
         Parameters
@@ -258,7 +262,7 @@ class PanelModel(BaseLatentModel):
 
     # Inference
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Infer the states of the latents in each slice.
 
         Parameters
@@ -282,7 +286,7 @@ class PanelModel(BaseLatentModel):
             return np.zeros((len(codes), 0))
         return np.concatenate(parts, axis=2).reshape(len(codes), -1)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Most probable path of the latents (Viterbi).
 
         Parameters
@@ -298,7 +302,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.viterbi)
 
-    def score_samples(self, X) -> np.ndarray:
+    def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
         Parameters
@@ -314,7 +318,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def impute(self, X, strategy: str = "posterior"):
+    def impute(self, X: Any, strategy: str = "posterior") -> Any:
         """Fill missing values with the most probable ones.
 
         Parameters
@@ -344,7 +348,7 @@ class PanelModel(BaseLatentModel):
         return fill_gaps(X, is_missing(values), self._encoder.decode(filled))
 
     def sample(
-        self, n_samples: int = 1, random_state=None
+        self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences from the fitted model.
 
@@ -373,7 +377,7 @@ class PanelModel(BaseLatentModel):
 
     # Export
 
-    def to_networkx(self):
+    def to_networkx(self) -> nx.DiGraph:
         """Export the fitted model as a graph.
 
         Returns
@@ -389,7 +393,7 @@ class PanelModel(BaseLatentModel):
             support=getattr(self, "support_", None),
         )
 
-    def to_pgmpy(self):
+    def to_pgmpy(self) -> Any:
         """Export the fitted model to pgmpy.
 
         Returns

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
@@ -174,22 +175,22 @@ class SEMDBN(PanelModel):
 
     def __init__(
         self,
-        n_latents=1,
-        cardinality=2,
-        n_slices=1,
+        n_latents: int = 1,
+        cardinality: ArrayLike = 2,
+        n_slices: int = 1,
         *,
-        n_init=5,
-        init="classes",
-        max_rounds=50,
-        max_iter=200,
-        tol=1e-4,
-        warm_start=False,
-        n_bins=4,
-        max_categories=10,
-        max_joint_states=MAX_JOINT_STATES,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        n_init: int = 5,
+        init: str = "classes",
+        max_rounds: int = 50,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        n_bins: int = 4,
+        max_categories: int = 10,
+        max_joint_states: int = MAX_JOINT_STATES,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_latents = n_latents
         self.cardinality = cardinality
@@ -208,7 +209,9 @@ class SEMDBN(PanelModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn structure and parameters.
 
         Parameters
