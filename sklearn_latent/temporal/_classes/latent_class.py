@@ -151,7 +151,7 @@ def fit_classes(rows: Rows, n_classes: int, *, random_state=None) -> LatentClass
         value = float((rows.weights @ one_hot) @ np.log(marginals))
         return _model(rows, prior, np.repeat(marginals[None], n_classes, 0), value)
     starts = _starts(rows, one_hot, marginals, n_classes, random_state)
-    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN, tol=0.0)
+    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN)
     best = int(np.argmax(short.objective))
     state = tuple(table[best, None] for table in short.state)
     ascent = _climb(rows, one_hot, marginals, state, MAX_ITER)
@@ -173,7 +173,7 @@ def fit_classes_bic(
     return models
 
 
-def _climb(rows, one_hot, marginals, state, max_iter, tol=TOLERANCE):
+def _climb(rows, one_hot, marginals, state, max_iter):
     """EM from several starts side by side.
 
     The prior and the emission tables have a first axis of starts, as has the
@@ -201,7 +201,9 @@ def _climb(rows, one_hot, marginals, state, max_iter, tol=TOLERANCE):
         prior = weighted.sum(axis=2) + PSEUDO_COUNT / emission.shape[1]
         return prior / prior.sum(axis=1, keepdims=True), rows.normalized(counts)
 
-    return climb(expect, maximize, state, tol=tol, max_iter=max_iter)
+    return climb(
+        expect, maximize, state, tol=TOLERANCE, max_iter=max_iter, patient=False
+    )
 
 
 def _starts(rows, one_hot, marginals, n_classes, random_state):

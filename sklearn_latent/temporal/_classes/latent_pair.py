@@ -77,7 +77,9 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
 
     size = len(first), len(second)
     start = np.full(size, 1.0 / np.prod(size)), first, second
-    ascent = climb(expect, maximize, start, tol=TOLERANCE, max_iter=max_iter)
+    ascent = climb(
+        expect, maximize, start, tol=TOLERANCE, max_iter=max_iter, patient=False
+    )
     joint, first, second = ascent.state
     n_free = joint.size - 1
     for part, e in zip(parts, (first, second), strict=True):
@@ -144,4 +146,6 @@ def _predict(posterior, values, weights) -> float:
         return table / table.sum(axis=1, keepdims=True)
 
     start = maximize(None, posterior * weights[:, None])
-    return climb(expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER).objective
+    return climb(
+        expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER, patient=False
+    ).objective

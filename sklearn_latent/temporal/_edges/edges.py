@@ -112,7 +112,12 @@ def _deblur(table, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
 
     start = np.full(table.size, 1.0 / table.size)
     ascent = climb(
-        expect, lambda _, sharper: sharper, start, tol=tol, max_iter=max_iter
+        expect,
+        lambda _, sharper: sharper,
+        start,
+        tol=tol,
+        max_iter=max_iter,
+        patient=False,
     )
     return (ascent.state * table.sum()).reshape(table.shape)
 

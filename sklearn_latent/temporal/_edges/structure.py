@@ -38,7 +38,9 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
         return JointCounts(np.zeros(()), 0), emission
     if np.prod(cards.astype(float)) > options.max_joint_states:
         return _assigned(panel, measurement), emission
-    em = EMOptions(COMPLETE_ITER, max_joint_states=options.max_joint_states)
+    em = EMOptions(
+        COMPLETE_ITER, max_joint_states=options.max_joint_states, patient=False
+    )
     graph = complete_graph(measurement.structure)
     ascent = fit_chain(panel, graph, cards, emission, em)
     # The family of the last latent is all latents, of both slices.
@@ -93,6 +95,7 @@ def _shares(logs, mass) -> np.ndarray:
         start,
         tol=1e-6,
         max_iter=SHARES_ITER,
+        patient=False,
     ).statistics
 
 

@@ -29,6 +29,7 @@ class EMOptions:
     max_joint_states: joint states of coupled latents up to which inference is exact
     smoothing: pseudo-count of each row of a table
     tied: whether a latent that depends on no past has one table for all slices
+    patient: whether one step of little gain is not the end yet
     """
 
     max_iter: int = 200
@@ -36,6 +37,7 @@ class EMOptions:
     max_joint_states: int = MAX_JOINT_STATES
     smoothing: float = SMOOTHING
     tied: bool = False
+    patient: bool = True
 
 
 def fit_chain(
@@ -89,6 +91,7 @@ def climb_chain(
         network,
         tol=options.tol * prepared.sum(_weight),
         max_iter=options.max_iter,
+        patient=options.patient,
         report=report,
     )
 

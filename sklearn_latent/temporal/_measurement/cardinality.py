@@ -19,7 +19,7 @@ from .._panels.panel import Panel
 CLEAR_MARGIN = 20.0
 
 # EM of the chains whose BIC is compared.
-COMPARED = EMOptions(max_iter=100, tol=1e-5, tied=True)
+COMPARED = EMOptions(max_iter=100, tol=1e-5, tied=True, patient=False)
 
 
 @dataclass(frozen=True)
