@@ -20,6 +20,7 @@ from .._validation import (
     check_numbers,
     check_sample_weight,
 )
+from ._emission import draw_codes, n_free, predicted
 from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
 from ._inference.inference import (
@@ -34,6 +35,7 @@ from ._panels.panel import MISSING
 from ._tables import (
     check_tables,
     draw_categories,
+    free_parameters,
     joint_start,
     joint_transition,
     slice_order,
@@ -178,8 +180,7 @@ class LatentDBN(Network):
     @property
     def n_parameters(self) -> int:
         """Number of free parameters of all tables."""
-        tables = [*self.start, *self.transition, *self.emission]
-        return sum(table.size - table.size // table.shape[-1] for table in tables)
+        return free_parameters([*self.start, *self.transition]) + n_free(self.emission)
 
     @property
     def _parents(self) -> np.ndarray:
@@ -307,12 +308,7 @@ class LatentDBN(Network):
         """
         codes = self._check(codes)
         posterior = self.posterior(codes)
-        return [
-            posterior[j] @ table
-            if j >= 0
-            else np.broadcast_to(table[0], (*codes.shape[:2], table.shape[1]))
-            for j, table in zip(self._parents, self.emission, strict=True)
-        ]
+        return predicted(self.emission, self._parents, posterior, codes.shape[:2])
 
     def impute(self, codes: ArrayLike) -> np.ndarray:
         """Fill missing values with the most probable category.
@@ -366,12 +362,12 @@ class LatentDBN(Network):
                 before = [states[:, t - 1, i] for i in graph.parents_before(j)]
                 table = self.transition[j] if t else self.start[j]
                 rows = table[tuple(before + within if t else within)]
-                states[:, t, j] = draw_categories(rows, n_samples, rng)
+                rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
+                states[:, t, j] = draw_categories(rows, rng)
         codes = np.empty((n_samples, n_slices, self.n_observed), dtype=np.int64)
         for f, (j, table) in enumerate(zip(self._parents, self.emission, strict=True)):
-            rows = table[states[:, :, j].ravel()] if j >= 0 else table[0]
-            drawn = draw_categories(rows, n_samples * n_slices, rng)
-            codes[:, :, f] = drawn.reshape(n_samples, n_slices)
+            behind = states[:, :, j] if j >= 0 else np.zeros(codes.shape[:2], int)
+            codes[:, :, f] = draw_codes(table, behind, rng)
         return codes, states
 
     def joint_tables(

@@ -43,6 +43,12 @@ def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
     )
 
 
+def log_table(table: np.ndarray) -> np.ndarray:
+    """Logarithm, with -inf for 0 and no warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(table)
+
+
 def joint_start(graph, start, latents: Sequence[int]) -> np.ndarray:
     """P(states of `latents` in the first slice), one axis per latent."""
     place = {int(j): axis for axis, j in enumerate(latents)}
@@ -111,14 +117,35 @@ def _spread(table: np.ndarray, axes: Sequence[int], n_axes: int) -> np.ndarray:
     return table.transpose(order).reshape(shape)
 
 
-def draw_categories(rows: np.ndarray, n: int, rng) -> np.ndarray:
-    """Draw a category from each row of probabilities, or n from a single row."""
+def draw_categories(rows: np.ndarray, rng) -> np.ndarray:
+    """Draw a category from each row of probabilities."""
     edges = np.cumsum(rows, axis=-1)
-    edges /= edges[..., -1:]
-    uniform = rng.uniform(size=n)
-    if edges.ndim == 1:
-        return np.searchsorted(edges, uniform, side="right")
-    return (uniform[:, None] >= edges[:, :-1]).sum(axis=1)
+    edges /= edges[:, -1:]
+    return (rng.uniform(size=(len(rows), 1)) >= edges[:, :-1]).sum(axis=1)
+
+
+def free_parameters(tables) -> int:
+    """Number of free parameters: each row sums to 1."""
+    return sum(table.size - table.size // table.shape[-1] for table in tables)
+
+
+def log_prior(tables, smoothing: float) -> float:
+    """Logarithm of the Dirichlet prior of tables, up to a constant."""
+    if smoothing == 0:
+        return 0.0
+    return sum(
+        smoothing / table.shape[-1] * float(np.log(np.maximum(table, 1e-300)).sum())
+        for table in tables
+    )
+
+
+def family_score(counts: np.ndarray) -> tuple[float, int]:
+    """Log-likelihood of counts under their own shares, and free parameters."""
+    totals = counts.sum(axis=-1, keepdims=True)
+    seen = counts > 0
+    shares = np.divide(counts, totals, out=np.ones_like(counts), where=totals > 0)
+    value = float((counts[seen] * np.log(shares[seen])).sum())
+    return value, counts.size - totals.size
 
 
 def check_tables(name: str, tables, shapes) -> list[np.ndarray]:

@@ -96,7 +96,7 @@ class _Review:
             tuple(both.index(i) for i in sorted(group)) for group in (first, second)
         ]
         tables = [
-            self.search.rows_of(group).split(emission)
+            self.search.rows_of(group).layout.split(emission)
             for group, emission in ((first, model.first), (second, model.second))
         ]
         measurement = Measurement(groups, tables, len(both))

@@ -15,7 +15,7 @@ import numpy as np
 from ..._climb import climb
 from ..._criteria import bic_price
 from ..._graphs import is_acyclic, slice_equivalence_class
-from .._tables import family_counts
+from .._tables import family_counts, family_score
 
 # Parents of a latent that are considered together, the most promising ones.
 MAX_CANDIDATES = 5
@@ -201,16 +201,12 @@ class _Families:
     def _parts(self, before, within) -> tuple[float, float]:
         """Log-likelihood of the family given its counts, and its penalty."""
         cards = self.source.cardinality
-        n_rows = float(np.prod(cards[[*before, *within]], dtype=float))
-        if n_rows * cards[self.child] > self.source.max_cells:
+        n_cells = np.prod(cards[[*before, *within, self.child]], dtype=float)
+        if n_cells > self.source.max_cells:
             return -np.inf, np.inf
-        table = self.source.counts(before, within, self.child)
-        shares = table / np.maximum(table.sum(axis=-1, keepdims=True), 1e-300)
-        seen = table > 0
-        return (
-            float((table[seen] * np.log(shares[seen])).sum()),
-            bic_price(self.source.total) * n_rows * (int(cards[self.child]) - 1),
-        )
+        counts = self.source.counts(before, within, self.child)
+        value, n_parameters = family_score(counts)
+        return value, bic_price(self.source.total) * n_parameters
 
     def _candidates(self) -> tuple[tuple, tuple]:
         """Parents that are worth a closer look: they help next to the own past."""

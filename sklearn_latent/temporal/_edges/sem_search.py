@@ -16,12 +16,19 @@ import numpy as np
 from ..._criteria import bic, bic_price
 from ..._graphs import is_acyclic
 from .._em.em import EMOptions, fit_chain
+from .._emission import emission_score, state_counts, tables_from
 from .._graph import TemporalGraph
 from .._inference.inference import ChainData, expectation
 from .._inference.mean_field import first_counts, step_counts
 from .._model import LatentDBN
-from .._panels.panel import MISSING, Panel
-from .._tables import family_counts, normalized, start_shape, transition_shape
+from .._panels.panel import Panel
+from .._tables import (
+    family_counts,
+    family_score,
+    normalized,
+    start_shape,
+    transition_shape,
+)
 
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
@@ -91,7 +98,15 @@ class ExpectedCounts:
         self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total)
-        self.emission = _emission_of_all(result.states, data, network.n_categories)
+        # Of every feature with every latent.
+        self.emission = state_counts(
+            data.codes.reshape(-1, network.n_observed),
+            [
+                (state * data.weights[:, :, None]).reshape(-1, state.shape[2])
+                for state in result.states
+            ],
+            network.n_categories,
+        )
         self._scores: dict = {}
 
     def start(self, j: int, within) -> np.ndarray:
@@ -113,7 +128,7 @@ class ExpectedCounts:
         """Expected BIC of feature `f` as a measure of latent `j`."""
         key = "feature", f, j
         if key not in self._scores:
-            self._scores[key] = _score(self.emission[f][j], self.price)
+            self._scores[key] = emission_score(self.emission[f][j], self.price)
         return self._scores[key]
 
     def latent_score(self, j: int, before: tuple, within: tuple) -> float:
@@ -127,10 +142,11 @@ class ExpectedCounts:
         cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
         if cells > MAX_CELLS:
             return -np.inf
-        score = _score(self.start(j, within), self.price)
+        families = [self.start(j, within)]
         if self.n_slices > 1:
-            score += _score(self.transition(j, before, within), self.price)
-        return score
+            families.append(self.transition(j, before, within))
+        scores = [family_score(counts) for counts in families]
+        return sum(value - self.price * n_free for value, n_free in scores)
 
 
 def best_moves(
@@ -233,10 +249,10 @@ def _tables_from(counts: ExpectedCounts, graph) -> LatentDBN:
         start.append(normalized(counts.start(j, within), 1.0))
         transition.append(normalized(counts.transition(j, before, within), 1.0))
     parents = graph.structure.argmax(axis=0)
-    emission = [
-        normalized(of_latents[j], 1.0)
-        for of_latents, j in zip(counts.emission, parents, strict=True)
-    ]
+    emission = tables_from(
+        (of_latents[j] for of_latents, j in zip(counts.emission, parents, strict=True)),
+        1.0,
+    )
     return LatentDBN(graph, counts.cardinality, start, transition, emission)
 
 
@@ -294,28 +310,3 @@ def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
 def _toggle(parents: tuple, i: int) -> tuple:
     """Parents with `i` added, or removed if it was there."""
     return tuple(sorted(set(parents) ^ {i}))
-
-
-def _score(table: np.ndarray, price: float) -> float:
-    """Expected log-likelihood of counts under their own shares, less the penalty."""
-    totals = table.sum(axis=-1, keepdims=True)
-    seen = table > 0
-    shares = np.divide(table, totals, out=np.ones_like(table), where=totals > 0)
-    value = (table[seen] * np.log(shares[seen])).sum()
-    return float(value - price * (table.size - totals.size))
-
-
-def _emission_of_all(states, data: ChainData, n_categories) -> list:
-    """Counts of every feature with every latent: ``[feature][latent]``."""
-    weights = data.weights.ravel()
-    cards = [state.shape[2] for state in states]
-    stacked = np.concatenate(states, axis=2).reshape(len(weights), -1)
-    stacked = stacked * weights[:, None]
-    emission = []
-    for f, width in enumerate(n_categories):
-        codes = data.codes[:, :, f].ravel()
-        known = codes != MISSING
-        indicator = (codes[known][:, None] == np.arange(width)).astype(float)
-        table = stacked[known].T @ indicator
-        emission.append(np.split(table, np.cumsum(cards)[:-1]))
-    return emission

@@ -10,14 +10,17 @@ import numpy as np
 from ..._blocks import Blocks, LocalBlocks
 from ..._climb import Ascent, climb
 from .._classes.latent_class import Rows, fit_classes
+from .._emission import (
+    SMOOTHING,
+    emission_log_prior,
+    marginal_tables,
+    tables_from,
+)
 from .._graph import TemporalGraph
 from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
-from .._tables import normalized, outer_sum
-
-# Pseudo-count of each row of a table.
-SMOOTHING = 0.1
+from .._tables import log_prior, normalized, outer_sum
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,9 @@ def climb_chain(
 
     def expect(network):
         counts = prepared.sum(_expected_counts, network)
-        return counts.log_likelihood + _log_prior(network, options.smoothing), counts
+        prior = log_prior([*network.start, *network.transition], options.smoothing)
+        prior += emission_log_prior(network.emission, options.smoothing)
+        return counts.log_likelihood + prior, counts
 
     def maximize(network, counts):
         if options.tied:
@@ -136,7 +141,7 @@ def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
         network,
         start=[normalized(count, smoothing) for count in counts.start],
         transition=[normalized(count, smoothing) for count in counts.transition],
-        emission=[normalized(count, smoothing) for count in counts.emission],
+        emission=tables_from(counts.emission, smoothing),
     )
 
 
@@ -150,19 +155,6 @@ def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
     for j in np.flatnonzero(~network.graph.inter.any(axis=0)):
         start[j] = transition[j] = (start[j] + transition[j]) / 2
     return {"start": start, "transition": transition}
-
-
-def _log_prior(network: LatentDBN, smoothing: float) -> float:
-    """Logarithm of the Dirichlet prior of all tables, up to a constant."""
-    if smoothing == 0:
-        return 0.0
-    tables = [*network.start, *network.transition, *network.emission]
-    return float(
-        sum(
-            smoothing / table.shape[-1] * np.log(np.maximum(table, 1e-300)).sum()
-            for table in tables
-        )
-    )
 
 
 def _first_network(
@@ -187,9 +179,7 @@ def _first_network(
 
 def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
     """Emission tables of each latent, as if slices and latents were independent."""
-    emission = [
-        normalized(panel.counts(f)[None], SMOOTHING) for f in range(panel.n_observed)
-    ]
+    emission = marginal_tables(panel)
     for j in range(graph.n_latents):
         features = graph.features_of(j)
         if len(features):

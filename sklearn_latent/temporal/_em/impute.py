@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from .._emission import predicted
 from .._inference.inference import expectation, warn_if_approximate
 from .._panels.panel import MISSING, Panel
 
@@ -138,15 +139,11 @@ def _inputs(network, codes, wanted):
     """
     posterior = expectation(network, network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
-    for f, (j, table) in enumerate(
-        zip(network._parents, network.emission, strict=True)
-    ):
+    own = predicted(network.emission, network._parents, posterior, codes.shape[:2])
+    for f, probabilities in enumerate(own):
         where = wanted[:, :, f]
-        n_values = table.shape[1]
-        own = (
-            posterior[j][where] @ table if j >= 0 else np.ones((where.sum(), 1)) * table
-        )
-        offset = np.log(np.maximum(own, 1e-12))
+        n_values = probabilities.shape[2]
+        offset = np.log(np.maximum(probabilities[where], 1e-12))
         parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
         for step in (1, -1):
             value, distance = _last_known(codes[:, ::step, f])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .evidence import Evidence, log_table
+from .._tables import log_table
+from .evidence import Evidence
 
 # Elements of the largest temporary array; 16 MB stay near the cache.
 CHUNK_ELEMENTS = 1 << 21

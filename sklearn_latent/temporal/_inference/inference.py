@@ -8,10 +8,11 @@ import numpy as np
 
 from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
+from .._emission import code_counts, log_probabilities
 from .._panels.panel import MISSING
 from .._tables import family_counts, joint_start, joint_transition
 from .chain import chain_log_likelihood, most_probable_path, smooth
-from .evidence import Evidence, SlicePatterns, log_table
+from .evidence import Evidence, SlicePatterns
 from .mean_field import MeanField
 
 
@@ -243,8 +244,8 @@ def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
     """Log-likelihood of the features that measure no latent."""
     total = np.zeros(len(data.codes))
     for f in data.alone:
-        padded = np.append(log_table(network.emission[f][0]), 0.0)
-        total += padded[data.codes[:, :, f]].sum(axis=1)
+        logs = log_probabilities(network.emission[f], data.codes[:, :, f])
+        total += logs[0].sum(axis=1)
     return total
 
 
@@ -259,9 +260,6 @@ def _emission_counts(network, data: ChainData, states) -> list:
         for f, count in zip(features, found, strict=True):
             counts[f] = count
     for f in data.alone:
-        codes = data.codes[:, :, f].ravel()
-        known = codes != MISSING
         width = network.emission[f].shape[1]
-        weights = data.weights.ravel()[known]
-        counts[f] = np.bincount(codes[known], weights, minlength=width)[None]
+        counts[f] = code_counts(data.codes[:, :, f], data.weights, width)
     return counts

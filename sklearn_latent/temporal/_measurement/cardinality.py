@@ -10,9 +10,11 @@ import numpy as np
 from ..._criteria import bic_price
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
 from .._em.em import EMOptions, fit_chain
+from .._emission import n_free
 from .._graph import complete_graph
 from .._model import MAX_JOINT_STATES
 from .._panels.panel import Panel
+from .._tables import free_parameters
 
 # Nats of BIC below which slices alone do not settle the number of states, and the order
 # of the slices is asked too.
@@ -110,12 +112,9 @@ def chain_penalty(network, panel: Panel) -> float:
         (compress(network.start, memory), n_rows[0]),
         (compress(network.transition, memory), n_rows[1:].sum()),
         (compress(network.transition, ~memory), n_rows.sum()),
-        (network.emission, n_rows.sum()),
     )
-    return sum(
-        bic_price(total) * (table.size - table.size // table.shape[-1])
-        for tables, total in behind
-        for table in tables
+    return bic_price(n_rows.sum()) * n_free(network.emission) + sum(
+        bic_price(total) * free_parameters(tables) for tables, total in behind
     )
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._em.em import SMOOTHING
+from .._emission import marginal_tables
 from .._panels.panel import Panel
-from .._tables import normalized
 from .cardinality import SearchOptions, choose_states, lone_states
 
 
@@ -40,10 +39,7 @@ class Measurement:
 
     def emission(self, panel: Panel) -> list[np.ndarray]:
         """Tables of all features; those of no group have a single row."""
-        emission = [
-            normalized(panel.counts(feature)[None], SMOOTHING)
-            for feature in range(self.n_observed)
-        ]
+        emission = marginal_tables(panel)
         for group, tables in zip(self.groups, self.tables, strict=True):
             for feature, table in zip(group, tables, strict=True):
                 emission[feature] = table
