@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -19,15 +20,16 @@ from .._validation import (
     check_tol,
 )
 from .._warn import warn
+from ..exceptions import PoorDataWarning
 from ._em.em import EMOptions, climb_chain, fit_chain
-from ._em.impute import OnDemandImputer
+from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._measurement.cardinality import SearchOptions
 from ._panel_estimator import PanelModel
+from ._panels.panel import Panel
 from ._panels.reading import MAX_SAMPLE, encode_block
-from ._poor_data import warn_if_no_latent, warn_of_poor_data
 
 LOCAL = ("bic", "lpcc")
 
@@ -106,7 +108,7 @@ class StructureLearner(PanelModel):
         most = MAX_SAMPLE if is_blockwise(X) else None
         training = self._read_training(X, sample_weight, seed, most)
         panel = training.panel
-        warn_of_poor_data(panel)
+        _warn_of_poor_data(panel)
         options = SearchOptions(
             self.max_cardinality,
             None if self.cardinality == "auto" else int(self.cardinality),
@@ -115,7 +117,7 @@ class StructureLearner(PanelModel):
         )
         measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
         n_latents = len(measurement.groups)
-        warn_if_no_latent(n_latents, panel, self.local)
+        _warn_if_no_latent(n_latents, panel, self.local)
         progress(f"{n_latents} latents")
         graph, emission = learn_global_graph(
             panel, self.local, measurement, graphs, options
@@ -133,7 +135,7 @@ class StructureLearner(PanelModel):
                 lambda n, value: n and progress(f"log-posterior {value:.6g}"),
             )
         warn_if_approximate(ascent.state)
-        self._store(ascent.state, training.encoder, OnDemandImputer(panel))
+        self._store(ascent.state, training.encoder, Imputer(panel))
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -326,3 +328,49 @@ class LGLPCCTemporal(StructureLearner):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+
+def _warn_of_poor_data(panel: Panel) -> None:
+    """Say what cannot be learned from."""
+    codes = panel.codes
+    empty = int((codes < 0).all(axis=(1, 2)).sum())
+    if empty == len(codes):
+        warn(
+            "X has no value at all, so nothing can be learned from it.",
+            PoorDataWarning,
+        )
+    elif empty:
+        warn(
+            f"{empty} of {len(codes)} sequences have no value at all and say nothing.",
+            PoorDataWarning,
+        )
+    constant = np.flatnonzero(panel.n_categories < 2)
+    if len(constant):
+        names = ", ".join(str(j) for j in constant[:10])
+        warn(
+            f"Features with one value measure no latent: {names} (numbers within "
+            "a slice).",
+            PoorDataWarning,
+        )
+
+
+def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:
+    """Say so if no latent was found."""
+    if n_latents or not (panel.n_categories > 1).any():
+        return
+    if local == "lpcc":
+        reason = (
+            "no two features change together in all comparisons of large clusters, "
+            'which takes clean data; local="bic" needs less'
+        )
+    elif panel.n_slices == 1:
+        reason = "the features show no dependence, or the rows are too few to tell"
+    else:
+        reason = (
+            "the features depend neither on each other nor on their own past, or the "
+            "sequences are too few to tell"
+        )
+    warn(
+        f"No latent found: {reason}. The model treats all values as independent.",
+        PoorDataWarning,
+    )

@@ -9,17 +9,7 @@ from ._tables import slice_order
 
 
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
-    """Turn a latent dynamic Bayesian network into a two-slice networkx graph.
-
-    Examples
-    --------
-    >>> from sklearn_latent.datasets import make_latent_dbn
-    >>> from sklearn_latent.temporal._export import dbn_to_networkx
-    >>> network = make_latent_dbn("G2", 1, 2, random_state=0).network
-    >>> graph = dbn_to_networkx(network)
-    >>> list(graph.successors(("latent0", 0)))
-    [('x0', 0), ('x1', 0), ('x2', 0), ('latent1', 0), ('latent0', 1)]
-    """
+    """Turn a latent dynamic Bayesian network into a two-slice networkx graph."""
     import networkx as nx
 
     latents, features = node_names(
@@ -41,48 +31,33 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
         for name in features:
             graph.add_node((name, t), kind="feature", slice=t, name=name)
     strength = _strengths(network)
+
+    def add_edges(kind, edges, children, slices, *, undirected=None):
+        for i, j in zip(*np.nonzero(edges), strict=True):
+            graph.add_edge(
+                (latents[i], slices[0]),
+                (children[j], slices[1]),
+                kind=kind,
+                directed=undirected is None or not undirected[j, i],
+                support=_share(support, kind, i, j),
+                strength=strength[kind][i, j],
+            )
+
     for t in (0, 1):
-        for i, f in zip(*np.nonzero(network.graph.structure), strict=True):
-            graph.add_edge(
-                (latents[i], t),
-                (features[f], t),
-                kind="measurement",
-                directed=True,
-                support=_share(support, "structure", i, f),
-                strength=strength["measurement"][f],
-            )
-        for i, j in zip(*np.nonzero(network.directed_graph.intra), strict=True):
-            graph.add_edge(
-                (latents[i], t),
-                (latents[j], t),
-                kind="intra",
-                directed=not network.graph.intra[j, i],
-                support=_share(support, "intra", i, j),
-                strength=strength["intra"][i, j],
-            )
-    for i, j in zip(*np.nonzero(network.graph.inter), strict=True):
-        graph.add_edge(
-            (latents[i], 0),
-            (latents[j], 1),
-            kind="inter",
-            directed=True,
-            support=_share(support, "inter", i, j),
-            strength=strength["inter"][i, j],
+        add_edges("measurement", network.graph.structure, features, (t, t))
+        add_edges(
+            "intra",
+            network.directed_graph.intra,
+            latents,
+            (t, t),
+            undirected=network.graph.intra,
         )
+    add_edges("inter", network.graph.inter, latents, (0, 1))
     return graph
 
 
 def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
-    """Turn a latent dynamic Bayesian network into pgmpy's.
-
-    Examples
-    --------
-    >>> from sklearn_latent.datasets import make_latent_dbn
-    >>> from sklearn_latent.temporal._export import dbn_to_pgmpy
-    >>> network = make_latent_dbn("G3", 1, 2, random_state=0).network
-    >>> dbn_to_pgmpy(network).check_model()
-    True
-    """
+    """Turn a latent dynamic Bayesian network into pgmpy's."""
     # Importing pgmpy takes seconds, so only those who ask for it pay.
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DynamicBayesianNetwork
@@ -127,8 +102,9 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
     return model
 
 
-def _share(support, name, i, j) -> float:
+def _share(support, kind, i, j) -> float:
     """Share of local graphs behind an edge, NaN if unknown."""
+    name = "structure" if kind == "measurement" else kind
     return float("nan") if support is None else float(getattr(support, name)[i, j])
 
 
@@ -141,14 +117,14 @@ def _strengths(network) -> dict:
     graph = network.directed_graph
     marginal = _settled_marginals(network)
     strength = {
-        "measurement": np.zeros(network.n_observed),
+        "measurement": np.zeros(graph.structure.shape),
         "intra": np.zeros(graph.intra.shape),
         "inter": np.zeros(graph.inter.shape),
     }
     for f, j in enumerate(network._parents):
         if j >= 0:
             joint = marginal[j][:, None] * network.emission[f]
-            strength["measurement"][f] = _normalized_information(joint)
+            strength["measurement"][j, f] = _normalized_information(joint)
     for j in range(network.n_latents):
         parents = [("inter", i) for i in graph.parents_before(j)]
         parents += [("intra", i) for i in graph.parents_within(j)]

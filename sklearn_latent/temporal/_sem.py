@@ -23,7 +23,7 @@ from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
 from ._em.em import EMOptions
-from ._em.impute import OnDemandImputer
+from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import PanelModel
@@ -261,7 +261,7 @@ class SEMDBN(PanelModel):
                     break
             best = min(runs, key=lambda run: run.bic)
             warn_if_approximate(best.network, together=True)
-            self._store(best.network, training.encoder, OnDemandImputer(panel))
+            self._store(best.network, training.encoder, Imputer(panel))
             self._store_fit(
                 best.log_likelihood,
                 training.sample.total,

@@ -52,15 +52,10 @@ def design_effect(codes, weights) -> np.ndarray:
 
     Two features that change slowly agree or disagree over whole sequences, so their
     table looks as if it had more rows than it has. The variance of a correlation of two
-    independent series grows by the sum of the products of their autocorrelations [1]_,
-    which is used here with the chance-corrected share of values that stay the same.
+    independent series grows by the sum of the products of their autocorrelations
+    (Bartlett, 1935), used here with the chance-corrected share of values that stay.
 
     codes (n, n_slices, n_observed), weights (n,) -> effect (n_observed, n_observed).
-
-    References
-    ----------
-    .. [1] Bartlett, M. S. (1935). Some aspects of the time-correlation problem in
-       regard to tests of significance. Journal of the Royal Statistical Society, 98.
     """
     n_slices, n_observed = codes.shape[1:]
     effect = np.ones((n_observed, n_observed))

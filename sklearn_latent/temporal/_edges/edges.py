@@ -244,13 +244,7 @@ def _subsets(items, most):
 
 
 def _best_order(families) -> list[tuple]:
-    """Parents within the slice, best over all orders of the latents [1]_.
-
-    References
-    ----------
-    .. [1] Silander, T., Myllymäki, P. (2006). A simple approach for finding the
-       globally optimal Bayesian network structure. UAI.
-    """
+    """Parents within the slice, best over all orders (Silander and Myllymäki, 2006)."""
     n = len(families)
     # Best value and last latent of every set of latents, coded as bits.
     values, last = [0.0] * (1 << n), [(-1, ())] * (1 << n)

@@ -1,11 +1,4 @@
-"""Structural EM over pure measurement models: moves, scores and the climb.
-
-References
-----------
-.. [1] Friedman, N. (1998). The Bayesian structural EM algorithm. UAI.
-.. [2] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
-   Bayesian network. ECAI. Section 4.
-"""
+"""Structural EM (Friedman, 1998) over pure measurement models."""
 
 from __future__ import annotations
 
@@ -61,7 +54,7 @@ class SEMRun:
 def random_graph(
     n_latents: int, n_observed: int, n_slices: int, rng, max_parents: int | None = None
 ) -> TemporalGraph:
-    """A random pure measurement model with random edges, where [2]_ starts."""
+    """A random pure measurement model with random edges."""
     # Every latent gets a feature first; the others fall where they may.
     parent = np.concatenate(
         [np.arange(n_latents), rng.randint(n_latents, size=n_observed - n_latents)]

@@ -38,14 +38,9 @@ class ChainPosterior:
 
 
 def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterior:
-    """Forward-backward algorithm [1]_ over the joint states of several latents.
+    """Forward-backward algorithm over the joint states of several latents.
 
     start (n_states,), transition (n_states, n_states), weights (n, n_slices).
-
-    References
-    ----------
-    .. [1] Rabiner, L. R. (1989). A tutorial on hidden Markov models and selected
-       applications in speech recognition. Proceedings of the IEEE, 77.
     """
     n, n_slices = evidence.index[0].shape
     cards = [likelihood.shape[1] for likelihood in evidence.likelihood]

@@ -1,14 +1,9 @@
 """Factored inference where the joint states of coupled latents are too many.
 
 Structured mean field: the posterior is approximated by independent chains, one per
-latent, each exact in time, that see each other through expected log tables [1]_. The
-result is the best such approximation near its start, and a lower bound of the
-log-likelihood.
-
-References
-----------
-.. [1] Ghahramani, Z., Jordan, M. I. (1997). Factorial hidden Markov models. Machine
-   Learning, 29.
+latent, each exact in time, that see each other through expected log tables, as in
+factorial hidden Markov models (Ghahramani and Jordan, 1997). The result is the best
+such approximation near its start, and a lower bound of the log-likelihood.
 """
 
 from __future__ import annotations

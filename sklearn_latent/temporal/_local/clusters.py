@@ -1,10 +1,4 @@
-"""Clusters of rows and their pairwise comparison, the raw material of LPCC [1]_.
-
-References
-----------
-.. [1] Asbeh, N., Lerner, B. (2016). Learning latent variable models by pairwise cluster
-   comparison. Journal of Machine Learning Research, 17.
-"""
+"""Clusters of rows and their pairwise comparison, the raw material of LPCC."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""From local graphs of two slices each to one global graph (Algorithm 1 of [1]_).
+"""From local graphs of two slices each to one global graph.
 
-References
-----------
-.. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
-   Bayesian network. ECAI.
+Lines refer to Algorithm 1 of Halbersberg and Lerner (2020).
 """
 
 from __future__ import annotations

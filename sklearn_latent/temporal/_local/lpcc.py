@@ -1,10 +1,4 @@
-"""Learning by pairwise cluster comparison, both stages [1]_.
-
-References
-----------
-.. [1] Asbeh, N., Lerner, B. (2016). Learning latent variable models by pairwise cluster
-   comparison. Journal of Machine Learning Research, 17.
-"""
+"""Both stages of learning by pairwise cluster comparison (Asbeh and Lerner, 2016)."""
 
 from __future__ import annotations
 

@@ -46,14 +46,8 @@ def _profile_gaps(search, features) -> np.ndarray:
     """How far two features are from being related to all others alike.
 
     Dependence falls by a factor along each edge of a tree, so two features of the
-    same latent differ from each other by the same factor towards any third one
-    [1]_, whatever their quality.
-
-    References
-    ----------
-    .. [1] Choi, M. J., Tan, V. Y. F., Anandkumar, A., Willsky, A. S. (2011).
-       Learning latent tree graphical models. Journal of Machine Learning Research,
-       12.
+    same latent differ from each other by the same factor towards any third one,
+    whatever their quality (Choi et al., 2011, Learning latent tree graphical models).
     """
     near = np.ix_(features, features)
     information, totals = search.information[near], search.totals[near]

@@ -25,18 +25,6 @@ class PanelEncoder:
     categories_: labels of each feature by code; for bins, the median of the values in
         it
     edges_: inner edges of the bins of each feature, None for categories
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_latent.temporal._panels.encoding import PanelEncoder
-    >>> X = np.array([[["a"], ["b"]], [["b"], [None]]], dtype=object)
-    >>> encoder = PanelEncoder().fit(X)
-    >>> codes = encoder.encode(X)
-    >>> codes.ravel()
-    array([ 0,  1,  1, -1])
-    >>> encoder.decode(codes).ravel()
-    array(['a', 'b', 'b', None], dtype=object)
     """
 
     n_bins: int = 4
