@@ -18,7 +18,7 @@ from .._validation import (
 )
 from ..temporal._graph import TemporalGraph
 from ..temporal._model import LatentDBN
-from ..temporal._tables import start_shape, transition_shape
+from ..temporal._tables import table_shape
 
 # Edges (within a slice, into the next slice) of the graphs of Figure 3 of the paper.
 GRAPHS = {
@@ -131,13 +131,14 @@ def make_latent_dbn(
     directed = graph.directed()
     latents = range(graph.n_latents)
     start = [
-        _table(start_shape(directed, cards, j), keep[j], rng)
+        _table(table_shape(directed, cards, j, later=False), keep[j], rng)
         if directed.parents_within(j)
         else np.full(cards[j], 1.0 / cards[j])
         for j in latents
     ]
     transition = [
-        _table(transition_shape(directed, cards, j), keep[j], rng) for j in latents
+        _table(table_shape(directed, cards, j, later=True), keep[j], rng)
+        for j in latents
     ]
     emission = [
         _emission(cards[j] if j >= 0 else 1, widths[f], right[f], relabel, rng)

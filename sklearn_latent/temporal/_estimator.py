@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._progress import Progress, with_callbacks
 from .._rows import is_blockwise
-from .._transaction import all_or_nothing
 from .._validation import (
     MOST_COLUMNS,
-    MOST_ROWS,
     check_choice,
     check_count,
-    check_tol,
 )
 from .._warn import warn
 from ..exceptions import PoorDataWarning
@@ -26,7 +21,7 @@ from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
-from ._measurement.cardinality import SearchOptions
+from ._measurement.groups import SearchOptions
 from ._panel_estimator import PanelModel
 from ._panels.panel import Panel
 from ._panels.reading import MAX_SAMPLE, encode_block
@@ -35,72 +30,24 @@ LOCAL = ("bic", "lpcc")
 
 
 class StructureLearner(PanelModel):
-    """What `LPCC` and `LGLPCCTemporal` share: `fit`.
-
-    A subclass has the parameters that ``_check_parameters`` names.
-    """
+    """What `LPCC` and `LGLPCCTemporal` share: all but parameters."""
 
     local_graphs_: list[LocalGraph]
     support_: Support
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
+        super()._check_parameters()
         check_choice("local", self.local, LOCAL)
         if isinstance(self.cardinality, str):
             check_choice("cardinality", self.cardinality, ("auto",))
         else:
             check_count("cardinality", self.cardinality, 2, MOST_COLUMNS)
-        for name, least in (
-            ("max_cardinality", 2),
-            ("n_bins", 2),
-            ("max_categories", 2),
-            ("max_iter", 1),
-        ):
-            check_count(name, getattr(self, name), least)
-        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
-        check_tol(self.tol)
+        check_count("max_cardinality", self.max_cardinality, 2)
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn latents, their features and states, edges and tables.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_sequences, n_slices * n_observed) or \
-(n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing. Also an iterator of such batches or, with Dask
-            installed, a Dask array or data frame of two dimensions: then latents,
-            edges and categories are learned from a random sample of at most 20,000
-            sequences, and tables from all of them, on the workers that hold them.
-
-        y : Ignored
-            Present for API consistency.
-
-        sample_weight : array-like of shape (n_sequences,) or None, default=None
-            Weights of the sequences; a weight of 2 is a sequence twice.
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-        """
-        self._check_parameters()
-        # The steps of EM over blocks are reported one by one.
-        max_steps = 3 + (self.max_iter if is_blockwise(X) else 0)
-        with (
-            Progress(self, max_steps=max_steps, X=X) as progress,
-            all_or_nothing(self),
-        ):
-            self._learn(X, sample_weight, progress)
-            # A callback may have asked for fewer steps.
-            if not self.converged_ and self.n_iter_ >= self.max_iter:
-                warn(
-                    f"EM did not converge in max_iter={self.max_iter} iterations.",
-                    ConvergenceWarning,
-                )
-        return self
+    def _max_steps(self, X) -> int:
+        """Three steps, and those of EM over blocks, which are reported one by one."""
+        return 3 + (self.max_iter if is_blockwise(X) else 0)
 
     def _learn(self, X, sample_weight, progress):
         """From sequences to fitted attributes."""
@@ -145,6 +92,12 @@ class StructureLearner(PanelModel):
         self.support_ = measure_support(graphs, graph)
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged
+        # A callback may have asked for fewer steps.
+        if not self.converged_ and self.n_iter_ >= self.max_iter:
+            warn(
+                f"EM did not converge in max_iter={self.max_iter} iterations.",
+                ConvergenceWarning,
+            )
 
 
 class LGLPCCTemporal(StructureLearner):

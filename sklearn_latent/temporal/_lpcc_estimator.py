@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ._estimator import StructureLearner
 
 
@@ -156,42 +154,3 @@ class LPCC(StructureLearner):
 
     def _n_slices_of(self, width):
         return 1
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable states of the latents, taken together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN is missing.
-
-        Returns
-        -------
-        states : ndarray of shape (n_samples, n_latents)
-            State numbers.
-        """
-        return super().predict(X)[:, 0]
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the fitted model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Values as in the training data.
-
-        Z : ndarray of shape (n_samples, n_latents)
-            The states behind them.
-        """
-        X, states = super().sample(n_samples, random_state)
-        return X, states[:, 0]

@@ -35,12 +35,11 @@ from ._panels.panel import MISSING
 from ._tables import (
     check_tables,
     draw_categories,
+    family_of,
     free_parameters,
-    joint_start,
-    joint_transition,
+    joint_table,
     slice_order,
-    start_shape,
-    transition_shape,
+    table_shape,
 )
 
 if TYPE_CHECKING:
@@ -146,14 +145,12 @@ class LatentDBN(Network):
             )
         directed, cards = self.directed_graph, self.cardinality
         latents = range(graph.n_latents)
-        self.start = check_tables(
-            "start", start, [start_shape(directed, cards, j) for j in latents]
+        first, later = (
+            [table_shape(directed, cards, j, later=past) for j in latents]
+            for past in (False, True)
         )
-        self.transition = check_tables(
-            "transition",
-            transition,
-            [transition_shape(directed, cards, j) for j in latents],
-        )
+        self.start = check_tables("start", start, first)
+        self.transition = check_tables("transition", transition, later)
         rows = [int(cards[j]) if j >= 0 else 1 for j in self._parents]
         self.emission = check_tables("emission", emission, [(r, None) for r in rows])
 
@@ -358,10 +355,9 @@ class LatentDBN(Network):
         states = np.zeros((n_samples, n_slices, self.n_latents), dtype=np.intp)
         for t in range(n_slices):
             for j in slice_order(graph):
-                within = [states[:, t, i] for i in graph.parents_within(j)]
-                before = [states[:, t - 1, i] for i in graph.parents_before(j)]
+                *parents, _ = family_of(graph, j, later=t > 0)
                 table = self.transition[j] if t else self.start[j]
-                rows = table[tuple(before + within if t else within)]
+                rows = table[tuple(states[:, t - (not now), i] for i, now in parents)]
                 rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
                 states[:, t, j] = draw_categories(rows, rng)
         codes = np.empty((n_samples, n_slices, self.n_observed), dtype=np.int64)
@@ -391,8 +387,8 @@ class LatentDBN(Network):
         """
         latents = list(range(self.n_latents)) if latents is None else list(latents)
         return (
-            joint_start(self.directed_graph, self.start, latents),
-            joint_transition(self.directed_graph, self.transition, latents),
+            joint_table(self.directed_graph, self.start, latents, later=False),
+            joint_table(self.directed_graph, self.transition, latents, later=True),
         )
 
     def to_networkx(

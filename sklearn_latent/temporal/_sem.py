@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._progress import Progress, with_callbacks
-from .._transaction import all_or_nothing
 from .._validation import (
     MOST_COLUMNS,
     MOST_ROWS,
     check_choice,
     check_count,
     check_flag,
-    check_tol,
 )
 from .._warn import warn
 from ..exceptions import PoorDataWarning
@@ -208,85 +205,53 @@ class SEMDBN(PanelModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn structure and parameters.
+    def _max_steps(self, X) -> int:
+        return self.n_init
 
-        Parameters
-        ----------
-        X : array-like of shape (n_sequences, n_slices * n_observed) or \
-(n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing.
-
-        y : Ignored
-            Present for API consistency.
-
-        sample_weight : array-like of shape (n_sequences,) or None, default=None
-            Weights of the sequences; a weight of 2 is a sequence twice.
-
-        Returns
-        -------
-        self : SEMDBN
-            The fitted estimator.
-        """
-        self._check_parameters()
-        with (
-            Progress(self, max_steps=self.n_init, X=X) as progress,
-            all_or_nothing(self),
-        ):
-            rng = check_random_state(self.random_state)
-            training = self._read_training(X, sample_weight, seed=0)
-            panel = training.panel.merged()
-            cardinality = self._check_cardinality(panel.n_observed)
-            last = self._last_network(cardinality, panel.n_categories)
-            n_starts = int(self.n_init) if last is None else 1
-            seeds = rng.randint(np.iinfo(np.int32).max, size=n_starts)
-            search = delayed(structural_em)
-            runs = []
-            for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                search(
-                    panel,
-                    cardinality,
-                    self.init if last is None else last,
-                    EMOptions(self.max_iter, self.tol, self.max_joint_states),
-                    max_rounds=self.max_rounds,
-                    random_state=int(seed),
-                )
-                for seed in seeds
-            ):
-                runs.append(run)
-                if progress(f"start {len(runs)} of {n_starts}, BIC {run.bic:.6g}"):
-                    break
-            best = min(runs, key=lambda run: run.bic)
-            warn_if_approximate(best.network, together=True)
-            self._store(best.network, training.encoder, Imputer(panel))
-            self._store_fit(
-                best.log_likelihood,
-                training.sample.total,
-                is_exact=best.network.is_exact(),
+    def _learn(self, X, sample_weight, progress):
+        """From sequences to fitted attributes."""
+        rng = check_random_state(self.random_state)
+        training = self._read_training(X, sample_weight, seed=0)
+        panel = training.panel.merged()
+        cardinality = self._check_cardinality(panel.n_observed)
+        last = self._last_network(cardinality, panel.n_categories)
+        n_starts = int(self.n_init) if last is None else 1
+        seeds = rng.randint(np.iinfo(np.int32).max, size=n_starts)
+        search = delayed(structural_em)
+        runs = []
+        for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            search(
+                panel,
+                cardinality,
+                self.init if last is None else last,
+                EMOptions(self.max_iter, self.tol, self.max_joint_states),
+                max_rounds=self.max_rounds,
+                random_state=int(seed),
             )
-            self.bics_ = np.array([run.bic for run in runs])
-            self.history_ = best.history
-            self.n_iter_ = best.n_iter
-            self.converged_ = best.converged
-        return self
+            for seed in seeds
+        ):
+            runs.append(run)
+            if progress(f"start {len(runs)} of {n_starts}, BIC {run.bic:.6g}"):
+                break
+        best = min(runs, key=lambda run: run.bic)
+        warn_if_approximate(best.network, together=True)
+        self._store(best.network, training.encoder, Imputer(panel))
+        self._store_fit(
+            best.log_likelihood,
+            training.sample.total,
+            is_exact=best.network.is_exact(),
+        )
+        self.bics_ = np.array([run.bic for run in runs])
+        self.history_ = best.history
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
 
     def _check_parameters(self):
-        """Validate the parameters that do not concern the data."""
+        super()._check_parameters()
         check_choice("init", self.init, ("classes", "random"))
-        for name, lowest in (
-            ("max_rounds", 0),
-            ("max_iter", 1),
-            ("n_bins", 2),
-            ("max_categories", 2),
-        ):
-            check_count(name, getattr(self, name), lowest)
+        check_count("max_rounds", self.max_rounds, 0)
         check_count("n_latents", self.n_latents, 1, MOST_COLUMNS)
         check_count("n_init", self.n_init, 1, MOST_ROWS)
-        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
-        check_tol(self.tol)
         check_flag("warm_start", self.warm_start)
 
     def _last_network(self, cardinality, n_categories):

@@ -11,16 +11,18 @@ from .._validation import check_numbers, shown
 from ._graph import TemporalGraph
 
 
-def start_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
-    """Shape of the start table of latent `j`: parents within the slice, then own."""
-    family = (*graph.parents_within(j), j)
-    return tuple(int(cardinality[i]) for i in family)
+def family_of(graph: TemporalGraph, j: int, *, later: bool) -> list[tuple[int, bool]]:
+    """Latents on the axes of a table of latent `j`: parents before, within, itself.
+
+    Each comes with whether it is of the same slice; the first slice has no past.
+    """
+    before = [(i, False) for i in graph.parents_before(j)] if later else []
+    return before + [(i, True) for i in (*graph.parents_within(j), j)]
 
 
-def transition_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
-    """Shape of a transition table: parents before, parents within, then own."""
-    family = (*graph.parents_before(j), *graph.parents_within(j), j)
-    return tuple(int(cardinality[i]) for i in family)
+def table_shape(graph, cardinality, j: int, *, later: bool) -> tuple[int, ...]:
+    """Shape of the start table of latent `j`, or of that of later slices."""
+    return tuple(int(cardinality[i]) for i, _ in family_of(graph, j, later=later))
 
 
 def slice_order(graph: TemporalGraph) -> list[int]:
@@ -49,26 +51,21 @@ def log_table(table: np.ndarray) -> np.ndarray:
         return np.log(table)
 
 
-def joint_start(graph, start, latents: Sequence[int]) -> np.ndarray:
-    """P(states of `latents` in the first slice), one axis per latent."""
-    place = {int(j): axis for axis, j in enumerate(latents)}
-    joint = np.ones((1,) * len(place))
-    for j in latents:
-        axes = [place[i] for i in (*graph.parents_within(j), j)]
-        joint = joint * _spread(start[j], axes, len(place))
-    return joint
+def joint_table(graph, tables, latents: Sequence[int], *, later: bool) -> np.ndarray:
+    """P(states of `latents`), one axis per latent.
 
-
-def joint_transition(graph, transition, latents: Sequence[int]) -> np.ndarray:
-    """P(states now | states before): axes of the slice before, then of this one."""
+    In later slices given the states of the slice before, whose axes come first.
+    """
     n = len(latents)
     place = {int(j): axis for axis, j in enumerate(latents)}
-    cards = [transition[j].shape[-1] for j in latents]
-    joint = np.ones(tuple(cards) + (1,) * n)
+    past = tuple(tables[j].shape[-1] for j in latents) if later else ()
+    joint = np.ones(past + (1,) * n)
     for j in latents:
-        axes = [place[i] for i in graph.parents_before(j)]
-        axes += [n + place[i] for i in (*graph.parents_within(j), j)]
-        joint = joint * _spread(transition[j], axes, 2 * n)
+        axes = [
+            place[i] + (len(past) if now else 0)
+            for i, now in family_of(graph, j, later=later)
+        ]
+        joint = joint * _spread(tables[j], axes, joint.ndim)
     return joint
 
 

@@ -19,8 +19,7 @@ from .._tables import (
     family_counts,
     family_score,
     normalized,
-    start_shape,
-    transition_shape,
+    table_shape,
 )
 
 # A family table with more cells than this is not considered.
@@ -85,9 +84,8 @@ class ExpectedCounts:
         self.cardinality = network.cardinality
         self.n_slices = data.codes.shape[1]
         self.weights = data.weights
-        self.first = result.joint_start[0]
-        self.pairs = result.joint_pairs[0]
-        # All latents are one part, so there is one factored approximation or none.
+        # All latents are one part, so there is one table or approximation.
+        self.joint = result.joint[0]
         self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total)
@@ -107,7 +105,7 @@ class ExpectedCounts:
         family = [(i, True) for i in (*within, j)]
         if self.chains is not None:
             return first_counts(self.chains[0], family, self.weights)
-        return family_counts(self.first, range(len(self.cardinality)), family)
+        return family_counts(self.joint[0], range(len(self.cardinality)), family)
 
     def transition(self, j: int, before, within) -> np.ndarray:
         """Counts of latent `j` and its parents in later slices."""
@@ -115,7 +113,7 @@ class ExpectedCounts:
         if self.chains is not None:
             nodes, pairs = self.chains
             return step_counts(nodes, pairs, family, self.weights)
-        return family_counts(self.pairs, range(len(self.cardinality)), family)
+        return family_counts(self.joint[1], range(len(self.cardinality)), family)
 
     def feature_score(self, f: int, j: int) -> float:
         """Expected BIC of feature `f` as a measure of latent `j`."""
@@ -228,8 +226,8 @@ def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
     return LatentDBN(
         graph,
         cardinality,
-        [table(*start_shape(graph, cardinality, j)) for j in latents],
-        [table(*transition_shape(graph, cardinality, j)) for j in latents],
+        [table(*table_shape(graph, cardinality, j, later=False)) for j in latents],
+        [table(*table_shape(graph, cardinality, j, later=True)) for j in latents],
         [table(cardinality[j], n) for j, n in zip(parents, n_categories, strict=True)],
     )
 

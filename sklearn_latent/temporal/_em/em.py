@@ -20,7 +20,7 @@ from .._graph import TemporalGraph
 from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
-from .._tables import log_prior, normalized, outer_sum
+from .._tables import family_of, log_prior, normalized, outer_sum
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,13 @@ def _from_emission(panel: Panel, graph, cardinality, emission):
         states.append((state / state.sum(axis=1, keepdims=True))[patterns.index])
     start, transition = [], []
     for j in range(graph.n_latents):
-        within = [states[i] for i in (*directed.parents_within(j), j)]
-        before = [states[i] for i in directed.parents_before(j)]
-        count = outer_sum([s[:, :1] for s in within], data.weights[:, :1])
+        own = [states[i][:, :1] for i, _ in family_of(directed, j, later=False)]
+        count = outer_sum(own, data.weights[:, :1])
         start.append(normalized(count, 1.0 + SMOOTHING))
-        count = outer_sum(
-            [s[:, :-1] for s in before] + [s[:, 1:] for s in within],
-            data.weights[:, 1:],
-        )
+        own = [
+            states[i][:, 1:] if now else states[i][:, :-1]
+            for i, now in family_of(directed, j, later=True)
+        ]
+        count = outer_sum(own, data.weights[:, 1:])
         transition.append(normalized(count, 1.0 + SMOOTHING))
     return start, transition, emission

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from scipy.special import xlogy
 
-from .._tables import outer_sum
+from .._tables import family_of, outer_sum
 from .evidence import Evidence
 
 # log(0) would turn an expectation into -inf times 0.
@@ -49,10 +49,8 @@ class MeanField:
         graph = network.directed_graph
         self.start, self.later = {}, {}
         for j in self.latents:
-            within = [(i, True) for i in (*graph.parents_within(j), j)]
-            before = [(i, False) for i in graph.parents_before(j)]
-            self.start[j] = (within, _log(network.start[j]))
-            self.later[j] = (before + within, _log(network.transition[j]))
+            self.start[j] = family_of(graph, j, later=False), _log(network.start[j])
+            self.later[j] = family_of(graph, j, later=True), _log(network.transition[j])
         self.nodes: dict[int, np.ndarray] = {}
         self.pairs: dict[int, np.ndarray] = {}
 
@@ -105,14 +103,6 @@ class MeanField:
             terms = _contract(table, family, None, self._steps(self.nodes, self.pairs))
             total += terms.reshape(len(total), -1).sum(axis=1)
         return total
-
-    def start_counts(self, j: int, weights) -> np.ndarray:
-        """Expected counts of the start table of latent `j`."""
-        return first_counts(self.nodes, self.start[j][0], weights)
-
-    def transition_counts(self, j: int, weights) -> np.ndarray:
-        """Expected counts of the transition table of latent `j`."""
-        return step_counts(self.nodes, self.pairs, self.later[j][0], weights)
 
     def most_probable(self):
         """Most probable path of each chain, and log P(all paths, sequence)."""
