@@ -47,9 +47,11 @@ def test_factored_counts_are_those_of_em(graph, seed):
     expected = expectation(network, data, together=True).counts
     for j in range(n):
         before, within = graph.parents_before(j), graph.parents_within(j)
-        np.testing.assert_allclose(counts.start(j, within), expected.start[j])
         np.testing.assert_allclose(
-            counts.transition(j, before, within), expected.transition[j]
+            counts.counts(j, (), within, later=False), expected.start[j]
+        )
+        np.testing.assert_allclose(
+            counts.counts(j, before, within, later=True), expected.transition[j]
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import entropy
 
 from ..export import node_names
-from ._tables import slice_order
+from ._tables import family_of, slice_order
 
 
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
@@ -65,39 +66,33 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
     latents, features = node_names(
         latent_names, network.n_latents, feature_names, network.n_observed
     )
-    graph, cards = network.directed_graph, network.cardinality
+    graph = network.directed_graph
     model = DynamicBayesianNetwork()
     model.add_nodes_from([*latents, *features])
     tables = []
     for j, name in enumerate(latents):
-        within = [(latents[i], 0) for i in graph.parents_within(j)]
-        later = [(latents[i], 0) for i in graph.parents_before(j)]
-        later += [(latents[i], 1) for i in graph.parents_within(j)]
-        model.add_edges_from([(parent, (name, 0)) for parent in within])
-        model.add_edges_from(
-            [((latents[i], 0), (name, 1)) for i in graph.parents_before(j)]
-        )
-        widths = [int(cards[i]) for i in graph.parents_within(j)]
-        tables.append(((name, 0), network.start[j], within, widths))
-        widths = [int(cards[i]) for i in graph.parents_before(j)] + widths
-        tables.append(((name, 1), network.transition[j], later, widths))
-    for f, (j, name) in enumerate(zip(network._parents, features, strict=True)):
+        for t, table in enumerate((network.start[j], network.transition[j])):
+            *parents, _ = family_of(graph, j, later=t > 0)
+            nodes = [(latents[i], t if now else 0) for i, now in parents]
+            # pgmpy repeats the edges of the first slice in the second.
+            edges = [(node, (name, t)) for node in nodes if node[1] == 0]
+            model.add_edges_from(edges)
+            tables.append(((name, t), table, nodes))
+    for j, name, table in zip(
+        network._parents, features, network.emission, strict=True
+    ):
+        if j >= 0:
+            model.add_edge((latents[j], 0), (name, 0))
         for t in (0, 1):
-            table = network.emission[f]
-            if j < 0:
-                tables.append(((name, t), table[0], [], []))
-                continue
-            parent = (latents[j], t)
-            if t == 0:
-                model.add_edge(parent, (name, 0))
-            tables.append(((name, t), table, [parent], [int(cards[j])]))
+            nodes = [(latents[j], t)] if j >= 0 else []
+            tables.append(((name, t), table if nodes else table[0], nodes))
     known = set(model.nodes())
-    for node, table, parents, widths in tables:
+    for node, table, nodes in tables:
         if node not in known:  # pgmpy has nodes without edges in the first slice only
             continue
-        n_values = table.shape[-1]
+        *widths, n_values = table.shape
         columns = table.reshape(-1, n_values).T
-        evidence = (parents, widths) if parents else ()
+        evidence = (nodes, widths) if nodes else ()
         model.add_cpds(TabularCPD(node, n_values, columns, *evidence))
     return model
 
@@ -158,14 +153,7 @@ def _settled_marginals(network, n_steps: int = 50) -> list[np.ndarray]:
 
 def _normalized_information(joint: np.ndarray) -> float:
     """Mutual information over the smaller entropy, in [0, 1]."""
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    expected = np.outer(rows, columns)
-    known = joint > 0
-    information = (joint[known] * np.log(joint[known] / expected[known])).sum()
-    entropy = min(_entropy(rows), _entropy(columns))
-    return float(np.clip(information / entropy, 0.0, 1.0)) if entropy > 1e-9 else 0.0
-
-
-def _entropy(distribution: np.ndarray) -> float:
-    known = distribution[distribution > 0]
-    return float(-(known * np.log(known)).sum())
+    rows, columns = entropy(joint.sum(axis=1)), entropy(joint.sum(axis=0))
+    information = rows + columns - entropy(joint, axis=None)
+    smaller = min(rows, columns)
+    return float(np.clip(information / smaller, 0.0, 1.0)) if smaller > 1e-9 else 0.0

@@ -207,10 +207,7 @@ class TemporalGraph(Persistent):
 
 
 def complete_graph(structure) -> TemporalGraph:
-    """The graph in which every latent depends on all others.
-
-    structure (n_latents, n_observed).
-    """
+    """The graph in which every latent depends on all others."""
     n = len(structure)
     return TemporalGraph(structure, np.triu(np.ones((n, n)), 1), np.ones((n, n)))
 

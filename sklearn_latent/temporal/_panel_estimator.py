@@ -151,9 +151,6 @@ class PanelModel(BaseLatentModel):
         """Validate `X` and cut its rows into slices.
 
         `shape` is (n_slices, n_observed) of sequences seen before, None for the first.
-
-        X (n_sequences, n_slices * n_observed) or (n_sequences, n_slices, n_observed) ->
-        values (n_sequences, n_slices, n_observed).
         """
         check_columns("X", X)
         n_slices = None

@@ -14,6 +14,7 @@ from .._validation import (
     MOST_ROWS,
     check_choice,
     check_count,
+    check_counts,
     check_flag,
 )
 from .._warn import warn
@@ -270,17 +271,13 @@ class SEMDBN(PanelModel):
 
     def _check_cardinality(self, n_observed: int) -> np.ndarray:
         """Number of states of as many latents as there are features for."""
-        cards = np.asarray(self.cardinality)
+        cards = check_counts("cardinality", self.cardinality)
         if cards.ndim == 0:
             cards = np.full(self.n_latents, cards)
-        if cards.shape != (self.n_latents,) or cards.dtype.kind not in "iu":
+        if cards.shape != (self.n_latents,):
             raise ValueError(
                 "cardinality must be an integer or one per latent, shape "
                 f"({self.n_latents},), got {self.cardinality!r}."
-            )
-        if cards.min() < 1:
-            raise ValueError(
-                f"cardinality must be at least 1, got {self.cardinality!r}."
             )
         if self.n_latents > n_observed:
             warn(
@@ -288,4 +285,4 @@ class SEMDBN(PanelModel):
                 f"got {n_observed}; only {n_observed} are used.",
                 PoorDataWarning,
             )
-        return cards[:n_observed].astype(int)
+        return cards[:n_observed]

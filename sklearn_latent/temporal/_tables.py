@@ -33,10 +33,7 @@ def slice_order(graph: TemporalGraph) -> list[int]:
 
 
 def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
-    """Turn counts into probabilities along the last axis.
-
-    counts (..., n_values).
-    """
+    """Turn counts into probabilities along the last axis."""
     n_values = counts.shape[-1]
     counts = counts + smoothing / n_values
     total = counts.sum(axis=-1, keepdims=True)

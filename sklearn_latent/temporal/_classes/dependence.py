@@ -6,20 +6,12 @@ import numpy as np
 
 
 def pair_counts(one_hot, weights) -> np.ndarray:
-    """Counts of all pairs of categories.
-
-    one_hot (n_rows, n_columns), weights (n_rows,) -> counts (n_columns, n_columns).
-    """
+    """Counts of all pairs of categories, (n_columns, n_columns)."""
     return (one_hot * weights[:, None]).T @ one_hot
 
 
 def mutual_information(counts, n_categories):
-    """Mutual information of all pairs of features.
-
-    counts (n_columns, n_columns), n_categories (n_features,) -> information
-    (n_features, n_features), normalized (n_features, n_features), totals (n_features,
-    n_features).
-    """
+    """Mutual information of all pairs of features, also normalised, and row totals."""
     first = np.concatenate([[0], np.cumsum(n_categories)[:-1]]).astype(int)
 
     def per_pair(values):

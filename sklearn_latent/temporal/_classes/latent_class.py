@@ -53,10 +53,7 @@ class Rows:
 
     @classmethod
     def of(cls, codes, weights, n_categories) -> Rows:
-        """Collect distinct rows.
-
-        codes (n_rows, n_features), weights (n_rows,), n_categories (n_features,).
-        """
+        """Collect distinct rows."""
         n_categories = np.asarray(n_categories, dtype=np.int64)
         codes = np.asarray(codes)
         seen = (codes >= 0).any(axis=1) & (weights > 0)

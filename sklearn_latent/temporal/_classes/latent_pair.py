@@ -34,10 +34,7 @@ class LatentPair:
 
 
 def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
-    """Fit two hidden classes that depend on each other.
-
-    in_first (n_features,), first, second (n_classes, sum(n_categories)).
-    """
+    """Fit two hidden classes; `first` and `second` are tables of their own features."""
     columns = np.repeat(in_first, rows.n_categories)
     one_hot = rows.one_hot()
     marginals = rows.marginals()
@@ -89,8 +86,6 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
 
     Each feature is predicted from all others, through its own class and through the
     other one.
-
-    in_first (n_features,).
     """
     one_hot = rows.one_hot()
     columns = np.repeat(in_first, rows.n_categories)

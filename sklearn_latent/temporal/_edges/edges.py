@@ -123,19 +123,13 @@ def _deblur(table, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
 
 
 def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
-    """Find the edges of highest BIC, and which directions the data cannot tell.
-
-    Returns intra (n_latents, n_latents), inter (n_latents, n_latents).
-    """
+    """Find the edges of highest BIC, and which directions the data cannot tell."""
     intra, inter, _ = best_edges(counts)
     return slice_equivalence_class(intra, inter), inter
 
 
 def best_edges(counts, doubt=0.0):
-    """Find the edges of highest BIC, and which of them rest on little evidence.
-
-    Returns intra, inter (n_latents, n_latents).
-    """
+    """Find the edges of highest BIC, and which of them rest on little evidence."""
     n = len(counts.cardinality)
     intra = np.zeros((n, n), dtype=bool)
     inter = np.zeros((n, n), dtype=bool)

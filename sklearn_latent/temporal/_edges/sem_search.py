@@ -100,20 +100,18 @@ class ExpectedCounts:
         )
         self._scores: dict = {}
 
-    def start(self, j: int, within) -> np.ndarray:
-        """Counts of latent `j` and its parents in the first slice."""
-        family = [(i, True) for i in (*within, j)]
-        if self.chains is not None:
-            return first_counts(self.chains[0], family, self.weights)
-        return family_counts(self.joint[0], range(len(self.cardinality)), family)
-
-    def transition(self, j: int, before, within) -> np.ndarray:
-        """Counts of latent `j` and its parents in later slices."""
-        family = [(i, False) for i in before] + [(i, True) for i in (*within, j)]
-        if self.chains is not None:
-            nodes, pairs = self.chains
+    def counts(self, j: int, before, within, *, later: bool) -> np.ndarray:
+        """Counts of latent `j` and its parents in the first or in later slices."""
+        family = [(i, False) for i in before] if later else []
+        family += [(i, True) for i in (*within, j)]
+        if self.chains is None:
+            return family_counts(
+                self.joint[later], range(len(self.cardinality)), family
+            )
+        nodes, pairs = self.chains
+        if later:
             return step_counts(nodes, pairs, family, self.weights)
-        return family_counts(self.joint[1], range(len(self.cardinality)), family)
+        return first_counts(nodes, family, self.weights)
 
     def feature_score(self, f: int, j: int) -> float:
         """Expected BIC of feature `f` as a measure of latent `j`."""
@@ -133,11 +131,11 @@ class ExpectedCounts:
         cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
         if cells > MAX_CELLS:
             return -np.inf
-        families = [self.start(j, within)]
-        if self.n_slices > 1:
-            families.append(self.transition(j, before, within))
-        scores = [family_score(counts) for counts in families]
-        return sum(value - self.price * n_free for value, n_free in scores)
+        scores = [
+            family_score(self.counts(j, before, within, later=later))
+            for later in range(min(self.n_slices, 2))
+        ]
+        return sum(value - self.price * free for value, free in scores)
 
 
 def best_moves(
@@ -172,11 +170,7 @@ def structural_em(
     max_rounds: int,
     random_state: int,
 ) -> SEMRun:
-    """One start of structural EM: a random model, then EM and moves in turn.
-
-    `init` says where to start: "classes", "random" or a network. cardinality
-    (n_latents,).
-    """
+    """One start, "classes", "random" or a network, then EM and moves in turn."""
     rng = np.random.RandomState(random_state)
     if isinstance(init, LatentDBN):
         graph, first = init.graph, init
@@ -234,11 +228,14 @@ def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
 
 def _tables_from(counts: ExpectedCounts, graph) -> LatentDBN:
     """M-step on expected counts for a graph that moves have changed."""
-    start, transition = [], []
-    for j in range(graph.n_latents):
-        before, within = graph.parents_before(j), graph.parents_within(j)
-        start.append(normalized(counts.start(j, within), 1.0))
-        transition.append(normalized(counts.transition(j, before, within), 1.0))
+    start, transition = (
+        [
+            normalized(counts.counts(j, *parents, later=later), 1.0)
+            for j in range(graph.n_latents)
+            for parents in [(graph.parents_before(j), graph.parents_within(j))]
+        ]
+        for later in (False, True)
+    )
     parents = graph.structure.argmax(axis=0)
     emission = tables_from(
         (of_latents[j] for of_latents, j in zip(counts.emission, parents, strict=True)),

@@ -31,10 +31,7 @@ CLOSE_TOGETHER = 25.0
 
 
 def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions):
-    """Counts of latents in the same and in the next slice, without assuming edges.
-
-    Also emission tables of all features.
-    """
+    """Counts of latents without assuming edges, and emission tables of all features."""
     emission = measurement.emission(panel)
     cards = measurement.cardinality
     if not len(cards):
@@ -79,10 +76,7 @@ def _assigned(panel: Panel, measurement: Measurement) -> AssignedCounts:
 
 
 def _shares(logs, mass) -> np.ndarray:
-    """P(state | pattern), with shares of the states by EM; logs of P(pattern | state).
-
-    logs (n_patterns, n_states), mass (n_patterns,).
-    """
+    """P(state | pattern) from logs of P(pattern | state); shares of states by EM."""
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     mass = mass / mass.sum()
 

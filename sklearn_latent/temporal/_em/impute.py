@@ -107,10 +107,7 @@ def _some_sequences(panel: Panel) -> Panel:
 
 
 def _inputs(network, codes, wanted):
-    """What is known near the wanted values, feature by feature.
-
-    Returns inputs (n_wanted, n_inputs), offset (n_wanted, n_categories).
-    """
+    """What is known near the wanted values, and log-probabilities, by feature."""
     posterior = expectation(network, network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
     own = predicted(network.emission, network._parents, posterior, codes.shape[:2])

@@ -118,10 +118,7 @@ def chain_log_likelihood(start, transition, evidence: Evidence) -> np.ndarray:
 
 
 def most_probable_path(start, transition, evidence: Evidence):
-    """Viterbi algorithm.
-
-    Returns path (n, n_slices), log_probability (n,).
-    """
+    """Viterbi algorithm: paths (n, n_slices) and their log-probabilities."""
     n, n_slices = evidence.index[0].shape
     n_states = len(start)
     log_start, log_transition = log_table(start), log_table(transition)

@@ -38,10 +38,7 @@ class SlicePatterns:
         return cls(rows[first], index.reshape(n, n_slices))
 
     def log_likelihood(self, tables) -> np.ndarray:
-        """Logarithm of P(pattern | state), shape (n_patterns, n_states).
-
-        tables (n_states, n_categories).
-        """
+        """Logarithm of P(pattern | state), shape (n_patterns, n_states)."""
         if not tables:
             return np.zeros((len(self.codes), 1))
         _, indicators = self._design([table.shape[1] for table in tables])
@@ -49,10 +46,7 @@ class SlicePatterns:
         return indicators @ log_table(np.concatenate(tables, axis=1)).T
 
     def counts(self, posterior: np.ndarray, n_categories) -> list[np.ndarray]:
-        """Expected counts of (state, category) of each feature.
-
-        posterior (n, n_slices, n_states).
-        """
+        """Expected counts of (state, category) of each feature."""
         layout, indicators = self._design(n_categories)
         mass = _sums_by(self.index.ravel(), posterior, len(self.codes))
         return layout.split((indicators.T @ mass).T)

@@ -178,18 +178,12 @@ class MeanField:
 
 
 def first_counts(nodes, family, weights) -> np.ndarray:
-    """Expected counts of some latents in the first slice.
-
-    weights (n, n_slices).
-    """
+    """Expected counts of some latents in the first slice."""
     return _count(family, MeanField._first(nodes), weights[:, 0])
 
 
 def step_counts(nodes, pairs, family, weights) -> np.ndarray:
-    """Expected counts of some latents in consecutive slices.
-
-    weights (n, n_slices).
-    """
+    """Expected counts of some latents in consecutive slices."""
     return _count(family, MeanField._steps(nodes, pairs), weights[:, 1:].ravel())
 
 

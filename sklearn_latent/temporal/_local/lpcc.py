@@ -87,10 +87,7 @@ def cluster_rows(rows: Rows) -> Clusters:
 
 
 def compare_pairs(centers) -> np.ndarray:
-    """Pairwise cluster comparison (PCC).
-
-    centers (n_clusters, n_features) -> changes (n_pairs, n_features).
-    """
+    """Pairwise cluster comparison (PCC), (n_pairs, n_features)."""
     n_clusters, n_features = centers.shape
     if n_clusters < 2:
         return np.zeros((0, n_features), dtype=bool)
@@ -99,10 +96,7 @@ def compare_pairs(centers) -> np.ndarray:
 
 
 def maximal_sets(changes) -> list[tuple[int, ...]]:
-    """Maximal sets of observed variables (MSO): features that always change together.
-
-    changes (n_pairs, n_features).
-    """
+    """Maximal sets of observed variables (MSO), which always change together."""
     groups: dict[bytes, list[int]] = {}
     for feature, column in enumerate(changes.T):
         if column.any():
@@ -126,10 +120,7 @@ def major_per_configuration(clusters: Clusters, sets, majors: Clusters) -> Clust
 
 
 def learn_by_comparison(rows: Rows) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """Both stages of LPCC on a table.
-
-    Returns adjacency (n_latents, n_latents).
-    """
+    """Both stages of LPCC on a table: groups of features, and edges between them."""
     clusters = cluster_rows(rows)
     sets, majors, parents = _first_stage(clusters)
     pieces = [split_latent(features, clusters, majors) for features in sets]
@@ -169,10 +160,7 @@ def _first_stage(clusters: Clusters):
 
 
 def find_colliders(changes, sets) -> dict[int, list[int]]:
-    """Latents that change only together with others, now with one, now with another.
-
-    changes (n_pairs, n_features).
-    """
+    """Latents that change only together with others, now with one, now with another."""
     if not sets:
         return {}
     moves = np.column_stack([changes[:, features[0]] for features in sets])
@@ -199,8 +187,6 @@ def split_latent(features, clusters: Clusters, majors: Clusters):
     A minor cluster that agrees with a major one on all other features shows a latent
     that did not follow its parent. Features that always change together in such
     comparisons measure the same latent.
-
-    Returns adjacency (n_sets, n_sets).
     """
     alone = [features], np.zeros((1, 1), dtype=bool)
     own = np.array(features)

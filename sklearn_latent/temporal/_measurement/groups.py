@@ -46,9 +46,7 @@ def choose_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
     Latent class models of single slices decide where they can. Two features, or poor
     ones, do not show more than a few states in a slice, but sequences do: the chain of
     the latent over time is then fitted with one state more and one less until BIC
-    falls.
-
-    Returns tables (n_states, n_categories).
+    falls. Returns the emission tables.
     """
     rows = Rows.pooled(panel)
     seed = options.seed
@@ -119,10 +117,7 @@ def chain_penalty(network, panel: Panel) -> float:
 
 
 def lone_states(panel: Panel, options: SearchOptions) -> list | None:
-    """A latent of its own for a feature that depends on no other but on its past.
-
-    The panel has one feature.
-    """
+    """A latent for the one feature of a panel, if that depends on its own past."""
     width = int(panel.n_categories[0])
     rows = Rows.pooled(panel)
     if panel.n_slices == 1 or width < 2 or not rows.total:
