@@ -133,7 +133,7 @@ class ExpectedCounts:
             return -np.inf
         scores = [
             family_score(self.counts(j, before, within, later=later))
-            for later in range(min(self.n_slices, 2))
+            for later in (False, True)[: self.n_slices]
         ]
         return sum(value - self.price * free for value, free in scores)
 
