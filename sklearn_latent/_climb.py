@@ -11,6 +11,9 @@ import numpy as np
 # Steps in a row that must gain little.
 PATIENCE = 2
 
+# Differences of rounding errors, relative to the objective, neither grow nor shrink.
+ROUNDING = 1e-14
+
 # On a plateau gains shrink ever more slowly and then grow. The ascent goes on if they
 # are about to grow while a step still gains this share of the tolerance.
 LEAST_GAIN = 0.1
@@ -22,33 +25,45 @@ class Convergence:
     It has when `PATIENCE` steps in a row gained at most `tol` and the gains are not
     about to grow again, as they do after a plateau (a saddle point). Near an optimum
     the ratio of successive gains settles below 1, near a saddle point it rises past 1.
+    Without patience the first step that gains at most `tol` is the last.
     Objectives of several ascents may come as one array.
     """
 
-    def __init__(self, tol: float):
+    def __init__(self, tol: float, *, patient: bool = True):
         self.tol = tol
+        self.patient = patient
         self._last: Any = np.nan
         self._gains: tuple[Any, Any] = np.nan, np.nan
         self._calm: Any = 0
 
-    def update(self, objective) -> np.ndarray:
+    def update(self, objective) -> Any:
         """Whether each ascent has converged, given its next objective."""
-        objective = np.asarray(objective, dtype=float)
-        with np.errstate(invalid="ignore"):
+        # Many steps are short, so this must not take long: numbers stay numbers, and
+        # after a step that gained much there is nothing to count.
+        if isinstance(objective, float):
+            objective = float(objective)
             gain = objective - self._last
-        # Differences of rounding errors neither grow nor shrink.
-        noise = 1e-14 * np.abs(objective)
-        # Most steps gain much, and many are short: this must not take long.
-        if gain.min(initial=np.inf) > max(self.tol, noise.max(initial=0.0)):
-            self._calm = np.zeros(objective.shape, dtype=int)
         else:
-            gain = self._settle(objective, gain, noise)
+            objective = np.asarray(objective, dtype=float)
+            with np.errstate(invalid="ignore"):
+                gain = objective - self._last
+        if not self.patient:
+            # Minus infinity that stays there gains nothing.
+            converged = (gain <= self.tol) | (objective == self._last)
+        else:
+            gain = self._count(objective, gain)
+            converged = self._calm >= PATIENCE
         self._last, self._gains = objective, (gain, self._gains[0])
-        return self._calm >= PATIENCE
+        return converged
 
-    def _settle(self, objective, gain, noise) -> np.ndarray:
+    def _count(self, objective, gain):
         """Count the steps in a row that gained little; the gains."""
-        # An objective of minus infinity that stays there gains nothing.
+        noise = ROUNDING * abs(objective)
+        least = max(self.tol, np.max(noise, initial=0.0))
+        if np.min(gain, initial=np.inf) > least:
+            self._calm = 0 * objective
+            return gain
+        # Minus infinity that stays there gains nothing.
         gain = np.where(objective == self._last, 0.0, gain)
         noise = np.where(np.isfinite(objective), noise, 0.0)
         last, before = self._gains
@@ -106,21 +121,26 @@ def climb(
     *,
     tol: float,
     max_iter: int,
+    patient: bool = True,
     report: Callable | None = None,
 ) -> Ascent:
     """Alternate E-steps and M-steps until the objective has converged.
 
     ``expect(state)`` returns the objective of `state` and expected statistics;
     ``maximize(state, statistics)`` the next state. `tol` is in units of the objective:
-    a tolerance per row times the weight of the rows. ``report(n_iter, objective)`` is
-    called after each E-step and ends the ascent by returning True.
+    a tolerance per row times the weight of the rows. Without patience the ascent ends
+    at the first small gain, which is enough where a search only compares objectives.
+    ``report(n_iter, objective)`` is called after each E-step and ends the ascent by
+    returning True.
     """
-    convergence = Convergence(tol)
+    convergence = Convergence(tol, patient=patient)
     objectives: list = []
     while True:
         objective, statistics = expect(state)
         objectives.append(objective)
-        converged = bool(convergence.update(objective).all())
+        converged = convergence.update(objective)
+        if not isinstance(converged, bool):
+            converged = bool(converged.all())
         n_iter = len(objectives) - 1
         stopped = report is not None and bool(report(n_iter, objective))
         if converged or stopped or n_iter >= max_iter:

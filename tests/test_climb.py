@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn_latent._climb import PATIENCE, Convergence, climb
 
 
-def follow(objectives, *, tol, max_iter=1000, report=None):
+def follow(objectives, *, tol, max_iter=1000, **options):
     """Climb along given objectives; the state is the number of M-steps."""
     objectives = np.asarray(objectives, dtype=float)
     return climb(
@@ -17,7 +17,7 @@ def follow(objectives, *, tol, max_iter=1000, report=None):
         0,
         tol=tol,
         max_iter=max_iter,
-        report=report,
+        **options,
     )
 
 
@@ -100,6 +100,23 @@ class TestEnd:
         assert follow([-np.inf], tol=1e-3).n_iter == PATIENCE
         ascent = follow([-np.inf, -np.inf, -5.0, -1.0, -1.0], tol=1e-3)
         assert ascent.objective == -1.0 and ascent.converged
+
+    @pytest.mark.parametrize("shape", [(), (1,), (2,)])
+    def test_without_patience_the_first_small_gain_ends(self, shape):
+        objectives = np.cumsum([0, 10, 0.5, 20, 30])
+        objectives = np.broadcast_to(
+            objectives.reshape(-1, *[1] * len(shape)), (5, *shape)
+        )
+        ascent = follow(objectives, tol=0.5, patient=False)
+        assert ascent.converged and ascent.n_iter == 2
+        ascent = follow(objectives, tol=0.4, patient=False, max_iter=4)
+        assert not ascent.converged and ascent.n_iter == 4
+        constant = np.full((1, *shape), -np.inf)
+        assert follow(constant, tol=0.5, patient=False).n_iter == 1
+
+    def test_without_patience_all_must_gain_little(self):
+        both = np.cumsum([[0, 0], [9, 9], [0.1, 9], [0.1, 0.1], [9, 9]], axis=0)
+        assert follow(both, tol=0.5, patient=False).n_iter == 3
 
     def test_no_step(self):
         ascent = follow([1.0, 2.0], tol=0.0, max_iter=0)

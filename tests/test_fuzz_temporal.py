@@ -33,7 +33,7 @@ from sklearn_latent.temporal import (
     TemporalGraph,
     sequences_from_frame,
 )
-from sklearn_latent.temporal._tables import start_shape, transition_shape
+from sklearn_latent.temporal._tables import table_shape
 
 
 def assert_valid(model):
@@ -201,8 +201,13 @@ def test_network(data):
         LatentDBN,
         graph,
         data.draw(arguments(cards)),
-        [data.draw(distributions(start_shape(graph, cards, j))) for j in range(n)],
-        [data.draw(distributions(transition_shape(graph, cards, j))) for j in range(n)],
+        *(
+            [
+                data.draw(distributions(table_shape(graph, cards, j, later=later)))
+                for j in range(n)
+            ]
+            for later in (False, True)
+        ),
         data.draw(
             arguments(
                 [

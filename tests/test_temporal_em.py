@@ -12,7 +12,7 @@ from sklearn_latent.temporal import TemporalGraph
 from sklearn_latent.temporal._edges.sem_search import _random_network
 from sklearn_latent.temporal._em.em import EMOptions, fit_chain
 from sklearn_latent.temporal._graph import complete_graph
-from sklearn_latent.temporal._measurement.cardinality import chain_penalty
+from sklearn_latent.temporal._measurement.groups import chain_penalty
 from sklearn_latent.temporal._panels.panel import Panel
 
 few = settings(max_examples=25, deadline=None)

@@ -15,7 +15,7 @@ few = settings(max_examples=15, deadline=None)
 
 
 def fitted(network, codes, weights=None):
-    return Imputer().fit(network, Panel.of(codes, network.n_categories, weights))
+    return Imputer(Panel.of(codes, network.n_categories, weights)).fit(network)
 
 
 @few
@@ -95,7 +95,7 @@ def test_hybrid_learns_habits_that_the_latents_do_not_explain():
     graph = TemporalGraph(np.ones((1, n_observed)), [[0]], [[1]])
     training = Panel.of(codes[:300], [3] * 3)
     network = fit_chain(training, graph, [2], random_state=0).state
-    imputer = Imputer().fit(network, training)
+    imputer = Imputer(training).fit(network)
     test = codes[300:]
     hidden = rng.random(test.shape) < 0.1
     gaps = np.where(hidden, -1, test)
@@ -133,7 +133,7 @@ def test_an_older_value_counts_less():
     graph = TemporalGraph([[1, 1]], [[0]], [[0]])
     training = Panel.of(codes, [3, 3])
     network = fit_chain(training, graph, [1]).state
-    imputer = Imputer().fit(network, training)
+    imputer = Imputer(training).fit(network)
     gaps = np.full((3, 8, 2), -1)
     gaps[:, 3, 0] = range(3)
     table = imputer.probabilities(network, gaps, "hybrid")[0].reshape(3, 7, 3)

@@ -51,7 +51,7 @@ def test_log_likelihood_is_that_of_the_mixture():
     rows = rows_of(codes, 3)
     model = fit_classes(rows, 2, random_state=np.random.RandomState(0))
     total = 0.0
-    tables = np.split(model.emission, rows.offsets[1:], axis=1)
+    tables = np.split(model.emission, rows.layout.offsets[1:], axis=1)
     for row in codes:
         likelihood = model.prior.copy()
         for value, table in zip(row, tables, strict=True):

@@ -5,16 +5,14 @@ import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal._classes.latent_class import Rows
-from sklearn_latent.temporal._local.clusters import (
+from sklearn_latent.temporal._local.lpcc import (
     Clusters,
     cluster_rows,
     compare_pairs,
-    maximal_sets,
-)
-from sklearn_latent.temporal._local.lpcc import (
     find_colliders,
     learn_by_comparison,
     lpcc_graph,
+    maximal_sets,
     split_latent,
 )
 from sklearn_latent.temporal._panels.panel import Panel

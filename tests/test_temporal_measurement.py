@@ -5,7 +5,7 @@ import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._measurement.cardinality import (
+from sklearn_latent.temporal._measurement.groups import (
     SearchOptions,
     choose_states,
     lone_states,

@@ -47,9 +47,11 @@ def test_factored_counts_are_those_of_em(graph, seed):
     expected = expectation(network, data, together=True).counts
     for j in range(n):
         before, within = graph.parents_before(j), graph.parents_within(j)
-        np.testing.assert_allclose(counts.start(j, within), expected.start[j])
         np.testing.assert_allclose(
-            counts.transition(j, before, within), expected.transition[j]
+            counts.counts(j, (), within, later=False), expected.start[j]
+        )
+        np.testing.assert_allclose(
+            counts.counts(j, before, within, later=True), expected.transition[j]
         )
 
 
@@ -139,7 +141,7 @@ def test_more_latents_than_features():
         ({"n_latents": 0}, "n_latents must be an integer from 1 to .*, got 0"),
         ({"n_init": 1.5}, "n_init must be an integer from 1 to .*, got 1.5"),
         ({"cardinality": [2, 2]}, "cardinality must be an integer or one per latent"),
-        ({"cardinality": 0}, "cardinality must be at least 1"),
+        ({"cardinality": 0}, "cardinality must hold whole numbers from 1"),
         ({"n_slices": 4}, "n_slices"),
         ({"init": "warm"}, "init must be one of .*, got 'warm'"),
     ],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, check_random_state
 
 from .._validation import (
@@ -15,7 +18,7 @@ from .._validation import (
 )
 from ..temporal._graph import TemporalGraph
 from ..temporal._model import LatentDBN
-from ..temporal._tables import start_shape, transition_shape
+from ..temporal._tables import table_shape
 
 # Edges (within a slice, into the next slice) of the graphs of Figure 3 of the paper.
 GRAPHS = {
@@ -27,17 +30,17 @@ FEATURES_PER_LATENT = 3
 
 
 def make_latent_dbn(
-    graph="G3",
-    n_sequences=2000,
-    n_slices=4,
+    graph: str | TemporalGraph = "G3",
+    n_sequences: int = 2000,
+    n_slices: int = 4,
     *,
-    cardinality=4,
-    n_categories=None,
-    reliability=0.8,
-    persistence=0.8,
-    relabel=True,
-    random_state=None,
-):
+    cardinality: ArrayLike = 4,
+    n_categories: ArrayLike | None = None,
+    reliability: ArrayLike = 0.8,
+    persistence: ArrayLike = 0.8,
+    relabel: bool = True,
+    random_state: Any = None,
+) -> Bunch:
     """Draw sequences from a latent dynamic Bayesian network.
 
     The graphs of [1]_ have three features per latent and four values throughout:
@@ -128,13 +131,14 @@ def make_latent_dbn(
     directed = graph.directed()
     latents = range(graph.n_latents)
     start = [
-        _table(start_shape(directed, cards, j), keep[j], rng)
+        _table(table_shape(directed, cards, j, later=False), keep[j], rng)
         if directed.parents_within(j)
         else np.full(cards[j], 1.0 / cards[j])
         for j in latents
     ]
     transition = [
-        _table(transition_shape(directed, cards, j), keep[j], rng) for j in latents
+        _table(table_shape(directed, cards, j, later=True), keep[j], rng)
+        for j in latents
     ]
     emission = [
         _emission(cards[j] if j >= 0 else 1, widths[f], right[f], relabel, rng)

@@ -2,100 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._progress import Progress, with_callbacks
 from .._rows import is_blockwise
-from .._transaction import all_or_nothing
 from .._validation import (
     MOST_COLUMNS,
-    MOST_ROWS,
     check_choice,
     check_count,
-    check_tol,
 )
 from .._warn import warn
+from ..exceptions import PoorDataWarning
 from ._em.em import EMOptions, climb_chain, fit_chain
-from ._em.impute import OnDemandImputer
+from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
-from ._measurement.cardinality import SearchOptions
+from ._measurement.groups import SearchOptions
 from ._panel_estimator import PanelModel
+from ._panels.panel import Panel
 from ._panels.reading import MAX_SAMPLE, encode_block
-from ._poor_data import warn_if_no_latent, warn_of_poor_data
 
 LOCAL = ("bic", "lpcc")
 
 
 class StructureLearner(PanelModel):
-    """What `LPCC` and `LGLPCCTemporal` share: `fit`.
-
-    A subclass has the parameters that ``_check_parameters`` names.
-    """
+    """What `LPCC` and `LGLPCCTemporal` share: all but parameters."""
 
     local_graphs_: list[LocalGraph]
     support_: Support
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
+        super()._check_parameters()
         check_choice("local", self.local, LOCAL)
         if isinstance(self.cardinality, str):
             check_choice("cardinality", self.cardinality, ("auto",))
         else:
             check_count("cardinality", self.cardinality, 2, MOST_COLUMNS)
-        for name, least in (
-            ("max_cardinality", 2),
-            ("n_bins", 2),
-            ("max_categories", 2),
-            ("max_iter", 1),
-        ):
-            check_count(name, getattr(self, name), least)
-        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
-        check_tol(self.tol)
+        check_count("max_cardinality", self.max_cardinality, 2)
 
-    @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None) -> Self:
-        """Learn latents, their features and states, edges and tables.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_sequences, n_slices * n_observed) or \
-(n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing. Also an iterator of such batches or, with Dask
-            installed, a Dask array or data frame of two dimensions: then latents,
-            edges and categories are learned from a random sample of at most 20,000
-            sequences, and tables from all of them, on the workers that hold them.
-
-        y : Ignored
-            Present for API consistency.
-
-        sample_weight : array-like of shape (n_sequences,) or None, default=None
-            Weights of the sequences; a weight of 2 is a sequence twice.
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-        """
-        self._check_parameters()
-        # The steps of EM over blocks are reported one by one.
-        max_steps = 3 + (self.max_iter if is_blockwise(X) else 0)
-        with (
-            Progress(self, max_steps=max_steps, X=X) as progress,
-            all_or_nothing(self),
-        ):
-            self._learn(X, sample_weight, progress)
-            # A callback may have asked for fewer steps.
-            if not self.converged_ and self.n_iter_ >= self.max_iter:
-                warn(
-                    f"EM did not converge in max_iter={self.max_iter} iterations.",
-                    ConvergenceWarning,
-                )
-        return self
+    def _max_steps(self, X) -> int:
+        """Three steps, and those of EM over blocks, which are reported one by one."""
+        return 3 + (self.max_iter if is_blockwise(X) else 0)
 
     def _learn(self, X, sample_weight, progress):
         """From sequences to fitted attributes."""
@@ -103,7 +55,7 @@ class StructureLearner(PanelModel):
         most = MAX_SAMPLE if is_blockwise(X) else None
         training = self._read_training(X, sample_weight, seed, most)
         panel = training.panel
-        warn_of_poor_data(panel)
+        _warn_of_poor_data(panel)
         options = SearchOptions(
             self.max_cardinality,
             None if self.cardinality == "auto" else int(self.cardinality),
@@ -112,7 +64,7 @@ class StructureLearner(PanelModel):
         )
         measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
         n_latents = len(measurement.groups)
-        warn_if_no_latent(n_latents, panel, self.local)
+        _warn_if_no_latent(n_latents, panel, self.local)
         progress(f"{n_latents} latents")
         graph, emission = learn_global_graph(
             panel, self.local, measurement, graphs, options
@@ -130,7 +82,7 @@ class StructureLearner(PanelModel):
                 lambda n, value: n and progress(f"log-posterior {value:.6g}"),
             )
         warn_if_approximate(ascent.state)
-        self._store(ascent.state, training.encoder, OnDemandImputer(panel))
+        self._store(ascent.state, training.encoder, Imputer(panel))
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -140,6 +92,12 @@ class StructureLearner(PanelModel):
         self.support_ = measure_support(graphs, graph)
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged
+        # A callback may have asked for fewer steps.
+        if not self.converged_ and self.n_iter_ >= self.max_iter:
+            warn(
+                f"EM did not converge in max_iter={self.max_iter} iterations.",
+                ConvergenceWarning,
+            )
 
 
 class LGLPCCTemporal(StructureLearner):
@@ -297,19 +255,19 @@ class LGLPCCTemporal(StructureLearner):
 
     def __init__(
         self,
-        n_slices=1,
+        n_slices: int = 1,
         *,
-        local="bic",
-        cardinality="auto",
-        max_cardinality=6,
-        n_bins=4,
-        max_categories=10,
-        max_joint_states=500,
-        max_iter=200,
-        tol=1e-4,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        local: str = "bic",
+        cardinality: int | str = "auto",
+        max_cardinality: int = 6,
+        n_bins: int = 4,
+        max_categories: int = 10,
+        max_joint_states: int = 500,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_slices = n_slices
         self.local = local
@@ -323,3 +281,49 @@ class LGLPCCTemporal(StructureLearner):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+
+def _warn_of_poor_data(panel: Panel) -> None:
+    """Say what cannot be learned from."""
+    codes = panel.codes
+    empty = int((codes < 0).all(axis=(1, 2)).sum())
+    if empty == len(codes):
+        warn(
+            "X has no value at all, so nothing can be learned from it.",
+            PoorDataWarning,
+        )
+    elif empty:
+        warn(
+            f"{empty} of {len(codes)} sequences have no value at all and say nothing.",
+            PoorDataWarning,
+        )
+    constant = np.flatnonzero(panel.n_categories < 2)
+    if len(constant):
+        names = ", ".join(str(j) for j in constant[:10])
+        warn(
+            f"Features with one value measure no latent: {names} (numbers within "
+            "a slice).",
+            PoorDataWarning,
+        )
+
+
+def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:
+    """Say so if no latent was found."""
+    if n_latents or not (panel.n_categories > 1).any():
+        return
+    if local == "lpcc":
+        reason = (
+            "no two features change together in all comparisons of large clusters, "
+            'which takes clean data; local="bic" needs less'
+        )
+    elif panel.n_slices == 1:
+        reason = "the features show no dependence, or the rows are too few to tell"
+    else:
+        reason = (
+            "the features depend neither on each other nor on their own past, or the "
+            "sequences are too few to tell"
+        )
+    warn(
+        f"No latent found: {reason}. The model treats all values as independent.",
+        PoorDataWarning,
+    )

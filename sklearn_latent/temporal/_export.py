@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import entropy
 
 from ..export import node_names
-from ._tables import slice_order
+from ._tables import family_of, slice_order
 
 
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
-    """Turn a latent dynamic Bayesian network into a two-slice networkx graph.
-
-    Examples
-    --------
-    >>> from sklearn_latent.datasets import make_latent_dbn
-    >>> from sklearn_latent.temporal._export import dbn_to_networkx
-    >>> network = make_latent_dbn("G2", 1, 2, random_state=0).network
-    >>> graph = dbn_to_networkx(network)
-    >>> list(graph.successors(("latent0", 0)))
-    [('x0', 0), ('x1', 0), ('x2', 0), ('latent1', 0), ('latent0', 1)]
-    """
+    """Turn a latent dynamic Bayesian network into a two-slice networkx graph."""
     import networkx as nx
 
     latents, features = node_names(
@@ -41,48 +32,33 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
         for name in features:
             graph.add_node((name, t), kind="feature", slice=t, name=name)
     strength = _strengths(network)
+
+    def add_edges(kind, edges, children, slices, *, undirected=None):
+        for i, j in zip(*np.nonzero(edges), strict=True):
+            graph.add_edge(
+                (latents[i], slices[0]),
+                (children[j], slices[1]),
+                kind=kind,
+                directed=undirected is None or not undirected[j, i],
+                support=_share(support, kind, i, j),
+                strength=strength[kind][i, j],
+            )
+
     for t in (0, 1):
-        for i, f in zip(*np.nonzero(network.graph.structure), strict=True):
-            graph.add_edge(
-                (latents[i], t),
-                (features[f], t),
-                kind="measurement",
-                directed=True,
-                support=_share(support, "structure", i, f),
-                strength=strength["measurement"][f],
-            )
-        for i, j in zip(*np.nonzero(network.directed_graph.intra), strict=True):
-            graph.add_edge(
-                (latents[i], t),
-                (latents[j], t),
-                kind="intra",
-                directed=not network.graph.intra[j, i],
-                support=_share(support, "intra", i, j),
-                strength=strength["intra"][i, j],
-            )
-    for i, j in zip(*np.nonzero(network.graph.inter), strict=True):
-        graph.add_edge(
-            (latents[i], 0),
-            (latents[j], 1),
-            kind="inter",
-            directed=True,
-            support=_share(support, "inter", i, j),
-            strength=strength["inter"][i, j],
+        add_edges("measurement", network.graph.structure, features, (t, t))
+        add_edges(
+            "intra",
+            network.directed_graph.intra,
+            latents,
+            (t, t),
+            undirected=network.graph.intra,
         )
+    add_edges("inter", network.graph.inter, latents, (0, 1))
     return graph
 
 
 def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
-    """Turn a latent dynamic Bayesian network into pgmpy's.
-
-    Examples
-    --------
-    >>> from sklearn_latent.datasets import make_latent_dbn
-    >>> from sklearn_latent.temporal._export import dbn_to_pgmpy
-    >>> network = make_latent_dbn("G3", 1, 2, random_state=0).network
-    >>> dbn_to_pgmpy(network).check_model()
-    True
-    """
+    """Turn a latent dynamic Bayesian network into pgmpy's."""
     # Importing pgmpy takes seconds, so only those who ask for it pay.
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DynamicBayesianNetwork
@@ -90,45 +66,40 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
     latents, features = node_names(
         latent_names, network.n_latents, feature_names, network.n_observed
     )
-    graph, cards = network.directed_graph, network.cardinality
+    graph = network.directed_graph
     model = DynamicBayesianNetwork()
     model.add_nodes_from([*latents, *features])
     tables = []
     for j, name in enumerate(latents):
-        within = [(latents[i], 0) for i in graph.parents_within(j)]
-        later = [(latents[i], 0) for i in graph.parents_before(j)]
-        later += [(latents[i], 1) for i in graph.parents_within(j)]
-        model.add_edges_from([(parent, (name, 0)) for parent in within])
-        model.add_edges_from(
-            [((latents[i], 0), (name, 1)) for i in graph.parents_before(j)]
-        )
-        widths = [int(cards[i]) for i in graph.parents_within(j)]
-        tables.append(((name, 0), network.start[j], within, widths))
-        widths = [int(cards[i]) for i in graph.parents_before(j)] + widths
-        tables.append(((name, 1), network.transition[j], later, widths))
-    for f, (j, name) in enumerate(zip(network._parents, features, strict=True)):
+        for t, table in enumerate((network.start[j], network.transition[j])):
+            *parents, _ = family_of(graph, j, later=t > 0)
+            nodes = [(latents[i], t if now else 0) for i, now in parents]
+            # pgmpy repeats the edges of the first slice in the second.
+            edges = [(node, (name, t)) for node in nodes if node[1] == 0]
+            model.add_edges_from(edges)
+            tables.append(((name, t), table, nodes))
+    for j, name, table in zip(
+        network._parents, features, network.emission, strict=True
+    ):
+        if j >= 0:
+            model.add_edge((latents[j], 0), (name, 0))
         for t in (0, 1):
-            table = network.emission[f]
-            if j < 0:
-                tables.append(((name, t), table[0], [], []))
-                continue
-            parent = (latents[j], t)
-            if t == 0:
-                model.add_edge(parent, (name, 0))
-            tables.append(((name, t), table, [parent], [int(cards[j])]))
+            nodes = [(latents[j], t)] if j >= 0 else []
+            tables.append(((name, t), table if nodes else table[0], nodes))
     known = set(model.nodes())
-    for node, table, parents, widths in tables:
+    for node, table, nodes in tables:
         if node not in known:  # pgmpy has nodes without edges in the first slice only
             continue
-        n_values = table.shape[-1]
+        *widths, n_values = table.shape
         columns = table.reshape(-1, n_values).T
-        evidence = (parents, widths) if parents else ()
+        evidence = (nodes, widths) if nodes else ()
         model.add_cpds(TabularCPD(node, n_values, columns, *evidence))
     return model
 
 
-def _share(support, name, i, j) -> float:
+def _share(support, kind, i, j) -> float:
     """Share of local graphs behind an edge, NaN if unknown."""
+    name = "structure" if kind == "measurement" else kind
     return float("nan") if support is None else float(getattr(support, name)[i, j])
 
 
@@ -141,14 +112,14 @@ def _strengths(network) -> dict:
     graph = network.directed_graph
     marginal = _settled_marginals(network)
     strength = {
-        "measurement": np.zeros(network.n_observed),
+        "measurement": np.zeros(graph.structure.shape),
         "intra": np.zeros(graph.intra.shape),
         "inter": np.zeros(graph.inter.shape),
     }
     for f, j in enumerate(network._parents):
         if j >= 0:
             joint = marginal[j][:, None] * network.emission[f]
-            strength["measurement"][f] = _normalized_information(joint)
+            strength["measurement"][j, f] = _normalized_information(joint)
     for j in range(network.n_latents):
         parents = [("inter", i) for i in graph.parents_before(j)]
         parents += [("intra", i) for i in graph.parents_within(j)]
@@ -182,14 +153,7 @@ def _settled_marginals(network, n_steps: int = 50) -> list[np.ndarray]:
 
 def _normalized_information(joint: np.ndarray) -> float:
     """Mutual information over the smaller entropy, in [0, 1]."""
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
-    expected = np.outer(rows, columns)
-    known = joint > 0
-    information = (joint[known] * np.log(joint[known] / expected[known])).sum()
-    entropy = min(_entropy(rows), _entropy(columns))
-    return float(np.clip(information / entropy, 0.0, 1.0)) if entropy > 1e-9 else 0.0
-
-
-def _entropy(distribution: np.ndarray) -> float:
-    known = distribution[distribution > 0]
-    return float(-(known * np.log(known)).sum())
+    rows, columns = entropy(joint.sum(axis=1)), entropy(joint.sum(axis=0))
+    information = rows + columns - entropy(joint, axis=None)
+    smaller = min(rows, columns)
+    return float(np.clip(information / smaller, 0.0, 1.0)) if smaller > 1e-9 else 0.0

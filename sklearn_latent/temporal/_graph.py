@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from .._graphs import is_acyclic
@@ -123,7 +124,7 @@ class TemporalGraph(Persistent):
         count, labels = connected_components(joined, directed=False)
         return [np.flatnonzero(labels == label) for label in range(count)]
 
-    def permuted(self, order) -> TemporalGraph:
+    def permuted(self, order: ArrayLike) -> TemporalGraph:
         """The same graph with its latents in another order.
 
         Parameters
@@ -206,10 +207,7 @@ class TemporalGraph(Persistent):
 
 
 def complete_graph(structure) -> TemporalGraph:
-    """The graph in which every latent depends on all others.
-
-    structure (n_latents, n_observed).
-    """
+    """The graph in which every latent depends on all others."""
     n = len(structure)
     return TemporalGraph(structure, np.triu(np.ones((n, n)), 1), np.ones((n, n)))
 

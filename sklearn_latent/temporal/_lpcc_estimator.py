@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from ._estimator import StructureLearner
 
@@ -130,16 +130,16 @@ class LPCC(StructureLearner):
     def __init__(
         self,
         *,
-        local="bic",
-        cardinality="auto",
-        max_cardinality=6,
-        n_bins=4,
-        max_categories=10,
-        max_joint_states=500,
-        max_iter=200,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        local: str = "bic",
+        cardinality: int | str = "auto",
+        max_cardinality: int = 6,
+        n_bins: int = 4,
+        max_categories: int = 10,
+        max_joint_states: int = 500,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.local = local
         self.cardinality = cardinality
@@ -154,42 +154,3 @@ class LPCC(StructureLearner):
 
     def _n_slices_of(self, width):
         return 1
-
-    def predict(self, X) -> np.ndarray:
-        """Most probable states of the latents, taken together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN is missing.
-
-        Returns
-        -------
-        states : ndarray of shape (n_samples, n_latents)
-            State numbers.
-        """
-        return super().predict(X)[:, 0]
-
-    def sample(
-        self, n_samples: int = 1, random_state=None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the fitted model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Values as in the training data.
-
-        Z : ndarray of shape (n_samples, n_latents)
-            The states behind them.
-        """
-        X, states = super().sample(n_samples, random_state)
-        return X, states[:, 0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._network import Network
@@ -18,9 +20,11 @@ from .._validation import (
     check_numbers,
     check_sample_weight,
 )
+from ._emission import draw_codes, n_free, predicted
 from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
 from ._inference.inference import (
+    ChainCounts,
     ChainData,
     expectation,
     most_probable_states,
@@ -31,12 +35,15 @@ from ._panels.panel import MISSING
 from ._tables import (
     check_tables,
     draw_categories,
-    joint_start,
-    joint_transition,
+    family_of,
+    free_parameters,
+    joint_table,
     slice_order,
-    start_shape,
-    transition_shape,
+    table_shape,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # A joint chain of 500 states takes matrices of 500 x 500 per slice and sequence block;
 # the cost grows with the square.
@@ -108,13 +115,13 @@ class LatentDBN(Network):
 
     def __init__(
         self,
-        graph,
-        cardinality,
-        start,
-        transition,
-        emission,
+        graph: TemporalGraph,
+        cardinality: ArrayLike,
+        start: Sequence[ArrayLike],
+        transition: Sequence[ArrayLike],
+        emission: Sequence[ArrayLike],
         *,
-        max_joint_states=MAX_JOINT_STATES,
+        max_joint_states: int = MAX_JOINT_STATES,
     ):
         if not isinstance(graph, TemporalGraph):
             raise TypeError(
@@ -138,14 +145,12 @@ class LatentDBN(Network):
             )
         directed, cards = self.directed_graph, self.cardinality
         latents = range(graph.n_latents)
-        self.start = check_tables(
-            "start", start, [start_shape(directed, cards, j) for j in latents]
+        first, later = (
+            [table_shape(directed, cards, j, later=past) for j in latents]
+            for past in (False, True)
         )
-        self.transition = check_tables(
-            "transition",
-            transition,
-            [transition_shape(directed, cards, j) for j in latents],
-        )
+        self.start = check_tables("start", start, first)
+        self.transition = check_tables("transition", transition, later)
         rows = [int(cards[j]) if j >= 0 else 1 for j in self._parents]
         self.emission = check_tables("emission", emission, [(r, None) for r in rows])
 
@@ -172,8 +177,7 @@ class LatentDBN(Network):
     @property
     def n_parameters(self) -> int:
         """Number of free parameters of all tables."""
-        tables = [*self.start, *self.transition, *self.emission]
-        return sum(table.size - table.size // table.shape[-1] for table in tables)
+        return free_parameters([*self.start, *self.transition]) + n_free(self.emission)
 
     @property
     def _parents(self) -> np.ndarray:
@@ -183,7 +187,7 @@ class LatentDBN(Network):
             return np.full(self.graph.n_observed, -1)
         return np.where(measured, self.graph.structure.argmax(axis=0), -1)
 
-    def is_exact(self, latents=None) -> bool:
+    def is_exact(self, latents: Sequence[int] | np.ndarray | None = None) -> bool:
         """Whether the joint states of some latents are few enough to enumerate.
 
         Parameters
@@ -207,7 +211,7 @@ class LatentDBN(Network):
             f"cardinality={self.cardinality.tolist()})"
         )
 
-    def log_likelihood(self, codes) -> np.ndarray:
+    def log_likelihood(self, codes: ArrayLike) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
         Parameters
@@ -223,7 +227,7 @@ class LatentDBN(Network):
         warn_if_approximate(self)
         return sequence_log_likelihood(self, self._data(codes))
 
-    def posterior(self, codes) -> list[np.ndarray]:
+    def posterior(self, codes: ArrayLike) -> list[np.ndarray]:
         """P(state | whole sequence) of each latent in each slice.
 
         Parameters
@@ -239,7 +243,9 @@ class LatentDBN(Network):
         warn_if_approximate(self)
         return expectation(self, self._data(codes)).states
 
-    def expected_counts(self, codes, sample_weight=None):
+    def expected_counts(
+        self, codes: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> ChainCounts:
         """Expected counts of all tables.
 
         Parameters
@@ -258,7 +264,7 @@ class LatentDBN(Network):
         warn_if_approximate(self)
         return expectation(self, self._data(codes, sample_weight)).counts
 
-    def viterbi(self, codes, *, return_log_probability=False):
+    def viterbi(self, codes: ArrayLike, *, return_log_probability: bool = False) -> Any:
         """Most probable states of all latents in all slices, taken together.
 
         Parameters
@@ -281,7 +287,7 @@ class LatentDBN(Network):
         states, log_probability = most_probable_states(self, self._data(codes))
         return (states, log_probability) if return_log_probability else states
 
-    def predictive(self, codes) -> list[np.ndarray]:
+    def predictive(self, codes: ArrayLike) -> list[np.ndarray]:
         """P(category | all other values of the sequence) where a value is missing.
 
         For a value that is not missing it is what a further reading of the feature
@@ -299,14 +305,9 @@ class LatentDBN(Network):
         """
         codes = self._check(codes)
         posterior = self.posterior(codes)
-        return [
-            posterior[j] @ table
-            if j >= 0
-            else np.broadcast_to(table[0], (*codes.shape[:2], table.shape[1]))
-            for j, table in zip(self._parents, self.emission, strict=True)
-        ]
+        return predicted(self.emission, self._parents, posterior, codes.shape[:2])
 
-    def impute(self, codes) -> np.ndarray:
+    def impute(self, codes: ArrayLike) -> np.ndarray:
         """Fill missing values with the most probable category.
 
         Parameters
@@ -324,7 +325,7 @@ class LatentDBN(Network):
         return np.where(codes == MISSING, best, codes)
 
     def sample(
-        self, n_samples: int = 1, n_slices: int = 1, random_state=None
+        self, n_samples: int = 1, n_slices: int = 1, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences.
 
@@ -354,19 +355,20 @@ class LatentDBN(Network):
         states = np.zeros((n_samples, n_slices, self.n_latents), dtype=np.intp)
         for t in range(n_slices):
             for j in slice_order(graph):
-                within = [states[:, t, i] for i in graph.parents_within(j)]
-                before = [states[:, t - 1, i] for i in graph.parents_before(j)]
+                *parents, _ = family_of(graph, j, later=t > 0)
                 table = self.transition[j] if t else self.start[j]
-                rows = table[tuple(before + within if t else within)]
-                states[:, t, j] = draw_categories(rows, n_samples, rng)
+                rows = table[tuple(states[:, t - (not now), i] for i, now in parents)]
+                rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
+                states[:, t, j] = draw_categories(rows, rng)
         codes = np.empty((n_samples, n_slices, self.n_observed), dtype=np.int64)
         for f, (j, table) in enumerate(zip(self._parents, self.emission, strict=True)):
-            rows = table[states[:, :, j].ravel()] if j >= 0 else table[0]
-            drawn = draw_categories(rows, n_samples * n_slices, rng)
-            codes[:, :, f] = drawn.reshape(n_samples, n_slices)
+            behind = states[:, :, j] if j >= 0 else np.zeros(codes.shape[:2], int)
+            codes[:, :, f] = draw_codes(table, behind, rng)
         return codes, states
 
-    def joint_tables(self, latents=None):
+    def joint_tables(
+        self, latents: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Start and transition of the joint states of some latents.
 
         Parameters
@@ -385,11 +387,13 @@ class LatentDBN(Network):
         """
         latents = list(range(self.n_latents)) if latents is None else list(latents)
         return (
-            joint_start(self.directed_graph, self.start, latents),
-            joint_transition(self.directed_graph, self.transition, latents),
+            joint_table(self.directed_graph, self.start, latents, later=False),
+            joint_table(self.directed_graph, self.transition, latents, later=True),
         )
 
-    def to_networkx(self, latent_names=None, feature_names=None):
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
         """Export as a graph of two consecutive slices.
 
         Parameters
@@ -405,7 +409,7 @@ class LatentDBN(Network):
         """
         return dbn_to_networkx(self, latent_names, feature_names)
 
-    def to_pgmpy(self, latent_names=None, feature_names=None):
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
         """Export to pgmpy.
 
         Parameters

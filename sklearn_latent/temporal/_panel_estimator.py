@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._fill import fill_gaps
+from .._progress import Progress, with_callbacks
 from .._rows import read_blocks
-from .._validation import check_choice, check_columns, check_count
+from .._transaction import all_or_nothing
+from .._validation import (
+    MOST_ROWS,
+    check_choice,
+    check_columns,
+    check_count,
+    check_tol,
+)
 from ._em.impute import IMPUTE_STRATEGIES
 from ._export import dbn_to_networkx
 from ._graph import TemporalGraph
@@ -30,6 +40,9 @@ from ._panels.reading import (
     keep_block,
     labels_only,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
@@ -54,9 +67,10 @@ class Training:
 class PanelModel(BaseLatentModel):
     """Base class of the estimators whose fitted model is a `LatentDBN`.
 
-    A subclass has the parameters ``n_bins`` and ``max_categories``, says through
-    ``_n_slices_of`` how many slices a row holds, starts its ``fit`` with
-    ``_read_training`` and ends it with ``_store`` and ``_store_fit``.
+    A subclass has the parameters that ``_check_parameters`` names and, if its rows have
+    time, ``n_slices``. It says how many steps it reports (``_max_steps``), and its
+    ``_learn`` starts with ``_read_training`` and ends with ``_store`` and
+    ``_store_fit``.
     """
 
     network_: LatentDBN
@@ -79,6 +93,49 @@ class PanelModel(BaseLatentModel):
         tags.input_tags.three_d_array = True
         return tags
 
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn the structure and the tables.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_sequences, n_slices * n_observed) or \
+(n_sequences, n_slices, n_observed)
+            Sequences; NaN is missing. Also an iterator of such batches or, with Dask
+            installed, a Dask array or data frame of two dimensions. `LPCC` and
+            `LGLPCCTemporal` then learn latents, edges and categories from a random
+            sample of at most 20,000 sequences, and tables from all of them, on the
+            workers that hold them; `SEMDBN` gathers all.
+
+        y : Ignored
+            Present for API consistency.
+
+        sample_weight : array-like of shape (n_sequences,) or None, default=None
+            Weights of the sequences; a weight of 2 is a sequence twice.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+        """
+        self._check_parameters()
+        max_steps = self._max_steps(X)
+        with (
+            Progress(self, max_steps=max_steps, X=X) as progress,
+            all_or_nothing(self),
+        ):
+            self._learn(X, sample_weight, progress)
+        return self
+
+    def _check_parameters(self):
+        """Refuse parameters of the wrong kind."""
+        for name, least in (("n_bins", 2), ("max_categories", 2), ("max_iter", 1)):
+            check_count(name, getattr(self, name), least)
+        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
+        check_tol(self.tol)
+
     # Input
 
     def _n_slices_of(self, width: int) -> int:
@@ -94,9 +151,6 @@ class PanelModel(BaseLatentModel):
         """Validate `X` and cut its rows into slices.
 
         `shape` is (n_slices, n_observed) of sequences seen before, None for the first.
-
-        X (n_sequences, n_slices * n_observed) or (n_sequences, n_slices, n_observed) ->
-        values (n_sequences, n_slices, n_observed).
         """
         check_columns("X", X)
         n_slices = None
@@ -226,7 +280,7 @@ class PanelModel(BaseLatentModel):
     def _n_features_out(self):
         return self.n_slices_ * int(self.cardinality_.sum())
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`.
 
         Parameters
@@ -258,7 +312,7 @@ class PanelModel(BaseLatentModel):
 
     # Inference
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Infer the states of the latents in each slice.
 
         Parameters
@@ -282,7 +336,7 @@ class PanelModel(BaseLatentModel):
             return np.zeros((len(codes), 0))
         return np.concatenate(parts, axis=2).reshape(len(codes), -1)
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Most probable path of the latents (Viterbi).
 
         Parameters
@@ -294,11 +348,13 @@ class PanelModel(BaseLatentModel):
         Returns
         -------
         states : ndarray of shape (n_sequences, n_slices, n_latents)
-            State numbers that have the highest probability together.
+            State numbers that have the highest probability together; for rows without
+            time of shape (n_samples, n_latents).
         """
-        return self._in_batches(self._encode(X), self.network_.viterbi)
+        states = self._in_batches(self._encode(X), self.network_.viterbi)
+        return self._without_time(states)
 
-    def score_samples(self, X) -> np.ndarray:
+    def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
         Parameters
@@ -314,7 +370,7 @@ class PanelModel(BaseLatentModel):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def impute(self, X, strategy: str = "posterior"):
+    def impute(self, X: Any, strategy: str = "posterior") -> Any:
         """Fill missing values with the most probable ones.
 
         Parameters
@@ -344,7 +400,7 @@ class PanelModel(BaseLatentModel):
         return fill_gaps(X, is_missing(values), self._encoder.decode(filled))
 
     def sample(
-        self, n_samples: int = 1, random_state=None
+        self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw sequences from the fitted model.
 
@@ -363,17 +419,22 @@ class PanelModel(BaseLatentModel):
             each bin.
 
         Z : ndarray of shape (n_samples, n_slices, n_latents)
-            The states behind them.
+            The states behind them, shaped as in `predict`.
         """
         check_is_fitted(self)
         codes, states = self.network_.sample(
             n_samples, self.n_slices_, random_state=random_state
         )
-        return self._encoder.decode(codes).reshape(n_samples, -1), states
+        X = self._encoder.decode(codes).reshape(n_samples, -1)
+        return X, self._without_time(states)
+
+    def _without_time(self, states):
+        """States of rows without time have no axis of slices."""
+        return states if hasattr(self, "n_slices") else states[:, 0]
 
     # Export
 
-    def to_networkx(self):
+    def to_networkx(self) -> nx.DiGraph:
         """Export the fitted model as a graph.
 
         Returns
@@ -389,7 +450,7 @@ class PanelModel(BaseLatentModel):
             support=getattr(self, "support_", None),
         )
 
-    def to_pgmpy(self):
+    def to_pgmpy(self) -> Any:
         """Export the fitted model to pgmpy.
 
         Returns

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._progress import Progress, with_callbacks
-from .._transaction import all_or_nothing
 from .._validation import (
     MOST_COLUMNS,
     MOST_ROWS,
     check_choice,
     check_count,
+    check_counts,
     check_flag,
-    check_tol,
 )
 from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
 from ._em.em import EMOptions
-from ._em.impute import OnDemandImputer
+from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import PanelModel
@@ -174,22 +173,22 @@ class SEMDBN(PanelModel):
 
     def __init__(
         self,
-        n_latents=1,
-        cardinality=2,
-        n_slices=1,
+        n_latents: int = 1,
+        cardinality: ArrayLike = 2,
+        n_slices: int = 1,
         *,
-        n_init=5,
-        init="classes",
-        max_rounds=50,
-        max_iter=200,
-        tol=1e-4,
-        warm_start=False,
-        n_bins=4,
-        max_categories=10,
-        max_joint_states=MAX_JOINT_STATES,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
+        n_init: int = 5,
+        init: str = "classes",
+        max_rounds: int = 50,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        n_bins: int = 4,
+        max_categories: int = 10,
+        max_joint_states: int = MAX_JOINT_STATES,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_latents = n_latents
         self.cardinality = cardinality
@@ -207,83 +206,53 @@ class SEMDBN(PanelModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None) -> Self:
-        """Learn structure and parameters.
+    def _max_steps(self, X) -> int:
+        return self.n_init
 
-        Parameters
-        ----------
-        X : array-like of shape (n_sequences, n_slices * n_observed) or \
-(n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing.
-
-        y : Ignored
-            Present for API consistency.
-
-        sample_weight : array-like of shape (n_sequences,) or None, default=None
-            Weights of the sequences; a weight of 2 is a sequence twice.
-
-        Returns
-        -------
-        self : SEMDBN
-            The fitted estimator.
-        """
-        self._check_parameters()
-        with (
-            Progress(self, max_steps=self.n_init, X=X) as progress,
-            all_or_nothing(self),
-        ):
-            rng = check_random_state(self.random_state)
-            training = self._read_training(X, sample_weight, seed=0)
-            panel = training.panel.merged()
-            cardinality = self._check_cardinality(panel.n_observed)
-            last = self._last_network(cardinality, panel.n_categories)
-            n_starts = int(self.n_init) if last is None else 1
-            seeds = rng.randint(np.iinfo(np.int32).max, size=n_starts)
-            search = delayed(structural_em)
-            runs = []
-            for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                search(
-                    panel,
-                    cardinality,
-                    self.init if last is None else last,
-                    EMOptions(self.max_iter, self.tol, self.max_joint_states),
-                    max_rounds=self.max_rounds,
-                    random_state=int(seed),
-                )
-                for seed in seeds
-            ):
-                runs.append(run)
-                if progress(f"start {len(runs)} of {n_starts}, BIC {run.bic:.6g}"):
-                    break
-            best = min(runs, key=lambda run: run.bic)
-            warn_if_approximate(best.network, together=True)
-            self._store(best.network, training.encoder, OnDemandImputer(panel))
-            self._store_fit(
-                best.log_likelihood,
-                training.sample.total,
-                is_exact=best.network.is_exact(),
+    def _learn(self, X, sample_weight, progress):
+        """From sequences to fitted attributes."""
+        rng = check_random_state(self.random_state)
+        training = self._read_training(X, sample_weight, seed=0)
+        panel = training.panel.merged()
+        cardinality = self._check_cardinality(panel.n_observed)
+        last = self._last_network(cardinality, panel.n_categories)
+        n_starts = int(self.n_init) if last is None else 1
+        seeds = rng.randint(np.iinfo(np.int32).max, size=n_starts)
+        search = delayed(structural_em)
+        runs = []
+        for run in Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            search(
+                panel,
+                cardinality,
+                self.init if last is None else last,
+                EMOptions(self.max_iter, self.tol, self.max_joint_states),
+                max_rounds=self.max_rounds,
+                random_state=int(seed),
             )
-            self.bics_ = np.array([run.bic for run in runs])
-            self.history_ = best.history
-            self.n_iter_ = best.n_iter
-            self.converged_ = best.converged
-        return self
+            for seed in seeds
+        ):
+            runs.append(run)
+            if progress(f"start {len(runs)} of {n_starts}, BIC {run.bic:.6g}"):
+                break
+        best = min(runs, key=lambda run: run.bic)
+        warn_if_approximate(best.network, together=True)
+        self._store(best.network, training.encoder, Imputer(panel))
+        self._store_fit(
+            best.log_likelihood,
+            training.sample.total,
+            is_exact=best.network.is_exact(),
+        )
+        self.bics_ = np.array([run.bic for run in runs])
+        self.history_ = best.history
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
 
     def _check_parameters(self):
-        """Validate the parameters that do not concern the data."""
+        super()._check_parameters()
         check_choice("init", self.init, ("classes", "random"))
-        for name, lowest in (
-            ("max_rounds", 0),
-            ("max_iter", 1),
-            ("n_bins", 2),
-            ("max_categories", 2),
-        ):
-            check_count(name, getattr(self, name), lowest)
+        check_count("max_rounds", self.max_rounds, 0)
         check_count("n_latents", self.n_latents, 1, MOST_COLUMNS)
         check_count("n_init", self.n_init, 1, MOST_ROWS)
-        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
-        check_tol(self.tol)
         check_flag("warm_start", self.warm_start)
 
     def _last_network(self, cardinality, n_categories):
@@ -302,17 +271,13 @@ class SEMDBN(PanelModel):
 
     def _check_cardinality(self, n_observed: int) -> np.ndarray:
         """Number of states of as many latents as there are features for."""
-        cards = np.asarray(self.cardinality)
+        cards = check_counts("cardinality", self.cardinality)
         if cards.ndim == 0:
             cards = np.full(self.n_latents, cards)
-        if cards.shape != (self.n_latents,) or cards.dtype.kind not in "iu":
+        if cards.shape != (self.n_latents,):
             raise ValueError(
                 "cardinality must be an integer or one per latent, shape "
                 f"({self.n_latents},), got {self.cardinality!r}."
-            )
-        if cards.min() < 1:
-            raise ValueError(
-                f"cardinality must be at least 1, got {self.cardinality!r}."
             )
         if self.n_latents > n_observed:
             warn(
@@ -320,4 +285,4 @@ class SEMDBN(PanelModel):
                 f"got {n_observed}; only {n_observed} are used.",
                 PoorDataWarning,
             )
-        return cards[:n_observed].astype(int)
+        return cards[:n_observed]

@@ -11,16 +11,18 @@ from .._validation import check_numbers, shown
 from ._graph import TemporalGraph
 
 
-def start_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
-    """Shape of the start table of latent `j`: parents within the slice, then own."""
-    family = (*graph.parents_within(j), j)
-    return tuple(int(cardinality[i]) for i in family)
+def family_of(graph: TemporalGraph, j: int, *, later: bool) -> list[tuple[int, bool]]:
+    """Latents on the axes of a table of latent `j`: parents before, within, itself.
+
+    Each comes with whether it is of the same slice; the first slice has no past.
+    """
+    before = [(i, False) for i in graph.parents_before(j)] if later else []
+    return before + [(i, True) for i in (*graph.parents_within(j), j)]
 
 
-def transition_shape(graph: TemporalGraph, cardinality, j: int) -> tuple[int, ...]:
-    """Shape of a transition table: parents before, parents within, then own."""
-    family = (*graph.parents_before(j), *graph.parents_within(j), j)
-    return tuple(int(cardinality[i]) for i in family)
+def table_shape(graph, cardinality, j: int, *, later: bool) -> tuple[int, ...]:
+    """Shape of the start table of latent `j`, or of that of later slices."""
+    return tuple(int(cardinality[i]) for i, _ in family_of(graph, j, later=later))
 
 
 def slice_order(graph: TemporalGraph) -> list[int]:
@@ -31,10 +33,7 @@ def slice_order(graph: TemporalGraph) -> list[int]:
 
 
 def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
-    """Turn counts into probabilities along the last axis.
-
-    counts (..., n_values).
-    """
+    """Turn counts into probabilities along the last axis."""
     n_values = counts.shape[-1]
     counts = counts + smoothing / n_values
     total = counts.sum(axis=-1, keepdims=True)
@@ -43,26 +42,27 @@ def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:
     )
 
 
-def joint_start(graph, start, latents: Sequence[int]) -> np.ndarray:
-    """P(states of `latents` in the first slice), one axis per latent."""
-    place = {int(j): axis for axis, j in enumerate(latents)}
-    joint = np.ones((1,) * len(place))
-    for j in latents:
-        axes = [place[i] for i in (*graph.parents_within(j), j)]
-        joint = joint * _spread(start[j], axes, len(place))
-    return joint
+def log_table(table: np.ndarray) -> np.ndarray:
+    """Logarithm, with -inf for 0 and no warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(table)
 
 
-def joint_transition(graph, transition, latents: Sequence[int]) -> np.ndarray:
-    """P(states now | states before): axes of the slice before, then of this one."""
+def joint_table(graph, tables, latents: Sequence[int], *, later: bool) -> np.ndarray:
+    """P(states of `latents`), one axis per latent.
+
+    In later slices given the states of the slice before, whose axes come first.
+    """
     n = len(latents)
     place = {int(j): axis for axis, j in enumerate(latents)}
-    cards = [transition[j].shape[-1] for j in latents]
-    joint = np.ones(tuple(cards) + (1,) * n)
+    past = tuple(tables[j].shape[-1] for j in latents) if later else ()
+    joint = np.ones(past + (1,) * n)
     for j in latents:
-        axes = [place[i] for i in graph.parents_before(j)]
-        axes += [n + place[i] for i in (*graph.parents_within(j), j)]
-        joint = joint * _spread(transition[j], axes, 2 * n)
+        axes = [
+            place[i] + (len(past) if now else 0)
+            for i, now in family_of(graph, j, later=later)
+        ]
+        joint = joint * _spread(tables[j], axes, joint.ndim)
     return joint
 
 
@@ -111,14 +111,35 @@ def _spread(table: np.ndarray, axes: Sequence[int], n_axes: int) -> np.ndarray:
     return table.transpose(order).reshape(shape)
 
 
-def draw_categories(rows: np.ndarray, n: int, rng) -> np.ndarray:
-    """Draw a category from each row of probabilities, or n from a single row."""
+def draw_categories(rows: np.ndarray, rng) -> np.ndarray:
+    """Draw a category from each row of probabilities."""
     edges = np.cumsum(rows, axis=-1)
-    edges /= edges[..., -1:]
-    uniform = rng.uniform(size=n)
-    if edges.ndim == 1:
-        return np.searchsorted(edges, uniform, side="right")
-    return (uniform[:, None] >= edges[:, :-1]).sum(axis=1)
+    edges /= edges[:, -1:]
+    return (rng.uniform(size=(len(rows), 1)) >= edges[:, :-1]).sum(axis=1)
+
+
+def free_parameters(tables) -> int:
+    """Number of free parameters: each row sums to 1."""
+    return sum(table.size - table.size // table.shape[-1] for table in tables)
+
+
+def log_prior(tables, smoothing: float) -> float:
+    """Logarithm of the Dirichlet prior of tables, up to a constant."""
+    if smoothing == 0:
+        return 0.0
+    return sum(
+        smoothing / table.shape[-1] * float(np.log(np.maximum(table, 1e-300)).sum())
+        for table in tables
+    )
+
+
+def family_score(counts: np.ndarray) -> tuple[float, int]:
+    """Log-likelihood of counts under their own shares, and free parameters."""
+    totals = counts.sum(axis=-1, keepdims=True)
+    seen = counts > 0
+    shares = np.divide(counts, totals, out=np.ones_like(counts), where=totals > 0)
+    value = float((counts[seen] * np.log(shares[seen])).sum())
+    return value, counts.size - totals.size
 
 
 def check_tables(name: str, tables, shapes) -> list[np.ndarray]:

@@ -6,20 +6,12 @@ import numpy as np
 
 
 def pair_counts(one_hot, weights) -> np.ndarray:
-    """Counts of all pairs of categories.
-
-    one_hot (n_rows, n_columns), weights (n_rows,) -> counts (n_columns, n_columns).
-    """
+    """Counts of all pairs of categories, (n_columns, n_columns)."""
     return (one_hot * weights[:, None]).T @ one_hot
 
 
 def mutual_information(counts, n_categories):
-    """Mutual information of all pairs of features.
-
-    counts (n_columns, n_columns), n_categories (n_features,) -> information
-    (n_features, n_features), normalized (n_features, n_features), totals (n_features,
-    n_features).
-    """
+    """Mutual information of all pairs of features, also normalised, and row totals."""
     first = np.concatenate([[0], np.cumsum(n_categories)[:-1]]).astype(int)
 
     def per_pair(values):
@@ -52,15 +44,10 @@ def design_effect(codes, weights) -> np.ndarray:
 
     Two features that change slowly agree or disagree over whole sequences, so their
     table looks as if it had more rows than it has. The variance of a correlation of two
-    independent series grows by the sum of the products of their autocorrelations [1]_,
-    which is used here with the chance-corrected share of values that stay the same.
+    independent series grows by the sum of the products of their autocorrelations
+    (Bartlett, 1935), used here with the chance-corrected share of values that stay.
 
     codes (n, n_slices, n_observed), weights (n,) -> effect (n_observed, n_observed).
-
-    References
-    ----------
-    .. [1] Bartlett, M. S. (1935). Some aspects of the time-correlation problem in
-       regard to tests of significance. Journal of the Royal Statistical Society, 98.
     """
     n_slices, n_observed = codes.shape[1:]
     effect = np.ones((n_observed, n_observed))

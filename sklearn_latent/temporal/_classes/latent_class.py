@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from ..._climb import climb
 from ..._criteria import bic_score
+from .._emission import Layout
 from .._panels.panel import Panel, distinct_rows
 from .dependence import mutual_information
 
@@ -52,10 +53,7 @@ class Rows:
 
     @classmethod
     def of(cls, codes, weights, n_categories) -> Rows:
-        """Collect distinct rows.
-
-        codes (n_rows, n_features), weights (n_rows,), n_categories (n_features,).
-        """
+        """Collect distinct rows."""
         n_categories = np.asarray(n_categories, dtype=np.int64)
         codes = np.asarray(codes)
         seen = (codes >= 0).any(axis=1) & (weights > 0)
@@ -83,38 +81,20 @@ class Rows:
             self.codes[:, features], self.weights, self.n_categories[features]
         )
 
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the tables of each feature are, one beside the other."""
+        return Layout(self.n_categories)
+
     def one_hot(self) -> np.ndarray:
         """Rows as zeros and ones, feature after feature."""
-        codes = self.codes
-        table = np.zeros((len(codes), int(self.n_categories.sum())))
-        rows, columns = np.nonzero(codes >= 0)
-        table[rows, self.offsets[columns] + codes[rows, columns]] = 1.0
-        return table
+        return self.layout.indicators(self.codes).toarray()
 
-    @cached_property
-    def offsets(self) -> np.ndarray:
-        """First column of each feature in `one_hot`."""
-        return np.concatenate([[0], np.cumsum(self.n_categories)[:-1]]).astype(int)
-
-    def marginals(self, one_hot) -> np.ndarray:
+    def marginals(self) -> np.ndarray:
         """Distribution of each feature, side by side."""
-        counts = self.weights @ one_hot + PSEUDO_COUNT / np.repeat(
-            self.n_categories, self.n_categories
-        )
-        return self.normalized(counts)
-
-    def split(self, emission) -> list[np.ndarray]:
-        """Tables of single features from those side by side."""
-        return np.split(emission, self.offsets[1:], axis=1)
-
-    def normalized(self, counts) -> np.ndarray:
-        """Scale the block of each feature, along the last axis, to sum to one."""
-        sums = np.add.reduceat(counts, self.offsets, axis=-1)
-        return counts / sums[..., self._feature_of_column]
-
-    @cached_property
-    def _feature_of_column(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.n_categories)), self.n_categories)
+        counts = self.weights @ self.layout.indicators(self.codes)
+        prior = PSEUDO_COUNT / np.repeat(self.n_categories, self.n_categories)
+        return self.layout.normalized(counts + prior)
 
 
 @dataclass(frozen=True)
@@ -139,19 +119,19 @@ class LatentClasses:
 
     def tables(self, rows: Rows) -> list[np.ndarray]:
         """P(category | class) of each feature."""
-        return rows.split(self.emission)
+        return rows.layout.split(self.emission)
 
 
 def fit_classes(rows: Rows, n_classes: int, *, random_state=None) -> LatentClasses:
     """Fit a latent class model; without a random state, from the features alone."""
     one_hot = rows.one_hot()
-    marginals = rows.marginals(one_hot)
+    marginals = rows.marginals()
     if n_classes == 1 or not rows.total:
         prior = np.full(n_classes, 1.0 / n_classes)
         value = float((rows.weights @ one_hot) @ np.log(marginals))
         return _model(rows, prior, np.repeat(marginals[None], n_classes, 0), value)
     starts = _starts(rows, one_hot, marginals, n_classes, random_state)
-    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN, tol=0.0)
+    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN)
     best = int(np.argmax(short.objective))
     state = tuple(table[best, None] for table in short.state)
     ascent = _climb(rows, one_hot, marginals, state, MAX_ITER)
@@ -173,7 +153,7 @@ def fit_classes_bic(
     return models
 
 
-def _climb(rows, one_hot, marginals, state, max_iter, tol=TOLERANCE):
+def _climb(rows, one_hot, marginals, state, max_iter):
     """EM from several starts side by side.
 
     The prior and the emission tables have a first axis of starts, as has the
@@ -199,9 +179,11 @@ def _climb(rows, one_hot, marginals, state, max_iter, tol=TOLERANCE):
         counts = weighted.reshape(-1, len(one_hot)) @ one_hot
         counts = counts.reshape(emission.shape) + PSEUDO_COUNT * marginals
         prior = weighted.sum(axis=2) + PSEUDO_COUNT / emission.shape[1]
-        return prior / prior.sum(axis=1, keepdims=True), rows.normalized(counts)
+        return prior / prior.sum(axis=1, keepdims=True), rows.layout.normalized(counts)
 
-    return climb(expect, maximize, state, tol=tol, max_iter=max_iter)
+    return climb(
+        expect, maximize, state, tol=TOLERANCE, max_iter=max_iter, patient=False
+    )
 
 
 def _starts(rows, one_hot, marginals, n_classes, random_state):
@@ -209,7 +191,7 @@ def _starts(rows, one_hot, marginals, n_classes, random_state):
     counts = (one_hot * rows.weights[:, None]).T @ one_hot
     strength = mutual_information(counts, rows.n_categories)[0].sum(axis=1)
     # A feature of which nothing is known cannot serve.
-    seen = np.add.reduceat(counts.diagonal(), rows.offsets) > 0
+    seen = np.add.reduceat(counts.diagonal(), rows.layout.offsets) > 0
     order = np.argsort(-np.where(seen, strength, -np.inf), kind="stable")
     order = order[: min(MAX_ANCHORS, int(seen.sum()))]
     priors, emissions = [], []
@@ -221,20 +203,22 @@ def _starts(rows, one_hot, marginals, n_classes, random_state):
         rng = check_random_state(random_state)
         for _ in range(N_RANDOM):
             noise = rng.gamma(1.0, size=(n_classes, len(marginals)))
-            emissions.append(rows.normalized(0.05 * marginals + noise * marginals))
+            emissions.append(
+                rows.layout.normalized(0.05 * marginals + noise * marginals)
+            )
             priors.append(np.full(n_classes, 1.0 / n_classes))
     return np.array(priors), np.array(emissions)
 
 
 def _anchor(rows, counts, marginals, feature, n_classes):
     """Classes that are the categories of one feature, joined or split to fit."""
-    first = rows.offsets[feature]
+    first = rows.layout.offsets[feature]
     block = counts[first : first + rows.n_categories[feature]]
     size = block[:, first : first + len(block)].diagonal()
     block = block[size > 0] + PSEUDO_COUNT * marginals
     members = list(block)
     while len(members) > n_classes:
-        profiles = np.sqrt(rows.normalized(np.array(members)))
+        profiles = np.sqrt(rows.layout.normalized(np.array(members)))
         gaps = -2 * profiles @ profiles.T
         gaps[np.tril_indices(len(gaps))] = np.inf
         i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
@@ -248,10 +232,10 @@ def _anchor(rows, counts, marginals, feature, n_classes):
         members.append(half * (2.0 - tilt))
     table = np.array(members)
     prior = table.sum(axis=1)
-    return prior / prior.sum(), rows.normalized(table)
+    return prior / prior.sum(), rows.layout.normalized(table)
 
 
 def _model(rows, prior, emission, value) -> LatentClasses:
     n_classes = len(prior)
-    n_free = n_classes - 1 + n_classes * int((rows.n_categories - 1).sum())
+    n_free = n_classes - 1 + rows.layout.n_free(n_classes)
     return LatentClasses(prior, emission, value, bic_score(value, n_free, rows.total))

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..._climb import climb
 from ..._criteria import bic_price, bic_score
+from .._emission import Layout
+from .._tables import normalized
 from .latent_class import PSEUDO_COUNT, TOLERANCE, Rows
 
 # Steps of EM for the table of a feature that may move.
@@ -32,22 +34,13 @@ class LatentPair:
 
 
 def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
-    """Fit two hidden classes that depend on each other.
-
-    in_first (n_features,), first, second (n_classes, sum(n_categories)).
-    """
+    """Fit two hidden classes; `first` and `second` are tables of their own features."""
     columns = np.repeat(in_first, rows.n_categories)
     one_hot = rows.one_hot()
+    marginals = rows.marginals()
     tables = [np.ascontiguousarray(one_hot[:, side].T) for side in (columns, ~columns)]
-    # Only the numbers of categories of these matter, to scale tables.
-    parts = [
-        Rows(rows.codes[:, side], rows.weights, rows.n_categories[side])
-        for side in (in_first, ~in_first)
-    ]
-    priors = [
-        PSEUDO_COUNT * part.marginals(table.T)
-        for part, table in zip(parts, tables, strict=True)
-    ]
+    priors = [PSEUDO_COUNT * marginals[side] for side in (columns, ~columns)]
+    layouts = [Layout(rows.n_categories[side]) for side in (in_first, ~in_first)]
 
     def expect(state):
         joint, *emission = state
@@ -68,20 +61,21 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
         joint = joint + PSEUDO_COUNT / joint.size
         posteriors = a * from_b, b * from_a * share
         emission = [
-            part.normalized(posterior @ table.T + prior)
-            for part, posterior, table, prior in zip(
-                parts, posteriors, tables, priors, strict=True
+            layout.normalized(posterior @ table.T + prior)
+            for layout, posterior, table, prior in zip(
+                layouts, posteriors, tables, priors, strict=True
             )
         ]
         return joint / joint.sum(), *emission
 
     size = len(first), len(second)
     start = np.full(size, 1.0 / np.prod(size)), first, second
-    ascent = climb(expect, maximize, start, tol=TOLERANCE, max_iter=max_iter)
+    ascent = climb(
+        expect, maximize, start, tol=TOLERANCE, max_iter=max_iter, patient=False
+    )
     joint, first, second = ascent.state
     n_free = joint.size - 1
-    for part, e in zip(parts, (first, second), strict=True):
-        n_free += len(e) * int((part.n_categories - 1).sum())
+    n_free += layouts[0].n_free(len(first)) + layouts[1].n_free(len(second))
     value = float(ascent.objective)
     score = bic_score(value, n_free, rows.total)
     return LatentPair(joint, first, second, value, score)
@@ -92,8 +86,6 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
 
     Each feature is predicted from all others, through its own class and through the
     other one.
-
-    in_first (n_features,).
     """
     one_hot = rows.one_hot()
     columns = np.repeat(in_first, rows.n_categories)
@@ -105,7 +97,7 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
     gains = []
     for place, width in enumerate(rows.n_categories):
         side = 0 if in_first[place] else 1
-        offset = rows.offsets[place]
+        offset = rows.layout.offsets[place]
         values = one_hot[:, offset : offset + width]
         known = values.any(axis=1)
         values, weights = values[known], rows.weights[known]
@@ -140,8 +132,9 @@ def _predict(posterior, values, weights) -> float:
         return weights @ np.log(likelihood), joint * (weights / likelihood)[:, None]
 
     def maximize(_, weighted):
-        table = weighted.T @ values + 1e-3
-        return table / table.sum(axis=1, keepdims=True)
+        return normalized(weighted.T @ values + 1e-3)
 
     start = maximize(None, posterior * weights[:, None])
-    return climb(expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER).objective
+    return climb(
+        expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER, patient=False
+    ).objective

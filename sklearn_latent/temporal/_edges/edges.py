@@ -15,7 +15,7 @@ import numpy as np
 from ..._climb import climb
 from ..._criteria import bic_price
 from ..._graphs import is_acyclic, slice_equivalence_class
-from .._tables import family_counts
+from .._tables import family_counts, family_score
 
 # Parents of a latent that are considered together, the most promising ones.
 MAX_CANDIDATES = 5
@@ -112,25 +112,24 @@ def _deblur(table, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
 
     start = np.full(table.size, 1.0 / table.size)
     ascent = climb(
-        expect, lambda _, sharper: sharper, start, tol=tol, max_iter=max_iter
+        expect,
+        lambda _, sharper: sharper,
+        start,
+        tol=tol,
+        max_iter=max_iter,
+        patient=False,
     )
     return (ascent.state * table.sum()).reshape(table.shape)
 
 
 def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
-    """Find the edges of highest BIC, and which directions the data cannot tell.
-
-    Returns intra (n_latents, n_latents), inter (n_latents, n_latents).
-    """
+    """Find the edges of highest BIC, and which directions the data cannot tell."""
     intra, inter, _ = best_edges(counts)
     return slice_equivalence_class(intra, inter), inter
 
 
 def best_edges(counts, doubt=0.0):
-    """Find the edges of highest BIC, and which of them rest on little evidence.
-
-    Returns intra, inter (n_latents, n_latents).
-    """
+    """Find the edges of highest BIC, and which of them rest on little evidence."""
     n = len(counts.cardinality)
     intra = np.zeros((n, n), dtype=bool)
     inter = np.zeros((n, n), dtype=bool)
@@ -196,16 +195,12 @@ class _Families:
     def _parts(self, before, within) -> tuple[float, float]:
         """Log-likelihood of the family given its counts, and its penalty."""
         cards = self.source.cardinality
-        n_rows = float(np.prod(cards[[*before, *within]], dtype=float))
-        if n_rows * cards[self.child] > self.source.max_cells:
+        n_cells = np.prod(cards[[*before, *within, self.child]], dtype=float)
+        if n_cells > self.source.max_cells:
             return -np.inf, np.inf
-        table = self.source.counts(before, within, self.child)
-        shares = table / np.maximum(table.sum(axis=-1, keepdims=True), 1e-300)
-        seen = table > 0
-        return (
-            float((table[seen] * np.log(shares[seen])).sum()),
-            bic_price(self.source.total) * n_rows * (int(cards[self.child]) - 1),
-        )
+        counts = self.source.counts(before, within, self.child)
+        value, n_parameters = family_score(counts)
+        return value, bic_price(self.source.total) * n_parameters
 
     def _candidates(self) -> tuple[tuple, tuple]:
         """Parents that are worth a closer look: they help next to the own past."""
@@ -243,13 +238,7 @@ def _subsets(items, most):
 
 
 def _best_order(families) -> list[tuple]:
-    """Parents within the slice, best over all orders of the latents [1]_.
-
-    References
-    ----------
-    .. [1] Silander, T., Myllymäki, P. (2006). A simple approach for finding the
-       globally optimal Bayesian network structure. UAI.
-    """
+    """Parents within the slice, best over all orders (Silander and Myllymäki, 2006)."""
     n = len(families)
     # Best value and last latent of every set of latents, coded as bits.
     values, last = [0.0] * (1 << n), [(-1, ())] * (1 << n)

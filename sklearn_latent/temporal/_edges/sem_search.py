@@ -1,11 +1,4 @@
-"""Structural EM over pure measurement models: moves, scores and the climb.
-
-References
-----------
-.. [1] Friedman, N. (1998). The Bayesian structural EM algorithm. UAI.
-.. [2] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
-   Bayesian network. ECAI. Section 4.
-"""
+"""Structural EM (Friedman, 1998) over pure measurement models."""
 
 from __future__ import annotations
 
@@ -16,12 +9,18 @@ import numpy as np
 from ..._criteria import bic, bic_price
 from ..._graphs import is_acyclic
 from .._em.em import EMOptions, fit_chain
+from .._emission import emission_score, state_counts, tables_from
 from .._graph import TemporalGraph
 from .._inference.inference import ChainData, expectation
 from .._inference.mean_field import first_counts, step_counts
 from .._model import LatentDBN
-from .._panels.panel import MISSING, Panel
-from .._tables import family_counts, normalized, start_shape, transition_shape
+from .._panels.panel import Panel
+from .._tables import (
+    family_counts,
+    family_score,
+    normalized,
+    table_shape,
+)
 
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
@@ -54,7 +53,7 @@ class SEMRun:
 def random_graph(
     n_latents: int, n_observed: int, n_slices: int, rng, max_parents: int | None = None
 ) -> TemporalGraph:
-    """A random pure measurement model with random edges, where [2]_ starts."""
+    """A random pure measurement model with random edges."""
     # Every latent gets a feature first; the others fall where they may.
     parent = np.concatenate(
         [np.arange(n_latents), rng.randint(n_latents, size=n_observed - n_latents)]
@@ -85,35 +84,40 @@ class ExpectedCounts:
         self.cardinality = network.cardinality
         self.n_slices = data.codes.shape[1]
         self.weights = data.weights
-        self.first = result.joint_start[0]
-        self.pairs = result.joint_pairs[0]
-        # All latents are one part, so there is one factored approximation or none.
+        # All latents are one part, so there is one table or approximation.
+        self.joint = result.joint[0]
         self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total)
-        self.emission = _emission_of_all(result.states, data, network.n_categories)
+        # Of every feature with every latent.
+        self.emission = state_counts(
+            data.codes.reshape(-1, network.n_observed),
+            [
+                (state * data.weights[:, :, None]).reshape(-1, state.shape[2])
+                for state in result.states
+            ],
+            network.n_categories,
+        )
         self._scores: dict = {}
 
-    def start(self, j: int, within) -> np.ndarray:
-        """Counts of latent `j` and its parents in the first slice."""
-        family = [(i, True) for i in (*within, j)]
-        if self.chains is not None:
-            return first_counts(self.chains[0], family, self.weights)
-        return family_counts(self.first, range(len(self.cardinality)), family)
-
-    def transition(self, j: int, before, within) -> np.ndarray:
-        """Counts of latent `j` and its parents in later slices."""
-        family = [(i, False) for i in before] + [(i, True) for i in (*within, j)]
-        if self.chains is not None:
-            nodes, pairs = self.chains
+    def counts(self, j: int, before, within, *, later: bool) -> np.ndarray:
+        """Counts of latent `j` and its parents in the first or in later slices."""
+        family = [(i, False) for i in before] if later else []
+        family += [(i, True) for i in (*within, j)]
+        if self.chains is None:
+            return family_counts(
+                self.joint[later], range(len(self.cardinality)), family
+            )
+        nodes, pairs = self.chains
+        if later:
             return step_counts(nodes, pairs, family, self.weights)
-        return family_counts(self.pairs, range(len(self.cardinality)), family)
+        return first_counts(nodes, family, self.weights)
 
     def feature_score(self, f: int, j: int) -> float:
         """Expected BIC of feature `f` as a measure of latent `j`."""
         key = "feature", f, j
         if key not in self._scores:
-            self._scores[key] = _score(self.emission[f][j], self.price)
+            self._scores[key] = emission_score(self.emission[f][j], self.price)
         return self._scores[key]
 
     def latent_score(self, j: int, before: tuple, within: tuple) -> float:
@@ -127,10 +131,11 @@ class ExpectedCounts:
         cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
         if cells > MAX_CELLS:
             return -np.inf
-        score = _score(self.start(j, within), self.price)
-        if self.n_slices > 1:
-            score += _score(self.transition(j, before, within), self.price)
-        return score
+        scores = [
+            family_score(self.counts(j, before, within, later=later))
+            for later in (False, True)[: self.n_slices]
+        ]
+        return sum(value - self.price * free for value, free in scores)
 
 
 def best_moves(
@@ -165,11 +170,7 @@ def structural_em(
     max_rounds: int,
     random_state: int,
 ) -> SEMRun:
-    """One start of structural EM: a random model, then EM and moves in turn.
-
-    `init` says where to start: "classes", "random" or a network. cardinality
-    (n_latents,).
-    """
+    """One start, "classes", "random" or a network, then EM and moves in turn."""
     rng = np.random.RandomState(random_state)
     if isinstance(init, LatentDBN):
         graph, first = init.graph, init
@@ -219,24 +220,27 @@ def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
     return LatentDBN(
         graph,
         cardinality,
-        [table(*start_shape(graph, cardinality, j)) for j in latents],
-        [table(*transition_shape(graph, cardinality, j)) for j in latents],
+        [table(*table_shape(graph, cardinality, j, later=False)) for j in latents],
+        [table(*table_shape(graph, cardinality, j, later=True)) for j in latents],
         [table(cardinality[j], n) for j, n in zip(parents, n_categories, strict=True)],
     )
 
 
 def _tables_from(counts: ExpectedCounts, graph) -> LatentDBN:
     """M-step on expected counts for a graph that moves have changed."""
-    start, transition = [], []
-    for j in range(graph.n_latents):
-        before, within = graph.parents_before(j), graph.parents_within(j)
-        start.append(normalized(counts.start(j, within), 1.0))
-        transition.append(normalized(counts.transition(j, before, within), 1.0))
+    start, transition = (
+        [
+            normalized(counts.counts(j, *parents, later=later), 1.0)
+            for j in range(graph.n_latents)
+            for parents in [(graph.parents_before(j), graph.parents_within(j))]
+        ]
+        for later in (False, True)
+    )
     parents = graph.structure.argmax(axis=0)
-    emission = [
-        normalized(of_latents[j], 1.0)
-        for of_latents, j in zip(counts.emission, parents, strict=True)
-    ]
+    emission = tables_from(
+        (of_latents[j] for of_latents, j in zip(counts.emission, parents, strict=True)),
+        1.0,
+    )
     return LatentDBN(graph, counts.cardinality, start, transition, emission)
 
 
@@ -294,28 +298,3 @@ def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
 def _toggle(parents: tuple, i: int) -> tuple:
     """Parents with `i` added, or removed if it was there."""
     return tuple(sorted(set(parents) ^ {i}))
-
-
-def _score(table: np.ndarray, price: float) -> float:
-    """Expected log-likelihood of counts under their own shares, less the penalty."""
-    totals = table.sum(axis=-1, keepdims=True)
-    seen = table > 0
-    shares = np.divide(table, totals, out=np.ones_like(table), where=totals > 0)
-    value = (table[seen] * np.log(shares[seen])).sum()
-    return float(value - price * (table.size - totals.size))
-
-
-def _emission_of_all(states, data: ChainData, n_categories) -> list:
-    """Counts of every feature with every latent: ``[feature][latent]``."""
-    weights = data.weights.ravel()
-    cards = [state.shape[2] for state in states]
-    stacked = np.concatenate(states, axis=2).reshape(len(weights), -1)
-    stacked = stacked * weights[:, None]
-    emission = []
-    for f, width in enumerate(n_categories):
-        codes = data.codes[:, :, f].ravel()
-        known = codes != MISSING
-        indicator = (codes[known][:, None] == np.arange(width)).astype(float)
-        table = stacked[known].T @ indicator
-        emission.append(np.split(table, np.cumsum(cards)[:-1]))
-    return emission

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..._climb import climb
@@ -11,8 +9,8 @@ from ..._graphs import slice_equivalence_class
 from .._em.em import EMOptions, fit_chain
 from .._graph import TemporalGraph, complete_graph
 from .._inference.evidence import SlicePatterns
-from .._measurement.cardinality import SearchOptions, chain_bic
-from .._measurement.groups import Measurement
+from .._measurement.groups import Measurement, SearchOptions, chain_bic, one_latent_bic
+from .._measurement.measurement import MeasurementSearch
 from .._panels.panel import Panel
 from .edges import AssignedCounts, JointCounts, best_edges
 
@@ -26,19 +24,23 @@ COMPLETE_ITER = 100
 # Steps of EM for the shares of states, given tables.
 SHARES_ITER = 50
 
+# Nats of BIC within which the comparison on single slices is not trusted alone: where
+# it keeps two groups apart, and where it keeps a group together.
+CLOSE_APART = 60.0
+CLOSE_TOGETHER = 25.0
+
 
 def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions):
-    """Counts of latents in the same and in the next slice, without assuming edges.
-
-    Also emission tables of all features.
-    """
+    """Counts of latents without assuming edges, and emission tables of all features."""
     emission = measurement.emission(panel)
     cards = measurement.cardinality
     if not len(cards):
         return JointCounts(np.zeros(()), 0), emission
     if np.prod(cards.astype(float)) > options.max_joint_states:
         return _assigned(panel, measurement), emission
-    em = EMOptions(COMPLETE_ITER, max_joint_states=options.max_joint_states)
+    em = EMOptions(
+        COMPLETE_ITER, max_joint_states=options.max_joint_states, patient=False
+    )
     graph = complete_graph(measurement.structure)
     ascent = fit_chain(panel, graph, cards, emission, em)
     # The family of the last latent is all latents, of both slices.
@@ -74,10 +76,7 @@ def _assigned(panel: Panel, measurement: Measurement) -> AssignedCounts:
 
 
 def _shares(logs, mass) -> np.ndarray:
-    """P(state | pattern), with shares of the states by EM; logs of P(pattern | state).
-
-    logs (n_patterns, n_states), mass (n_patterns,).
-    """
+    """P(state | pattern) from logs of P(pattern | state); shares of states by EM."""
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     mass = mass / mass.sum()
 
@@ -93,27 +92,17 @@ def _shares(logs, mass) -> np.ndarray:
         start,
         tol=1e-6,
         max_iter=SHARES_ITER,
+        patient=False,
     ).statistics
-
-
-@dataclass(frozen=True)
-class LearnedGraph:
-    """A graph and what was found on the way.
-
-    graph: the graph
-    emission: tables of the features to start EM from
-    bic: BIC of the chain with this graph, higher is better; NaN if it was not needed
-    """
-
-    graph: TemporalGraph
-    emission: list
-    bic: float = np.nan
 
 
 def learn_graph(
     panel: Panel, measurement: Measurement, options: SearchOptions, *, score=False
-) -> LearnedGraph:
-    """Find the edges between latents."""
+) -> tuple[TemporalGraph, list, float]:
+    """Find the edges between latents: graph, emission tables to start EM from, BIC.
+
+    The BIC, higher is better, is NaN if it was not needed.
+    """
     counts, emission = latent_counts(panel, measurement, options)
     intra, inter, doubtful = best_edges(counts, DOUBT)
     if panel.n_slices == 1:
@@ -131,4 +120,92 @@ def learn_graph(
                 bic, emission = trial
                 intra, inter = edges["intra"], edges["inter"]
     pattern = slice_equivalence_class(intra, inter)
-    return LearnedGraph(TemporalGraph(structure, pattern, inter), emission, bic)
+    return TemporalGraph(structure, pattern, inter), emission, bic
+
+
+def review_by_chain(
+    panel: Panel, search: MeasurementSearch, groups, options: SearchOptions
+) -> list[tuple[int, ...]]:
+    """Decide close calls between one latent and two by BIC of their chains.
+
+    Slices alone do not know how latents move. Two groups that move alike are one
+    latent, and a group whose halves move differently is two.
+    """
+    review = _Review(panel, search, options)
+    current = [frozenset(group) for group in groups]
+    current = [part for group in current for part in review.split(group)]
+    current = review.join(current)
+    return sorted(tuple(sorted(int(i) for i in group)) for group in current)
+
+
+class _Review:
+    def __init__(self, panel, search, options):
+        self.panel = panel
+        self.search = search
+        self.options = options
+        self._gains: dict[frozenset, float] = {}
+
+    def split(self, group: frozenset) -> list[frozenset]:
+        """Split a group that slices alone keep together by a small margin."""
+        one = self.search.one_class(group).bic
+        halves = self.search.best_halves(group)
+        close = [pair for pair in halves if pair[2] > one - CLOSE_TOGETHER]
+        gains = [self.gain_of_two(*pair[:2]) + pair[2] - one for pair in close]
+        if max(gains, default=0.0) <= 0:
+            return [group]
+        return list(close[int(np.argmax(gains))][:2])
+
+    def join(self, groups) -> list[frozenset]:
+        """Join groups that slices alone keep apart by a small margin."""
+        groups = list(groups)
+        while True:
+            for i, j in self.search.neighbours(groups):
+                first, second = groups[i], groups[j]
+                one = self.search.one_class(first | second)
+                two = self.search.two_classes(first, second)
+                gain = two.bic - one.bic
+                # The chain must speak for one latent more than slices do for two.
+                if gain < CLOSE_APART and gain + self.gain_of_two(first, second) <= 0:
+                    groups = [g for k, g in enumerate(groups) if k not in (i, j)]
+                    groups.append(first | second)
+                    break
+            else:
+                return groups
+
+    def gain_of_two(self, first: frozenset, second: frozenset) -> float:
+        """BIC of the chain of two latents less that of one."""
+        key = frozenset([first, second])
+        if key not in self._gains:
+            self._gains[key] = self._two(first, second) - self._one(first | second)
+        return self._gains[key]
+
+    def _one(self, group: frozenset) -> float:
+        """BIC of the chain of one latent, best over numbers of states."""
+        rows = self.search.rows_of(group)
+        panel = self.panel.of_features(sorted(group))
+        models = self.search.models_of(group)
+        best = max(range(len(models)), key=lambda k: models[k].bic)
+        near = [k for k in (best - 1, best, best + 1) if 1 <= k < len(models)]
+        return max(
+            one_latent_bic(panel, models[k].tables(rows))[0] for k in near or [0]
+        )
+
+    def _two(self, first: frozenset, second: frozenset) -> float:
+        """BIC of the chain of two latents with the best edges."""
+        model = self.search.two_classes(first, second)
+        if min(second) < min(first):
+            first, second = second, first
+        sizes = model.joint.shape
+        if min(sizes) < 2 or model.joint.size > self.options.max_joint_states:
+            return -np.inf
+        both = sorted(first | second)
+        groups = [
+            tuple(both.index(i) for i in sorted(group)) for group in (first, second)
+        ]
+        tables = [
+            self.search.rows_of(group).layout.split(emission)
+            for group, emission in ((first, model.first), (second, model.second))
+        ]
+        measurement = Measurement(groups, tables, len(both))
+        panel = self.panel.of_features(both)
+        return learn_graph(panel, measurement, self.options, score=True)[2]

@@ -10,14 +10,17 @@ import numpy as np
 from ..._blocks import Blocks, LocalBlocks
 from ..._climb import Ascent, climb
 from .._classes.latent_class import Rows, fit_classes
+from .._emission import (
+    SMOOTHING,
+    emission_log_prior,
+    marginal_tables,
+    tables_from,
+)
 from .._graph import TemporalGraph
 from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
-from .._tables import normalized, outer_sum
-
-# Pseudo-count of each row of a table.
-SMOOTHING = 0.1
+from .._tables import family_of, log_prior, normalized, outer_sum
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class EMOptions:
     max_joint_states: joint states of coupled latents up to which inference is exact
     smoothing: pseudo-count of each row of a table
     tied: whether a latent that depends on no past has one table for all slices
+    patient: whether one step of little gain is not the end yet
     """
 
     max_iter: int = 200
@@ -36,6 +40,7 @@ class EMOptions:
     max_joint_states: int = MAX_JOINT_STATES
     smoothing: float = SMOOTHING
     tied: bool = False
+    patient: bool = True
 
 
 def fit_chain(
@@ -76,7 +81,9 @@ def climb_chain(
 
     def expect(network):
         counts = prepared.sum(_expected_counts, network)
-        return counts.log_likelihood + _log_prior(network, options.smoothing), counts
+        prior = log_prior([*network.start, *network.transition], options.smoothing)
+        prior += emission_log_prior(network.emission, options.smoothing)
+        return counts.log_likelihood + prior, counts
 
     def maximize(network, counts):
         if options.tied:
@@ -89,6 +96,7 @@ def climb_chain(
         network,
         tol=options.tol * prepared.sum(_weight),
         max_iter=options.max_iter,
+        patient=options.patient,
         report=report,
     )
 
@@ -133,7 +141,7 @@ def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
         network,
         start=[normalized(count, smoothing) for count in counts.start],
         transition=[normalized(count, smoothing) for count in counts.transition],
-        emission=[normalized(count, smoothing) for count in counts.emission],
+        emission=tables_from(counts.emission, smoothing),
     )
 
 
@@ -147,19 +155,6 @@ def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
     for j in np.flatnonzero(~network.graph.inter.any(axis=0)):
         start[j] = transition[j] = (start[j] + transition[j]) / 2
     return {"start": start, "transition": transition}
-
-
-def _log_prior(network: LatentDBN, smoothing: float) -> float:
-    """Logarithm of the Dirichlet prior of all tables, up to a constant."""
-    if smoothing == 0:
-        return 0.0
-    tables = [*network.start, *network.transition, *network.emission]
-    return float(
-        sum(
-            smoothing / table.shape[-1] * np.log(np.maximum(table, 1e-300)).sum()
-            for table in tables
-        )
-    )
 
 
 def _first_network(
@@ -184,9 +179,7 @@ def _first_network(
 
 def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
     """Emission tables of each latent, as if slices and latents were independent."""
-    emission = [
-        normalized(panel.counts(f)[None], SMOOTHING) for f in range(panel.n_observed)
-    ]
+    emission = marginal_tables(panel)
     for j in range(graph.n_latents):
         features = graph.features_of(j)
         if len(features):
@@ -214,13 +207,13 @@ def _from_emission(panel: Panel, graph, cardinality, emission):
         states.append((state / state.sum(axis=1, keepdims=True))[patterns.index])
     start, transition = [], []
     for j in range(graph.n_latents):
-        within = [states[i] for i in (*directed.parents_within(j), j)]
-        before = [states[i] for i in directed.parents_before(j)]
-        count = outer_sum([s[:, :1] for s in within], data.weights[:, :1])
+        own = [states[i][:, :1] for i, _ in family_of(directed, j, later=False)]
+        count = outer_sum(own, data.weights[:, :1])
         start.append(normalized(count, 1.0 + SMOOTHING))
-        count = outer_sum(
-            [s[:, :-1] for s in before] + [s[:, 1:] for s in within],
-            data.weights[:, 1:],
-        )
+        own = [
+            states[i][:, 1:] if now else states[i][:, :-1]
+            for i, now in family_of(directed, j, later=True)
+        ]
+        count = outer_sum(own, data.weights[:, 1:])
         transition.append(normalized(count, 1.0 + SMOOTHING))
     return start, transition, emission

@@ -1,19 +1,12 @@
-"""Filling gaps in sequences: by the model alone, or with neighbouring values.
-
-References
-----------
-.. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
-   Bayesian network. ECAI. Section 4.3.
-"""
+"""Filling gaps in sequences: by the model alone, or with neighbouring values."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from .._emission import predicted
 from .._inference.inference import expectation, warn_if_approximate
 from .._panels.panel import MISSING, Panel
 
@@ -34,24 +27,29 @@ MAX_STEPS = 30
 PENALTY = 10.0
 
 
-@dataclass
 class Imputer:
     """Learned corrections of the model's predictions by neighbouring values.
 
-    For the strategy "hybrid" the probability of a category is that of the model times
-    the exponential of a linear score of what is near: the last value before, the next
-    value after, and the states of all latents in the slice. The weights are shrunk to
-    zero, where the model speaks alone, and learned by hiding known values.
-
-    weights: one matrix per feature, (n_inputs, n_categories)
+    For the strategy "hybrid" (Section 4.3 of Halbersberg and Lerner, 2020) the
+    probability of a category is that of the model times the exponential of a linear
+    score of what is near: the last value before, the next value after, and the states
+    of all latents in the slice. The weights are shrunk to zero, where the model speaks
+    alone, and learned by hiding known values of training sequences; only when they are
+    first needed, because that can take longer than the rest of ``fit``.
     """
 
-    weights: list = field(default_factory=list)
-
-    def fit(self, network, panel: Panel) -> Imputer:
-        """Learn the weights of "hybrid" from training sequences."""
+    def __init__(self, panel: Panel):
         panel = _some_sequences(panel)
-        codes, mass = panel.codes, panel.weights
+        largest = max(int(panel.codes.max(initial=0)), 1)
+        codes = panel.codes.astype(np.min_scalar_type(-largest - 1))
+        self.panel: Panel | None = Panel(codes, panel.weights, panel.n_categories)
+        self.weights: list[np.ndarray] = []
+
+    def fit(self, network) -> Imputer:
+        """Learn the weights, a matrix (n_inputs, n_categories) per feature."""
+        if self.panel is None:
+            return self
+        codes, mass = self.panel.codes, self.panel.weights
         # The turn depends on the place alone: the same data, the same weights.
         turn = np.random.RandomState(0).randint(N_TURNS, size=codes.shape)
         parts: list[list] = [[] for _ in network.emission]
@@ -68,6 +66,7 @@ class Imputer:
             _fit_weights(*map(np.concatenate, zip(*part, strict=True)))
             for part in parts
         ]
+        self.panel = None  # nobody asks for it again
         return self
 
     def probabilities(self, network, codes, strategy="posterior") -> list:
@@ -80,6 +79,7 @@ class Imputer:
         if strategy == "posterior":
             predictive = network.predictive(codes)
             return [p[missing[:, :, f]] for f, p in enumerate(predictive)]
+        self.fit(network)
         warn_if_approximate(network)
         return [
             softmax(offset + inputs @ weights, axis=1)
@@ -89,37 +89,12 @@ class Imputer:
         ]
 
     def fill(self, network, codes, strategy="posterior") -> np.ndarray:
-        """Put the most probable category where a value is missing.
-
-        Returns filled (n, n_slices, n_observed).
-        """
+        """Put the most probable category where a value is missing."""
         filled = np.array(codes)
         for f, table in enumerate(self.probabilities(network, codes, strategy)):
             column = filled[:, :, f]
             column[column == MISSING] = table.argmax(axis=1)
         return filled
-
-
-class OnDemandImputer:
-    """An `Imputer` that learns from training sequences when "hybrid" is first used.
-
-    Most users never ask for it, and it can take longer than the rest of ``fit``. As
-    many sequences are kept as the imputer looks at.
-    """
-
-    def __init__(self, panel: Panel):
-        panel = _some_sequences(panel)
-        largest = max(int(panel.codes.max(initial=0)), 1)
-        codes = panel.codes.astype(np.min_scalar_type(-largest - 1))
-        self.panel: Panel | None = Panel(codes, panel.weights, panel.n_categories)
-        self.imputer = Imputer()
-
-    def fill(self, network, codes, strategy="posterior") -> np.ndarray:
-        """As `Imputer.fill`."""
-        if strategy == "hybrid" and self.panel is not None:
-            self.imputer.fit(network, self.panel)
-            self.panel = None  # nobody asks for it again
-        return self.imputer.fill(network, codes, strategy)
 
 
 def _some_sequences(panel: Panel) -> Panel:
@@ -132,21 +107,14 @@ def _some_sequences(panel: Panel) -> Panel:
 
 
 def _inputs(network, codes, wanted):
-    """What is known near the wanted values, feature by feature.
-
-    Returns inputs (n_wanted, n_inputs), offset (n_wanted, n_categories).
-    """
+    """What is known near the wanted values, and log-probabilities, by feature."""
     posterior = expectation(network, network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
-    for f, (j, table) in enumerate(
-        zip(network._parents, network.emission, strict=True)
-    ):
+    own = predicted(network.emission, network._parents, posterior, codes.shape[:2])
+    for f, probabilities in enumerate(own):
         where = wanted[:, :, f]
-        n_values = table.shape[1]
-        own = (
-            posterior[j][where] @ table if j >= 0 else np.ones((where.sum(), 1)) * table
-        )
-        offset = np.log(np.maximum(own, 1e-12))
+        n_values = probabilities.shape[2]
+        offset = np.log(np.maximum(probabilities[where], 1e-12))
         parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
         for step in (1, -1):
             value, distance = _last_known(codes[:, ::step, f])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .evidence import Evidence, log_table
+from .._tables import log_table
+from .evidence import Evidence
 
 # Elements of the largest temporary array; 16 MB stay near the cache.
 CHUNK_ELEMENTS = 1 << 21
@@ -37,14 +38,9 @@ class ChainPosterior:
 
 
 def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterior:
-    """Forward-backward algorithm [1]_ over the joint states of several latents.
+    """Forward-backward algorithm over the joint states of several latents.
 
     start (n_states,), transition (n_states, n_states), weights (n, n_slices).
-
-    References
-    ----------
-    .. [1] Rabiner, L. R. (1989). A tutorial on hidden Markov models and selected
-       applications in speech recognition. Proceedings of the IEEE, 77.
     """
     n, n_slices = evidence.index[0].shape
     cards = [likelihood.shape[1] for likelihood in evidence.likelihood]
@@ -122,10 +118,7 @@ def chain_log_likelihood(start, transition, evidence: Evidence) -> np.ndarray:
 
 
 def most_probable_path(start, transition, evidence: Evidence):
-    """Viterbi algorithm.
-
-    Returns path (n, n_slices), log_probability (n,).
-    """
+    """Viterbi algorithm: paths (n, n_slices) and their log-probabilities."""
     n, n_slices = evidence.index[0].shape
     n_states = len(start)
     log_start, log_transition = log_table(start), log_table(transition)

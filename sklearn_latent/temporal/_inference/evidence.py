@@ -7,13 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from .._emission import Layout
 from .._panels.panel import MISSING, distinct_rows
-
-
-def log_table(table: np.ndarray) -> np.ndarray:
-    """Logarithm, with -inf for 0 and no warning."""
-    with np.errstate(divide="ignore"):
-        return np.log(table)
+from .._tables import log_table
 
 
 @dataclass(frozen=True)
@@ -42,39 +38,27 @@ class SlicePatterns:
         return cls(rows[first], index.reshape(n, n_slices))
 
     def log_likelihood(self, tables) -> np.ndarray:
-        """Logarithm of P(pattern | state), shape (n_patterns, n_states).
-
-        tables (n_states, n_categories).
-        """
+        """Logarithm of P(pattern | state), shape (n_patterns, n_states)."""
         if not tables:
             return np.zeros((len(self.codes), 1))
-        widths = tuple(table.shape[1] for table in tables)
-        stacked = log_table(np.concatenate(tables, axis=1))
+        _, indicators = self._design([table.shape[1] for table in tables])
         # A sparse product skips the zeros, so that 0 times log(0) does not arise.
-        return self._design(widths) @ stacked.T
+        return indicators @ log_table(np.concatenate(tables, axis=1)).T
 
     def counts(self, posterior: np.ndarray, n_categories) -> list[np.ndarray]:
-        """Expected counts of (state, category) of each feature.
-
-        posterior (n, n_slices, n_states).
-        """
-        widths = tuple(int(width) for width in n_categories)
+        """Expected counts of (state, category) of each feature."""
+        layout, indicators = self._design(n_categories)
         mass = _sums_by(self.index.ravel(), posterior, len(self.codes))
-        stacked = (self._design(widths).T @ mass).T
-        return np.split(stacked, np.cumsum(widths)[:-1], axis=1) if widths else []
+        return layout.split((indicators.T @ mass).T)
 
-    def _design(self, widths: tuple[int, ...]) -> sparse.csr_array:
-        """Indicators of the categories of all features, a row per pattern."""
+    def _design(self, n_categories) -> tuple[Layout, sparse.csr_array]:
+        """Indicators of the patterns, which EM needs in every step."""
         cache = self.__dict__.setdefault("_designs", {})
-        if widths not in cache:
-            known = self.codes != MISSING
-            columns = self.codes + np.concatenate([[0], np.cumsum(widths)[:-1]])
-            ends = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
-            cache[widths] = sparse.csr_array(
-                (np.ones(known.sum()), columns[known].astype(np.intp), ends),
-                shape=(len(self.codes), sum(widths)),
-            )
-        return cache[widths]
+        key = tuple(n_categories)
+        if key not in cache:
+            layout = Layout(key)
+            cache[key] = layout, layout.indicators(self.codes)
+        return cache[key]
 
 
 @dataclass(frozen=True)

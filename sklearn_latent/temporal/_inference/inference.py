@@ -8,11 +8,12 @@ import numpy as np
 
 from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
+from .._emission import code_counts, log_probabilities
 from .._panels.panel import MISSING
-from .._tables import family_counts, joint_start, joint_transition
+from .._tables import family_counts, family_of
 from .chain import chain_log_likelihood, most_probable_path, smooth
-from .evidence import Evidence, SlicePatterns, log_table
-from .mean_field import MeanField
+from .evidence import Evidence, SlicePatterns
+from .mean_field import MeanField, first_counts, step_counts
 
 
 @dataclass(frozen=True)
@@ -98,18 +99,15 @@ class Expectation:
     log_likelihood: of each sequence, (n,)
     states: P(state | sequence) of each latent, (n, n_slices, cardinality)
     counts: expected counts of all tables
-    joint_start: per part, counts of joint states in the first slice, one axis per
-        latent; None where inference was factored
-    joint_pairs: per part, counts of joint states of consecutive slices: one axis per
-        latent of the slice before, then one per latent of this slice
+    joint: per part, counts of joint states in the first slice, one axis per latent, and
+        of consecutive slices, the earlier first; None where inference was factored
     mean_fields: chains of the parts where inference was factored
     """
 
     log_likelihood: np.ndarray
     states: list
     counts: ChainCounts
-    joint_start: list
-    joint_pairs: list
+    joint: list
     mean_fields: dict
 
 
@@ -130,8 +128,7 @@ def expectation(
     components = graph.components()
     if together and components:
         components = [np.arange(n_latents)]
-    joint_first: list = []
-    joint_pairs: list = []
+    joint: list = []
     fields = {}
     for part, latents in enumerate(components):
         evidence = data.evidence(network, latents)
@@ -141,23 +138,23 @@ def expectation(
             first = chain.start.reshape(cards)
             pairs = chain.pairs.reshape(cards + cards)
             for j in latents:
-                within = [(i, True) for i in (*graph.parents_within(j), j)]
-                before = [(i, False) for i in graph.parents_before(j)]
-                start[j] = family_counts(first, latents, within)
-                transition[j] = family_counts(pairs, latents, before + within)
+                own = family_of(graph, j, later=False)
+                start[j] = family_counts(first, latents, own)
+                own = family_of(graph, j, later=True)
+                transition[j] = family_counts(pairs, latents, own)
             part_states, part_log_likelihood = chain.states, chain.log_likelihood
-            joint_first.append(first)
-            joint_pairs.append(pairs)
+            joint.append((first, pairs))
         else:
             field = MeanField(network, latents, evidence)
             warm = (mean_fields or {}).get(part)
             fields[part] = field.fit(warm)
             part_states, part_log_likelihood = field.states(), field.bound()
             for j in latents:
-                start[j] = field.start_counts(j, data.weights)
-                transition[j] = field.transition_counts(j, data.weights)
-            joint_first.append(None)
-            joint_pairs.append(None)
+                start[j] = first_counts(field.nodes, field.start[j][0], data.weights)
+                transition[j] = step_counts(
+                    field.nodes, field.pairs, field.later[j][0], data.weights
+                )
+            joint.append(None)
         log_likelihood = log_likelihood + part_log_likelihood
         for j, state in zip(latents, part_states, strict=True):
             states[j] = state
@@ -170,7 +167,7 @@ def expectation(
         transition,
         _emission_counts(network, data, states),
     )
-    return Expectation(log_likelihood, states, counts, joint_first, joint_pairs, fields)
+    return Expectation(log_likelihood, states, counts, joint, fields)
 
 
 def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
@@ -233,18 +230,16 @@ def warn_if_approximate(network, *, together: bool = False) -> None:
 
 def _joint_tables(network, latents) -> tuple[np.ndarray, np.ndarray]:
     """Start vector and transition matrix of the joint states of some latents."""
-    graph = network.directed_graph
-    start = joint_start(graph, network.start, latents).ravel()
-    transition = joint_transition(graph, network.transition, latents)
-    return start, transition.reshape(len(start), len(start))
+    start, transition = network.joint_tables(latents)
+    return start.ravel(), transition.reshape(start.size, start.size)
 
 
 def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
     """Log-likelihood of the features that measure no latent."""
     total = np.zeros(len(data.codes))
     for f in data.alone:
-        padded = np.append(log_table(network.emission[f][0]), 0.0)
-        total += padded[data.codes[:, :, f]].sum(axis=1)
+        logs = log_probabilities(network.emission[f], data.codes[:, :, f])
+        total += logs[0].sum(axis=1)
     return total
 
 
@@ -259,9 +254,6 @@ def _emission_counts(network, data: ChainData, states) -> list:
         for f, count in zip(features, found, strict=True):
             counts[f] = count
     for f in data.alone:
-        codes = data.codes[:, :, f].ravel()
-        known = codes != MISSING
         width = network.emission[f].shape[1]
-        weights = data.weights.ravel()[known]
-        counts[f] = np.bincount(codes[known], weights, minlength=width)[None]
+        counts[f] = code_counts(data.codes[:, :, f], data.weights, width)
     return counts

@@ -1,14 +1,9 @@
 """Factored inference where the joint states of coupled latents are too many.
 
 Structured mean field: the posterior is approximated by independent chains, one per
-latent, each exact in time, that see each other through expected log tables [1]_. The
-result is the best such approximation near its start, and a lower bound of the
-log-likelihood.
-
-References
-----------
-.. [1] Ghahramani, Z., Jordan, M. I. (1997). Factorial hidden Markov models. Machine
-   Learning, 29.
+latent, each exact in time, that see each other through expected log tables, as in
+factorial hidden Markov models (Ghahramani and Jordan, 1997). The result is the best
+such approximation near its start, and a lower bound of the log-likelihood.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ from math import prod
 import numpy as np
 from scipy.special import xlogy
 
-from .._tables import outer_sum
+from .._tables import family_of, outer_sum
 from .evidence import Evidence
 
 # log(0) would turn an expectation into -inf times 0.
@@ -54,10 +49,8 @@ class MeanField:
         graph = network.directed_graph
         self.start, self.later = {}, {}
         for j in self.latents:
-            within = [(i, True) for i in (*graph.parents_within(j), j)]
-            before = [(i, False) for i in graph.parents_before(j)]
-            self.start[j] = (within, _log(network.start[j]))
-            self.later[j] = (before + within, _log(network.transition[j]))
+            self.start[j] = family_of(graph, j, later=False), _log(network.start[j])
+            self.later[j] = family_of(graph, j, later=True), _log(network.transition[j])
         self.nodes: dict[int, np.ndarray] = {}
         self.pairs: dict[int, np.ndarray] = {}
 
@@ -110,14 +103,6 @@ class MeanField:
             terms = _contract(table, family, None, self._steps(self.nodes, self.pairs))
             total += terms.reshape(len(total), -1).sum(axis=1)
         return total
-
-    def start_counts(self, j: int, weights) -> np.ndarray:
-        """Expected counts of the start table of latent `j`."""
-        return first_counts(self.nodes, self.start[j][0], weights)
-
-    def transition_counts(self, j: int, weights) -> np.ndarray:
-        """Expected counts of the transition table of latent `j`."""
-        return step_counts(self.nodes, self.pairs, self.later[j][0], weights)
 
     def most_probable(self):
         """Most probable path of each chain, and log P(all paths, sequence)."""
@@ -193,18 +178,12 @@ class MeanField:
 
 
 def first_counts(nodes, family, weights) -> np.ndarray:
-    """Expected counts of some latents in the first slice.
-
-    weights (n, n_slices).
-    """
+    """Expected counts of some latents in the first slice."""
     return _count(family, MeanField._first(nodes), weights[:, 0])
 
 
 def step_counts(nodes, pairs, family, weights) -> np.ndarray:
-    """Expected counts of some latents in consecutive slices.
-
-    weights (n, n_slices).
-    """
+    """Expected counts of some latents in consecutive slices."""
     return _count(family, MeanField._steps(nodes, pairs), weights[:, 1:].ravel())
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from joblib import Parallel, delayed
 
-from .._edges.chain_test import review_by_chain
 from .._edges.edges import learn_edges
-from .._edges.structure import latent_counts, learn_graph
+from .._edges.structure import latent_counts, learn_graph, review_by_chain
 from .._graph import TemporalGraph
-from .._measurement.cardinality import SearchOptions
-from .._measurement.groups import Measurement
+from .._measurement.groups import Measurement, SearchOptions
 from .._measurement.measurement import learn_measurement
 from .._panels.panel import Panel
 from .local_to_global import (
@@ -53,8 +51,7 @@ def learn_global_graph(
 ) -> tuple[TemporalGraph, list[np.ndarray]]:
     """The global graph, and emission tables to start from."""
     if local == "bic":
-        learned = learn_graph(panel, measurement, options)
-        return learned.graph, learned.emission
+        return learn_graph(panel, measurement, options)[:2]
     structure = measurement.structure
     intra, inter = edges_by_vote(*co_occurrences(graphs, structure))
     return TemporalGraph(structure, intra, inter), measurement.emission(panel)

@@ -1,9 +1,6 @@
-"""From local graphs of two slices each to one global graph (Algorithm 1 of [1]_).
+"""From local graphs of two slices each to one global graph.
 
-References
-----------
-.. [1] Halbersberg, D., Lerner, B. (2020). Local to global learning of a latent dynamic
-   Bayesian network. ECAI.
+Lines refer to Algorithm 1 of Halbersberg and Lerner (2020).
 """
 
 from __future__ import annotations
@@ -39,10 +36,7 @@ class LocalGraph:
 
     @classmethod
     def of_tables(cls, structure, intra, inter=None) -> LocalGraph:
-        """The local graph whose two slices are alike.
-
-        structure (n, n_observed), intra, inter (n, n).
-        """
+        """The local graph whose two slices are alike."""
         n = len(structure)
         if inter is None:
             return cls(structure, np.zeros(n, dtype=int), intra)
@@ -100,10 +94,7 @@ class Support:
 
 
 def shared_parents(graphs: Sequence[LocalGraph]) -> np.ndarray:
-    """Matrix S: how often two features have the same parent (lines 1-7).
-
-    Returns counts (n_observed, n_observed).
-    """
+    """Matrix S: how often two features have the same parent (lines 1-7)."""
     n_observed = graphs[0].structure.shape[1]
     counts = np.zeros((n_observed, n_observed))
     for graph in graphs:
@@ -115,10 +106,7 @@ def shared_parents(graphs: Sequence[LocalGraph]) -> np.ndarray:
 
 
 def local_partners(shared) -> list[np.ndarray]:
-    """Lists LP: the features that most often share a feature's parent (lines 8-11).
-
-    shared (n_observed, n_observed).
-    """
+    """Lists LP: the features that most often share a feature's parent (lines 8-11)."""
     return [
         np.flatnonzero(row == row.max()) if row.any() else np.zeros(0, dtype=int)
         for row in shared
@@ -126,10 +114,7 @@ def local_partners(shared) -> list[np.ndarray]:
 
 
 def global_partners(partners, shared) -> list[tuple[int, ...]]:
-    """Lists GP: the features of each global latent (lines 12-20).
-
-    shared (n_observed, n_observed).
-    """
+    """Lists GP: the features of each global latent (lines 12-20)."""
     group = np.arange(len(partners))
     # Strong bonds first, so that a feature between two groups comes last.
     strength = [row.max(initial=0.0) for row in shared]
@@ -154,10 +139,7 @@ def global_partners(partners, shared) -> list[tuple[int, ...]]:
 
 
 def co_occurrences(graphs: Sequence[LocalGraph], structure):
-    """Matrix CO: how many local graphs have each edge between latents (lines 23-28).
-
-    structure (n_latents, n_observed) -> intra, inter (n_latents, n_latents).
-    """
+    """Matrix CO: how many local graphs have each edge between latents (lines 23-28)."""
     n = len(structure)
     intra, inter = np.zeros((n, n)), np.zeros((n, n))
     for graph in graphs:
@@ -185,11 +167,7 @@ def _matches(graph: LocalGraph, structure) -> np.ndarray:
 
 
 def edges_by_vote(intra_votes, inter_votes):
-    """Add edges from the most frequent to the rarest (lines 29-32).
-
-    intra_votes, inter_votes (n_latents, n_latents) -> intra, inter (n_latents,
-    n_latents).
-    """
+    """Add edges from the most frequent to the rarest (lines 29-32)."""
     n = len(intra_votes)
     inter = inter_votes > 0
     intra = np.zeros((n, n), dtype=bool)

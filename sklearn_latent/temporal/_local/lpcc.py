@@ -1,26 +1,23 @@
-"""Learning by pairwise cluster comparison, both stages [1]_.
-
-References
-----------
-.. [1] Asbeh, N., Lerner, B. (2016). Learning latent variable models by pairwise cluster
-   comparison. Journal of Machine Learning Research, 17.
-"""
+"""Both stages of learning by pairwise cluster comparison (Asbeh and Lerner, 2016)."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from .._classes.latent_class import Rows
 from .._panels.panel import Panel
-from .clusters import (
-    Clusters,
-    cluster_rows,
-    compare_pairs,
-    major_per_configuration,
-    maximal_sets,
-)
 from .local_to_global import LocalGraph
+
+# Rows that differ from a more frequent one in no more features than this are noise
+# around it: a change of a latent shows in at least three features.
+NOISE_RADIUS = 2
+
+# Clusters that are kept, the largest ones; pairs of them are compared.
+MAX_CLUSTERS = 400
 
 # Passes of the first stage.
 MAX_PASSES = 9
@@ -29,11 +26,101 @@ MAX_PASSES = 9
 MIN_CHILDREN_TO_SPLIT = 4
 
 
-def learn_by_comparison(rows: Rows) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """Both stages of LPCC on a table.
+@dataclass(frozen=True)
+class Clusters:
+    """Groups of similar rows.
 
-    Returns adjacency (n_latents, n_latents).
+    centers: the category of each feature that stands for the cluster. Categories have
+        no order, so this is the most frequent row and not a rounded mean, (n_clusters,
+        n_features)
+    sizes: weight of the rows of each cluster, the largest first, (n_clusters,)
     """
+
+    centers: np.ndarray
+    sizes: np.ndarray
+
+    def __len__(self):
+        return len(self.sizes)
+
+    @property
+    def is_major(self) -> np.ndarray:
+        """Clusters larger than the mean."""
+        if not len(self):
+            return np.zeros(0, dtype=bool)
+        return self.sizes >= self.sizes.mean()
+
+    def subset(self, chosen) -> Clusters:
+        """Some of the clusters."""
+        return Clusters(self.centers[chosen], self.sizes[chosen])
+
+
+def cluster_rows(rows: Rows) -> Clusters:
+    """Group rows around the most frequent ones."""
+    complete = (rows.codes >= 0).all(axis=1)
+    codes, weights = rows.codes[complete], rows.weights[complete]
+    n_features = codes.shape[1]
+    if not len(codes) or not n_features:
+        return Clusters(np.zeros((0, n_features), dtype=int), np.zeros(0))
+    order = np.lexsort((*codes.T[::-1], -weights))
+    codes, weights = codes[order], weights[order]
+    radius = min(NOISE_RADIUS, (n_features - 1) // 2)
+    centers: list[int] = []
+    # Among many rows those that occur once are noise; few can all be looked at.
+    few = len(codes) <= MAX_CLUSTERS
+    for i in range(len(codes)) if few else np.flatnonzero(weights > weights.min()):
+        if len(centers) == MAX_CLUSTERS:
+            break
+        if not centers or (codes[centers] != codes[i]).sum(axis=1).min() > radius:
+            centers.append(int(i))
+    if not centers:
+        centers = [0]
+    chosen = codes[centers]
+    nearest = np.concatenate(
+        [
+            (part[:, None] != chosen[None]).sum(axis=2).argmin(axis=1)
+            for part in np.array_split(codes, max(1, len(codes) // 2000))
+        ]
+    )
+    sizes = np.bincount(nearest, weights, minlength=len(chosen))
+    order = np.argsort(-sizes, kind="stable")
+    return Clusters(chosen[order], sizes[order])
+
+
+def compare_pairs(centers) -> np.ndarray:
+    """Pairwise cluster comparison (PCC), (n_pairs, n_features)."""
+    n_clusters, n_features = centers.shape
+    if n_clusters < 2:
+        return np.zeros((0, n_features), dtype=bool)
+    first, second = np.array(list(combinations(range(n_clusters), 2))).T
+    return centers[first] != centers[second]
+
+
+def maximal_sets(changes) -> list[tuple[int, ...]]:
+    """Maximal sets of observed variables (MSO), which always change together."""
+    groups: dict[bytes, list[int]] = {}
+    for feature, column in enumerate(changes.T):
+        if column.any():
+            groups.setdefault(np.packbits(column).tobytes(), []).append(feature)
+    return sorted(tuple(group) for group in groups.values())
+
+
+def major_per_configuration(clusters: Clusters, sets, majors: Clusters) -> Clusters:
+    """Choose the largest cluster for every joint configuration of some latents."""
+    keys = np.zeros((len(clusters), len(sets)), dtype=int)
+    for place, features in enumerate(sets):
+        states = np.unique(majors.centers[:, features], axis=0)
+        same = (clusters.centers[:, None, list(features)] == states[None]).all(axis=2)
+        keys[:, place] = np.where(same.any(axis=1), same.argmax(axis=1), -1)
+    chosen: dict[tuple, int] = {}
+    # Clusters come largest first, so the first of a configuration is the largest.
+    for cluster, key in enumerate(map(tuple, keys)):
+        if -1 not in key:
+            chosen.setdefault(key, cluster)
+    return clusters.subset(sorted(chosen.values()))
+
+
+def learn_by_comparison(rows: Rows) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """Both stages of LPCC on a table: groups of features, and edges between them."""
     clusters = cluster_rows(rows)
     sets, majors, parents = _first_stage(clusters)
     pieces = [split_latent(features, clusters, majors) for features in sets]
@@ -73,10 +160,7 @@ def _first_stage(clusters: Clusters):
 
 
 def find_colliders(changes, sets) -> dict[int, list[int]]:
-    """Latents that change only together with others, now with one, now with another.
-
-    changes (n_pairs, n_features).
-    """
+    """Latents that change only together with others, now with one, now with another."""
     if not sets:
         return {}
     moves = np.column_stack([changes[:, features[0]] for features in sets])
@@ -103,8 +187,6 @@ def split_latent(features, clusters: Clusters, majors: Clusters):
     A minor cluster that agrees with a major one on all other features shows a latent
     that did not follow its parent. Features that always change together in such
     comparisons measure the same latent.
-
-    Returns adjacency (n_sets, n_sets).
     """
     alone = [features], np.zeros((1, 1), dtype=bool)
     own = np.array(features)

@@ -1,15 +1,138 @@
-"""Groups of features, each with the tables of the latent that it measures."""
+"""Groups of features, and the number of states of the latent behind each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
-from .._em.em import SMOOTHING
+from ..._criteria import bic_price
+from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
+from .._em.em import EMOptions, fit_chain
+from .._emission import marginal_tables, n_free
+from .._graph import complete_graph
+from .._model import MAX_JOINT_STATES
 from .._panels.panel import Panel
-from .._tables import normalized
-from .cardinality import SearchOptions, choose_states, lone_states
+from .._tables import free_parameters
+
+# Nats of BIC below which slices alone do not settle the number of states, and the order
+# of the slices is asked too.
+CLEAR_MARGIN = 20.0
+
+# EM of the chains whose BIC is compared.
+COMPARED = EMOptions(max_iter=100, tol=1e-5, tied=True, patient=False)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search for latents and edges is told.
+
+    max_states: largest number of states of a latent
+    n_states: number of states of all latents, None = chosen by BIC
+    max_joint_states: as in `LatentDBN`
+    seed: of the random starts of latent class models
+    """
+
+    max_states: int = 6
+    n_states: int | None = None
+    max_joint_states: int = MAX_JOINT_STATES
+    seed: int = 0
+
+
+def choose_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
+    """Choose the number of states of the latent behind all features of a panel.
+
+    Latent class models of single slices decide where they can. Two features, or poor
+    ones, do not show more than a few states in a slice, but sequences do: the chain of
+    the latent over time is then fitted with one state more and one less until BIC
+    falls. Returns the emission tables.
+    """
+    rows = Rows.pooled(panel)
+    seed = options.seed
+    if options.n_states is not None:
+        return fit_classes(rows, options.n_states, random_state=seed).tables(rows)
+    models = fit_classes_bic(rows, options.max_states, random_state=seed)
+    bics = np.array([model.bic for model in models])
+    bics[0] = -np.inf
+    best = int(np.argmax(bics)) + 1
+    if panel.n_slices == 1 or best < 2:
+        return models[max(best, 2) - 1].tables(rows)
+    # The neighbours of the best number are enough: BIC has one peak in practice.
+    margin = bics[best - 1] - np.delete(bics, best - 1).max(initial=-np.inf)
+    if panel.n_observed > 2 and margin > CLEAR_MARGIN:
+        return models[best - 1].tables(rows)
+    return _by_chain(panel, rows, models, best, options)
+
+
+def _by_chain(panel, rows, models, best, options):
+    """Climb in the number of states by BIC of the chain of one latent."""
+    found: dict[int, tuple[float, list]] = {}
+
+    def bic(n_states):
+        if n_states not in found:
+            model = (
+                models[n_states - 1]
+                if n_states <= len(models)
+                else fit_classes(rows, n_states, random_state=options.seed)
+            )
+            found[n_states] = one_latent_bic(panel, model.tables(rows))
+        return found[n_states][0]
+
+    step = 1 if best < options.max_states and bic(best + 1) > bic(best) else -1
+    while 2 <= best + step <= options.max_states and bic(best + step) > bic(best):
+        best += step
+    bic(best)
+    return found[best][1]
+
+
+def one_latent_bic(panel: Panel, emission) -> tuple[float, list]:
+    """BIC of one latent that changes over time, and its emission tables."""
+    return chain_bic(panel, complete_graph(np.ones((1, panel.n_observed))), emission)
+
+
+def chain_bic(panel: Panel, graph, emission) -> tuple[float, list]:
+    """BIC of the chain with a given graph, higher is better; its emission tables."""
+    cardinality = [
+        len(emission[graph.features_of(j)[0]]) for j in range(len(graph.structure))
+    ]
+    ascent = fit_chain(panel, graph, cardinality, emission, COMPARED)
+    network, counts = ascent.state, ascent.statistics
+    value = counts.log_likelihood - chain_penalty(network, panel)
+    return value, list(network.emission)
+
+
+def chain_penalty(network, panel: Panel) -> float:
+    """Penalty of BIC: each free parameter has the price of the rows behind it."""
+    n_rows = panel.weights @ (panel.codes >= 0).any(axis=2)
+    memory = network.graph.inter.any(axis=0)
+    behind = (
+        (compress(network.start, memory), n_rows[0]),
+        (compress(network.transition, memory), n_rows[1:].sum()),
+        (compress(network.transition, ~memory), n_rows.sum()),
+    )
+    return bic_price(n_rows.sum()) * n_free(network.emission) + sum(
+        bic_price(total) * free_parameters(tables) for tables, total in behind
+    )
+
+
+def lone_states(panel: Panel, options: SearchOptions) -> list | None:
+    """A latent for the one feature of a panel, if that depends on its own past."""
+    width = int(panel.n_categories[0])
+    rows = Rows.pooled(panel)
+    if panel.n_slices == 1 or width < 2 or not rows.total:
+        return None
+    marginal = fit_classes(rows, 1)
+    best, tables = marginal.bic, None
+    for n_states in range(2, min(width, options.max_states) + 1):
+        # States that each favour one category, the rare ones sharing the last.
+        favoured = np.argsort(-marginal.emission[0], kind="stable")[:n_states]
+        emission = 0.3 * np.repeat(marginal.emission, n_states, axis=0)
+        emission[np.arange(n_states), favoured] += 0.7
+        value, found = one_latent_bic(panel, [emission])
+        if value > best:
+            best, tables = value, found
+    return tables
 
 
 @dataclass(frozen=True)
@@ -40,10 +163,7 @@ class Measurement:
 
     def emission(self, panel: Panel) -> list[np.ndarray]:
         """Tables of all features; those of no group have a single row."""
-        emission = [
-            normalized(panel.counts(feature)[None], SMOOTHING)
-            for feature in range(self.n_observed)
-        ]
+        emission = marginal_tables(panel)
         for group, tables in zip(self.groups, self.tables, strict=True):
             for feature, table in zip(group, tables, strict=True):
                 emission[feature] = table

@@ -25,18 +25,6 @@ class PanelEncoder:
     categories_: labels of each feature by code; for bins, the median of the values in
         it
     edges_: inner edges of the bins of each feature, None for categories
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_latent.temporal._panels.encoding import PanelEncoder
-    >>> X = np.array([[["a"], ["b"]], [["b"], [None]]], dtype=object)
-    >>> encoder = PanelEncoder().fit(X)
-    >>> codes = encoder.encode(X)
-    >>> codes.ravel()
-    array([ 0,  1,  1, -1])
-    >>> encoder.decode(codes).ravel()
-    array(['a', 'b', 'b', None], dtype=object)
     """
 
     n_bins: int = 4
@@ -50,10 +38,7 @@ class PanelEncoder:
         return np.array([len(labels) for labels in self.categories_], dtype=int)
 
     def fit(self, panel, sample_weight=None) -> PanelEncoder:
-        """Learn the categories and bins of each feature.
-
-        panel (n, n_slices, n_observed), sample_weight (n,).
-        """
+        """Learn the categories and bins of each feature."""
         n, n_slices, n_observed = panel.shape
         weights = np.ones(n) if sample_weight is None else sample_weight
         # A sequence of weight 0 is not there, so it brings no category either.
@@ -86,10 +71,7 @@ class PanelEncoder:
         return _quantile_bins(values, mass, self.n_bins)
 
     def encode(self, panel) -> np.ndarray:
-        """Codes of a panel.
-
-        panel (n, n_slices, n_observed) -> codes (n, n_slices, n_observed).
-        """
+        """Codes of a panel."""
         if panel.shape[2] != len(self.categories_):
             raise ValueError(
                 f"X must have {len(self.categories_)} features per slice, as in fit, "
@@ -118,10 +100,7 @@ class PanelEncoder:
         return codes
 
     def decode(self, codes) -> np.ndarray:
-        """Labels of codes.
-
-        codes (..., n_observed).
-        """
+        """Labels of codes."""
         codes = np.asarray(codes)
         numeric = all(labels.dtype.kind != "O" for labels in self.categories_)
         values = np.empty(codes.shape, dtype=float if numeric else object)

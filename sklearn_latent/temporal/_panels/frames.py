@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from ..._validation import check_columns, check_flag, shown
 
 
-def sequences_from_frame(frame, *, sequence, time, columns=None, return_labels=False):
+def sequences_from_frame(
+    frame: Any,
+    *,
+    sequence: str,
+    time: str,
+    columns: Iterable[str] | None = None,
+    return_labels: bool = False,
+) -> Any:
     """Turn a long table, one row per sequence and time, into an array of sequences.
 
     Parameters

@@ -57,14 +57,6 @@ class Panel:
         weights = np.bincount(index, self.weights, minlength=len(first))
         return Panel(self.codes[first], weights, self.n_categories)
 
-    def counts(self, feature: int) -> np.ndarray:
-        """How often each category of a feature occurs in all slices."""
-        column = self.codes[:, :, feature]
-        known = column != MISSING
-        weights = np.broadcast_to(self.weights[:, None], column.shape)[known]
-        width = int(self.n_categories[feature])
-        return np.bincount(column[known], weights, minlength=width)
-
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First place of each distinct row, in order, and which of them each row is."""
