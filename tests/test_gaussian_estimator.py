@@ -456,6 +456,17 @@ def test_impute_keeps_types():
     assert not filled.isna().any().any()
 
 
+def test_impute_leaves_latents_out():
+    data = make_gaussian_bn(12, 2, 400, bipartite=True, random_state=0)
+    model = IdealParentGaussianBN(max_latents=2, bipartite=True).fit(data.X)
+    assert model.n_latents_ == 2
+    X = data.X[:20].copy()
+    X[3, 5] = np.nan
+    filled = model.impute(X)
+    assert filled.shape == X.shape
+    np.testing.assert_array_equal(filled, model.transform(X)[:, :12])
+
+
 def test_latents_are_named_and_placed():
     data = make_gaussian_bn(12, 2, 400, bipartite=True, random_state=0)
     model = IdealParentGaussianBN(max_latents=3, bipartite=True).fit(data.X)

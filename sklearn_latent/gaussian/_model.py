@@ -131,7 +131,8 @@ class GaussianModel(BaseLatentModel):
         """
         check_is_fitted(self)
         values = self._check_X(X)
-        return fill_gaps(X, np.isnan(values), self.network_.expectation(values))
+        filled = self.network_.expectation(values)[:, : self.network_.n_features]
+        return fill_gaps(X, np.isnan(values), filled)
 
     def score_samples(self, X) -> NDArray[np.float64]:
         """Log-likelihood of each row over its observed values, in nats.
