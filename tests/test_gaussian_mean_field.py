@@ -128,7 +128,7 @@ class TestInference:
             grid = np.linspace(max(low, 1e-3) if positive else low, high, 4001)
             values = np.repeat(X[[row]], len(grid), axis=0)
             values[:, node] = grid
-            density = network.family_log_likelihoods(values).sum(axis=1)
+            density = network._family_log_likelihoods(values).sum(axis=1)
             top = density.max()
             share = np.exp(density - top)
             exact = top + np.log(share.sum() * (grid[1] - grid[0]))
@@ -155,8 +155,8 @@ class TestInference:
         for place, node in enumerate([1, 4]):
             step = np.zeros(6)
             step[node] = 1e-5
-            high = network.family_log_likelihoods((values + step)[:, 0]).sum(axis=1)
-            low = network.family_log_likelihoods((values - step)[:, 0]).sum(axis=1)
+            high = network._family_log_likelihoods((values + step)[:, 0]).sum(axis=1)
+            low = network._family_log_likelihoods((values - step)[:, 0]).sum(axis=1)
             assert_allclose(
                 gradient[:, 0, place], (high - low) / 2e-5, rtol=1e-4, atol=1e-4
             )
@@ -176,7 +176,7 @@ class TestInference:
             warnings.simplefilter("error")
             means, log_likelihood = infer(network, X)
         assert_array_equal(means, X)
-        assert_allclose(log_likelihood, network.family_log_likelihoods(X).sum(axis=1))
+        assert_allclose(log_likelihood, network._family_log_likelihoods(X).sum(axis=1))
 
     def test_gaps_are_announced(self, network):
         X = with_gaps(network.sample(5, random_state=0)[0], 0.5)

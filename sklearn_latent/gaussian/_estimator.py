@@ -147,10 +147,10 @@ class IdealParentGaussianBN(GaussianModel):
     network_ : GaussianNetwork
         The fitted model.
 
-    structure_ : ndarray of bool of shape (n_latents_, n_features)
+    structure_ : ndarray of bool of shape (n_latents, n_features)
         The block of ``adjacency_`` from latents to features.
 
-    latent_names_ : ndarray of shape (n_latents_,)
+    latent_names_ : ndarray of shape (n_latents,)
         Names of the latents.
 
     log_likelihood_ : float
@@ -158,7 +158,7 @@ class IdealParentGaussianBN(GaussianModel):
 
     is_exact_ : bool
         Whether ``log_likelihood_`` is exact; otherwise it is an estimate, because links
-        are not linear and values are missing or hidden.
+        are not linear and values are missing or latent.
 
     bic_ : float
         Bayesian information criterion of the training rows; lower is better.

@@ -176,7 +176,7 @@ class GaussianNetwork(Densities, Network):
         """
         X = self._check(X)
         if self.n_latents == 0 and not np.isnan(X).any():
-            return self.family_log_likelihoods(X).sum(axis=1)
+            return self._family_log_likelihoods(X).sum(axis=1)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[1]
         return infer(self, X)[1]
@@ -292,7 +292,7 @@ class GaussianNetwork(Densities, Network):
             eta = values[:, parents] @ self.weights[np.ix_(parents, nodes)]
             noise = self._noise if len(parents) else Additive()
             values[:, nodes] = noise.draw(
-                self.family_means(eta, nodes), self.noise_variance[node], rng
+                self._family_means(eta, nodes), self.noise_variance[node], rng
             )
         return values[:, : self.n_features], values[:, self.n_features :]
 

@@ -16,7 +16,7 @@ def derivatives(network: Densities, points, missing):
     noise = network._noise
     eta = points @ network.weights
     nodes = np.arange(network.n_nodes)
-    mean = network.family_means(eta, nodes)
+    mean = network._family_means(eta, nodes)
     has_parents = network.adjacency.any(axis=0)
     variance = network.noise_variance
     own_gradient = -(points - mean) / variance

@@ -67,8 +67,8 @@ def log_conditional(network, node, values, grid) -> np.ndarray:
     n_points).
     """
     own = np.array([node])
-    mean = network.family_means(values @ network.weights[:, own], own)
-    total = network.log_densities(grid[..., None], mean[:, None], own)[..., 0]
+    mean = network._family_means(values @ network.weights[:, own], own)
+    total = network._log_densities(grid[..., None], mean[:, None], own)[..., 0]
     if network._noise.positive:
         total = np.where(grid > 0, total, -np.inf)
     children = np.flatnonzero(network.adjacency[node])
@@ -77,6 +77,6 @@ def log_conditional(network, node, values, grid) -> np.ndarray:
     weights = network.weights[:, children]
     without = values @ weights - np.outer(values[:, node], weights[node])
     eta = without[:, None] + grid[..., None] * weights[node]
-    means = network.family_means(eta, children)
+    means = network._family_means(eta, children)
     seen = values[:, None, children]
-    return total + network.log_densities(seen, means, children).sum(axis=-1)
+    return total + network._log_densities(seen, means, children).sum(axis=-1)

@@ -130,7 +130,7 @@ class MeanField:
             if gap.any():
                 own = np.array([node])
                 eta = completed[gap] @ network.weights[:, own]
-                completed[gap, node] = network.family_means(np.nan_to_num(eta), own)[
+                completed[gap, node] = network._family_means(np.nan_to_num(eta), own)[
                     :, 0
                 ]
         spread = np.sqrt(network.noise_variance)
@@ -192,7 +192,7 @@ class MeanField:
     def _group_bound(self, network, group, mean, deviation) -> np.ndarray:
         points = self._points(group, mean, deviation)
         with np.errstate(over="ignore", invalid="ignore"):
-            density = network.family_log_likelihoods(points).sum(axis=2).mean(axis=1)
+            density = network._family_log_likelihoods(points).sum(axis=2).mean(axis=1)
         entropy = (np.log(deviation) + 0.5 * np.log(2 * np.pi * np.e)).sum(axis=1)
         if self.positive:
             entropy += mean.sum(axis=1)
@@ -324,7 +324,7 @@ def _importance(field: MeanField, network, group: _Group) -> np.ndarray:
         log_draw = -0.5 * ((draws**2).sum(axis=1) + n_missing * np.log(2 * np.pi))
         values = field.completed(rows, rows.mean[:, None] + spread)
         with np.errstate(over="ignore", invalid="ignore"):
-            density = network.family_log_likelihoods(values).sum(axis=2)
+            density = network._family_log_likelihoods(values).sum(axis=2)
         if field.positive:
             density += (rows.mean[:, None] + spread).sum(axis=2)
         ratio = np.nan_to_num(density - log_draw, nan=-np.inf, neginf=-np.inf)

@@ -77,8 +77,8 @@ class _NonlinearEM:
         network = self._network(adjacency, weights, theta, noise, n_latents)
         if start is None:
             return network
-        new = weight @ network.family_log_likelihoods(table)
-        old = weight @ start.family_log_likelihoods(table)
+        new = weight @ network._family_log_likelihoods(table)
+        old = weight @ start._family_log_likelihoods(table)
         keep = (start.adjacency == adjacency).all(axis=0) & ~(new >= old)
         weights[:, keep] = start.weights[:, keep]
         theta = np.where(keep[:, None], start.link_parameters, theta)
