@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
@@ -37,7 +38,7 @@ def make_gaussian_bn(
     weight: tuple[float, float] = (0.5, 1.5),
     noise_variance: tuple[float, float] = (0.5, 1.5),
     missing: float = 0.0,
-    random_state=None,
+    random_state: Any = None,
 ) -> Bunch:
     """Draw a random continuous network and data from it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -253,13 +253,13 @@ class IdealParentGaussianBN(GaussianModel):
         max_parents: int | None = None,
         max_latents: int = 0,
         bipartite: bool = False,
-        forbidden=None,
-        required=None,
+        forbidden: Any = None,
+        required: Any = None,
         penalty: float | str = "auto",
         max_iter: int = 10_000,
         tol: float = 1e-8,
         warm_start: bool = False,
-        random_state=0,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.link = link
@@ -280,7 +280,7 @@ class IdealParentGaussianBN(GaussianModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn structure and parameters.
 
         Parameters
@@ -311,7 +311,7 @@ class IdealParentGaussianBN(GaussianModel):
     @available_if(_adds_up)
     @with_callbacks
     def partial_fit(
-        self, X, y=None, *, sample_weight=None, update: bool = True
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, update: bool = True
     ) -> Self:
         """Take further rows into account; the same as one `fit` on all together.
 
@@ -359,7 +359,12 @@ class IdealParentGaussianBN(GaussianModel):
         return self
 
     def edge_confidence(
-        self, X, n_bootstraps: int = 100, *, n_jobs=None, random_state=None
+        self,
+        X: Any,
+        n_bootstraps: int = 100,
+        *,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> NDArray[np.float64]:
         """Share of bootstrap fits that have each edge.
 

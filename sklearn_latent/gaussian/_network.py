@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from ._inference.mean_field import infer
 from ._nonlinear.densities import Densities
 from ._nonlinear.links import Link, get_link
 from ._nonlinear.noise import Additive, Noise, get_noise
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Largest value of the data: squares, and products of variances, must not overflow.
 LARGEST = 1e100
@@ -126,7 +129,7 @@ class GaussianNetwork(Densities, Network):
         self.node_names = check_names("node_names", node_names, n_nodes)
         self.topological_order = topological_order(self.adjacency)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"GaussianNetwork({self.n_features} features, {self.n_latents} latents, "
             f"{int(self.adjacency.sum())} edges, link={self.link!r})"
@@ -263,7 +266,7 @@ class GaussianNetwork(Densities, Network):
 
     @within_range
     def sample(
-        self, n_samples: int = 1, random_state=None
+        self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw rows, parents before children.
 
@@ -296,7 +299,9 @@ class GaussianNetwork(Densities, Network):
             )
         return values[:, : self.n_features], values[:, self.n_features :]
 
-    def to_networkx(self, latent_names=None, feature_names=None):
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
         """Export as a graph.
 
         Parameters
@@ -312,7 +317,7 @@ class GaussianNetwork(Densities, Network):
         """
         return to_networkx(self, self._names(latent_names, feature_names))
 
-    def to_pgmpy(self, latent_names=None, feature_names=None):
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
         """Export to pgmpy.
 
         Parameters
