@@ -115,7 +115,7 @@ def test_names(data):
     )
 
 
-def test_hidden_nodes_give_way_to_features_of_their_name():
+def test_latents_give_way_to_features_of_their_name():
     from sklearn_latent.gaussian._learn import extend_network
 
     network = random_linear_network(3, 0, n_latents=2)
@@ -174,7 +174,7 @@ def test_missing_values_in_fit(data, search):
     assert model.score(data.X) > complete.score(data.X) - 0.2
 
 
-def test_hidden_variables():
+def test_latents():
     data = make_gaussian_bn(
         12,
         1,

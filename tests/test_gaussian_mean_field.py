@@ -237,7 +237,7 @@ class TestLearning:
         repeated = learn_incomplete(np.vstack([X, X[30:]]), None, self.options(5))
         assert_allclose(weighted.score, repeated.score, rtol=1e-3)
 
-    def test_hidden_variable(self):
+    def test_latent(self):
         rng = np.random.RandomState(0)
         weights = np.zeros((9, 9))
         weights[8, :8] = rng.uniform(1.5, 2.5, 8) * rng.choice([-1, 1], 8)
@@ -259,8 +259,8 @@ class TestLearning:
         assert network.n_latents == 1
         assert network.adjacency[8, :8].all()
         assert not network.adjacency[:8].any()
-        hidden = network.expectation(X)[:, 8]
-        assert abs(np.corrcoef(hidden, Z[:, 0])[0, 1]) > 0.95
+        latent = network.expectation(X)[:, 8]
+        assert abs(np.corrcoef(latent, Z[:, 0])[0, 1]) > 0.95
         test = truth.sample(300, random_state=2)[0]
         linear = learn_incomplete(
             X, None, self.options(8, link="linear", max_latents=2, bipartite=True)

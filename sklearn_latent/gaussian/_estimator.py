@@ -461,11 +461,11 @@ class IdealParentGaussianBN(GaussianModel):
         self.n_evaluated_ = learned.n_evaluated
         self.n_considered_ = learned.n_considered
         self._store(network)
-        hidden = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
+        estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
         self._store_fit(
             log_likelihood(network, data.all),
             data.all.weight,
-            is_exact=network.is_jointly_gaussian or not hidden,
+            is_exact=network.is_jointly_gaussian or not estimated,
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ._hidden.free_placement import free_search
-from ._hidden.growth import paper_search
-from ._hidden.layers import canonical, two_layers
+from ._latents.free_placement import free_search
+from ._latents.growth import paper_search
+from ._latents.layers import canonical, two_layers
 from ._missing.nonlinear_em import learn_nonlinear
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork

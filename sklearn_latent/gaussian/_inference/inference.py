@@ -3,7 +3,7 @@
 Rows that miss the same values share one linear-algebra call. Patterns that only a few
 rows have are stacked with others of the same size and solved in one batched call, so
 data in which every row has a pattern of its own needs no loop over rows either.
-Hidden variables are nodes that every row misses.
+Latents are nodes that every row misses.
 
 References
 ----------

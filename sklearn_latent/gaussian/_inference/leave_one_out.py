@@ -20,7 +20,7 @@ def integrate_features(network: Densities, X, values) -> np.ndarray:
     The density of a node given all others is a product of its own family and those of
     its children, a function of one variable. The grid is laid around what the parents
     say, and once more around what comes out, because the children may know better.
-    Missing and hidden values of the others are taken at their expectations.
+    Missing and latent values of the others are taken at their expectations.
 
     X (n_samples, n_features), values (n_samples, n_nodes), the expectations ->
     predicted (n_samples, n_features).

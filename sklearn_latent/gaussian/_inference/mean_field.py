@@ -1,4 +1,4 @@
-"""Missing and hidden values of networks that are not jointly Gaussian.
+"""Missing and latent values of networks that are not jointly Gaussian.
 
 The posterior of the missing values of a row is approximated by independent normal
 distributions, one per value (Section 6 of [1]_). Expectations under it are averages
@@ -88,11 +88,11 @@ class MeanField:
         # log-normal then.
         self.positive = network._noise.positive
         self.groups: list[_Group] = []
-        hidden = np.isnan(self.values)
-        count = hidden.sum(axis=1)
+        gaps = np.isnan(self.values)
+        count = gaps.sum(axis=1)
         for size in np.unique(count):
             rows = np.flatnonzero(count == size)
-            missing = np.nonzero(hidden[rows])[1].reshape(len(rows), size)
+            missing = np.nonzero(gaps[rows])[1].reshape(len(rows), size)
             step = max(1, CHUNK // max(1, size * (size + network.n_nodes)))
             for first in range(0, len(rows), step):
                 part = slice(first, first + step)
@@ -277,7 +277,7 @@ class MeanField:
 
 
 def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
-    """Expected values and log-likelihoods of rows with missing or hidden values.
+    """Expected values and log-likelihoods of rows with missing or latent values.
 
     X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
     (n_samples,).
@@ -287,7 +287,7 @@ def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
     bound = field.improve(network)
     if any(group.missing.shape[1] for group in field.groups):
         warn(
-            "values are missing or hidden and the network is not linear, so their "
+            "values are missing or latent and the network is not linear, so their "
             "expectations are approximate: mean field, and importance sampling for "
             "the likelihood.",
             ApproximateInferenceWarning,

@@ -78,9 +78,9 @@ def expect(data: IncompleteData, adjacency, parameters, n_latents) -> LinearStat
 
 
 def maximise(statistics: GaussianStatistics, adjacency, n_latents, floor):
-    """M-step: regressions on expected statistics; hidden nodes are standardised.
+    """M-step: regressions on expected statistics; latents are standardised.
 
-    The scale and place of a hidden node are arbitrary. They are free in the regressions
+    The scale and place of a latent are arbitrary. They are free in the regressions
     and divided out afterwards, which changes no likelihood.
 
     adjacency (n_nodes, n_nodes), floor (n_features,).

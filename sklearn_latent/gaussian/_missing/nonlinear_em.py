@@ -132,7 +132,7 @@ class _NonlinearEM:
             base.trace.append(entry)
             adjacency = state.network.adjacency
             if base.report(
-                f"{int(adjacency.sum())} edges, {n_latents} hidden, "
+                f"{int(adjacency.sum())} edges, {n_latents} latents, "
                 f"bound of the score {state.score:.8g}"
             ):
                 break
@@ -164,24 +164,24 @@ class _NonlinearEM:
             state = trial
         return state
 
-    def drop_hidden(self, state: _State) -> _State:
-        """Remove hidden variables that do not pay, the least useful first."""
+    def drop_latents(self, state: _State) -> _State:
+        """Prune latents that do not improve the score, the least useful first."""
         network = state.network
         n_features = self.X.shape[1]
         effect = network.adjacency[n_features:].sum(axis=1)
-        for hidden in np.argsort(effect, kind="stable"):
+        for latent in np.argsort(effect, kind="stable"):
             if self.base.stopped:
                 break
-            kept = np.delete(np.arange(network.n_nodes), n_features + int(hidden))
+            kept = np.delete(np.arange(network.n_nodes), n_features + int(latent))
             trial = self.refine(self._without(state, kept))
             gain = trial.score - state.score
             if gain > self.base.tol:
-                self.base.history.append((("drop hidden", int(hidden)), float(gain)))
-                return self.drop_hidden(trial)
+                self.base.history.append((("drop latent", int(latent)), float(gain)))
+                return self.drop_latents(trial)
         return state
 
     def _without(self, state: _State, kept) -> _State:
-        """The same network without a hidden node, fitted to the posterior of others."""
+        """The same network without a latent, fitted to the posterior of others."""
         n_latents = state.network.n_latents - 1
         completed = state.field.expectation()[:, kept]
         adjacency = state.network.adjacency[np.ix_(kept, kept)]
@@ -208,7 +208,7 @@ class _NonlinearEM:
 def learn_nonlinear(
     X, sample_weight, linear: GaussianNetwork, base: StructuralEM
 ) -> LearnedNetwork:
-    """Learn a network of any link and noise from data with missing or hidden values.
+    """Learn a network of any link and noise from data with missing or latent values.
 
     A linear network says first what the missing values may be, how many latents there
     may be, and where.
@@ -224,7 +224,7 @@ def learn_nonlinear(
         completed, deviation = _make_positive(X, completed, deviation)
     adjacency = network.adjacency if network.n_latents else options.required
     state = em.first(adjacency, network.n_latents, completed, deviation)
-    state = em.drop_hidden(em.refine(state))
+    state = em.drop_latents(em.refine(state))
     steps: list[float] = []
     state = em.fit(state, steps, max_steps=4 * MAX_EM_STEPS)
     base.trace.append({"log_likelihood": steps, "score": state.score})
@@ -239,7 +239,7 @@ def learn_nonlinear(
 
 
 def _make_positive(X, completed, deviation):
-    """Guesses for data that must be positive; hidden values by their exponential."""
+    """Guesses for data that must be positive; latent values by their exponential."""
     n_features = X.shape[1]
     completed, deviation = completed.copy(), deviation.copy()
     lowest = np.nanmin(X, axis=0)
@@ -250,7 +250,7 @@ def _make_positive(X, completed, deviation):
 
 
 def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
-    """The same model with hidden values of unit variance: their scale is arbitrary."""
+    """The same model with latent values of unit variance: their scale is arbitrary."""
     n_features = network.n_features
     scale = np.ones(network.n_nodes)
     scale[n_features:] = values[:, n_features:].std(axis=0)

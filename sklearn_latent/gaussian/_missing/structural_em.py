@@ -142,7 +142,7 @@ class StructuralEM:
         return maximise(statistics, adjacency, n_latents, self.data.noise_floor)
 
     def first(self) -> LinearState:
-        """Best network without hidden nodes, from first guesses of missing values.
+        """Best network without latents, from first guesses of missing values.
 
         Best-order search is thorough, so that where it ends is decided by the guess:
         two are made, of which a strong pull towards independence suits few rows, and a
@@ -193,7 +193,7 @@ class StructuralEM:
             entry = {"log_likelihood": steps, "score": self.score(state)}
             self.trace.append(entry)
             if is_complete or self.report(
-                f"{int(adjacency.sum())} edges, {n_latents} hidden, "
+                f"{int(adjacency.sum())} edges, {n_latents} latents, "
                 f"score {entry['score']:.8g}"
             ):
                 break

@@ -67,15 +67,15 @@ class Penalty:
         return np.concatenate([[0.0], np.cumsum(steps)])
 
     @property
-    def hidden_edge(self) -> float:
-        """Price of an edge of a hidden variable on top of parameter and choice."""
+    def latent_edge(self) -> float:
+        """Price of an edge of a latent on top of parameter and choice."""
         if not self.is_extended:
             return 0.0
         return float(small_sample_factor(self.weight, 0) - 1.0) * self.parameter
 
     @property
     def multiplicity(self) -> float:
-        """Weight of the price of choosing the neighbours of a hidden variable."""
+        """Weight of the price of choosing the neighbours of a latent."""
         if isinstance(self.kind, str):
             return float(small_sample_factor(self.weight, 0))
         return min(float(self.kind), 1.0)
@@ -95,4 +95,4 @@ class Penalty:
         if n_edges:
             choice = float(log_choices(self.n_pairs, n_edges)) / n_edges
             price += float(self._parents(n, choice)[parents].sum())
-        return price + self.hidden_edge * float(adjacency.sum() - n_edges)
+        return price + self.latent_edge * float(adjacency.sum() - n_edges)

@@ -24,17 +24,17 @@ def two_layer_search(
     limit = options.parent_limit(em.data.weight)
     return TwoLayerSearch(
         factor_data(em, statistics),
-        max_latents=hidden_limit(em),
+        max_latents=latent_limit(em),
         max_parents=max(limit, 0),
         parameter_cost=em.penalty.parameter,
-        edge_cost=em.penalty.hidden_edge,
+        edge_cost=em.penalty.latent_edge,
         multiplicity=em.penalty.multiplicity,
         report=em.report,
     )
 
 
-def hidden_limit(em: StructuralEM) -> int:
-    """Largest number of hidden variables that features and rows can tell apart."""
+def latent_limit(em: StructuralEM) -> int:
+    """Largest number of latents that features and rows can tell apart."""
     return max(
         0,
         min(
@@ -49,7 +49,7 @@ def two_layers(em: StructuralEM) -> LinearState:
     """Best two-layer network.
 
     Where values are missing, the network found so far says what is expected of the
-    features, and the search goes on from there: structural EM in which hidden variables
+    features, and the search goes on from there: structural EM in which latents
     are integrated out exactly.
     """
     statistics = feature_statistics(em)
@@ -58,7 +58,7 @@ def two_layers(em: StructuralEM) -> LinearState:
     for _ in range(MAX_ROUNDS):
         start = as_state(em, factors, statistics)
         if em.data.n_missing == 0 or em.report(
-            f"{factors.n_latents} hidden, score {em.score(start):.8g}"
+            f"{factors.n_latents} latents, score {em.score(start):.8g}"
         ):
             break
         state = fit_network(
@@ -119,7 +119,7 @@ def as_state(
 
 
 def canonical(em: StructuralEM, state: LinearState) -> LinearState:
-    """Hidden variables in order of what they explain, signs by the majority of it.
+    """Latents in order of what they explain, signs by the majority of it.
 
     Order and signs are arbitrary in the model; fixed, results can be compared.
     """

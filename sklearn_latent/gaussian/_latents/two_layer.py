@@ -1,4 +1,4 @@
-"""Structure of two-layer linear networks: which hidden variables, over which features.
+"""Structure of two-layer linear networks: which latents, over which features.
 
 Edges are added and dropped by what the *observed* likelihood says of them: the score
 test of an absent edge and the Wald test of a present one need no refit, so that many
@@ -25,11 +25,11 @@ from .clusters import Cluster, agglomerate, marginal_gain
 from .factors import FactorData, Factors, fit_factors
 from .rotation import fewest_edges, random_rotation, varimax
 
-# Numbers of hidden variables beyond the best that are tried before giving up.
+# Numbers of latents beyond the best that are tried before giving up.
 PATIENCE = 3
 # Smallest gain, in nats, of a change: less may come from EM going on.
 MIN_GAIN = 0.05
-# A hidden variable with one child is noise, with two children it is not identified.
+# A latent with one child is noise, with two children it is not identified.
 FEWEST_CHILDREN = 3
 
 
@@ -45,7 +45,7 @@ def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarr
     pull = posterior @ scaled  # precision @ loadings.T, transposed
     precision = 1.0 / noise - np.einsum("hi,hi->i", scaled, pull)
     # Fisher's identity: the gradient is that of the expected complete likelihood.
-    gradient = data.weight * (e.cross - e.hidden @ loadings) / noise
+    gradient = data.weight * (e.cross - e.latent @ loadings) / noise
     information = data.weight * (
         precision[:, None, None] * (np.eye(len(mask)) - posterior)
         - pull.T[:, :, None] * pull.T[:, None, :]
@@ -69,15 +69,15 @@ class TwoLayerSearch:
     """Search for the two-layer network of highest BIC.
 
     data: data
-    max_latents: upper limit of the number of hidden variables
-    max_parents: upper limit of the number of hidden parents of a feature
+    max_latents: upper limit of the number of latents
+    max_parents: upper limit of the number of latent parents of a feature
     parameter_cost, edge_cost: what a parameter costs, and an edge on top
     multiplicity: weight of the price of choosing children, see `choice`
     rng: source of random rotations
     report: ``report(message)`` is called for each network; True asks to stop
     stopped: whether it was asked to stop
     history: accepted changes and what they gained
-    found: best network of each number of hidden variables that was tried
+    found: best network of each number of latents that was tried
     n_evaluated, n_considered: networks fitted, and edges rated
     """
 
@@ -115,13 +115,13 @@ class TwoLayerSearch:
     def choice(self, n_children) -> np.ndarray:
         """Log of the number of sets of so many children [2]_.
 
-        Among hundreds of features some triple is always correlated by chance. A hidden
-        variable must gain more than the best of them.
+        Among hundreds of features some triple is always correlated by chance. A
+        latent must gain more than the best of them.
         """
         return self.multiplicity * log_choices(self.data.n_features, n_children)
 
     def fit(self, start: Factors, *, tol=5e-6, max_iter=70) -> Factors:
-        """Fit the parameters and drop hidden variables with too few children."""
+        """Fit the parameters and drop latents with too few children."""
         self.n_evaluated += 1
         few = start.mask.sum(axis=1) < FEWEST_CHILDREN
         if few.any():
@@ -234,7 +234,7 @@ class TwoLayerSearch:
         return np.sort(gains, axis=0)[len(gains) - keep] if keep else np.inf
 
     def independent(self) -> Factors:
-        """The network without hidden variables."""
+        """The network without latents."""
         mask = np.zeros((0, self.data.n_features), dtype=bool)
         return fit_factors(self.data, self.data.start(mask, mask.astype(float)))
 
@@ -243,7 +243,7 @@ class TwoLayerSearch:
 
         The identity plus the gradient of the log-likelihood by the covariance, in
         units of the noise: of all directions, its leading eigenvector is the one along
-        which a new hidden variable gains most at first.
+        which a new latent gains most at first.
         """
         scaled = factors.loadings / factors.noise
         inner = np.eye(factors.n_latents) + scaled @ factors.loadings.T
@@ -268,7 +268,7 @@ class TwoLayerSearch:
         return agglomerate(self.residual_correlation(factors), gain)
 
     def clustered_start(self) -> Factors:
-        """All hidden variables at once: the clustering of highest estimated gain."""
+        """All latents at once: the clustering of highest estimated gain."""
         base = self.independent()
         levels = self.clusters(base)
         best = max(levels, key=lambda level: sum(max(c.gain, 0.0) for c in level))
@@ -279,7 +279,7 @@ class TwoLayerSearch:
         return self.fit(factors)
 
     def with_cluster(self, factors: Factors, cluster) -> Factors:
-        """The network with one more hidden variable, over a cluster; not yet fitted."""
+        """The network with one more latent, over a cluster; not yet fitted."""
         size = np.sqrt(max(cluster.eigenvalue - 1.0, 0.01))
         row = np.zeros(self.data.n_features)
         share = cluster.direction * size
@@ -293,7 +293,7 @@ class TwoLayerSearch:
         )
 
     def births(self, factors: Factors, n_trials=3) -> Factors:
-        """Try one more hidden variable, over the most promising clusters."""
+        """Try one more latent, over the most promising clusters."""
         if factors.n_latents >= self.max_latents:
             return factors
         found: dict[bytes, Cluster] = {}
@@ -311,7 +311,7 @@ class TwoLayerSearch:
         return best
 
     def deaths(self, factors: Factors) -> Factors:
-        """Drop hidden variables, the weakest first, while that raises the BIC.
+        """Drop latents, the weakest first, while that raises the BIC.
 
         The edges of the others are adapted before the verdict, so that one of them can
         take over the children: a merge.
@@ -319,14 +319,14 @@ class TwoLayerSearch:
         score = self.score(factors)
         gains, _ = edge_gains(self.data, factors)
         worth = np.where(factors.mask, gains, 0.0).sum(axis=1)
-        for hidden in np.argsort(worth, kind="stable"):
-            trial = self.adapt(self.fit(factors.without([hidden])))
+        for latent in np.argsort(worth, kind="stable"):
+            trial = self.adapt(self.fit(factors.without([latent])))
             if self.score(trial) > score + MIN_GAIN:
                 return self.deaths(trial)
         return factors
 
     def run(self) -> Factors:
-        """Start from several numbers of hidden variables; change the best of them."""
+        """Start from several numbers of latents; change the best of them."""
         best = self.independent()
         best = self._better(best, self.adapt(self.clustered_start()), "clusters")
         # Up and down from the number of clusters, until it is clear that it gets worse.
@@ -346,7 +346,7 @@ class TwoLayerSearch:
         return self.improve(best)
 
     def improve(self, best: Factors) -> Factors:
-        """Change edges, drop and add hidden variables until nothing is gained."""
+        """Change edges, drop and add latents until nothing is gained."""
         best = self._better(best, self.adapt(best), "edges")
         for _ in range(2 * self.max_latents + 10):
             if self.stopped:
@@ -369,7 +369,7 @@ class TwoLayerSearch:
         """The better of two networks; what was gained goes to the history."""
         if self.report is not None and not self.stopped:
             score = self.penalised(trial)
-            self.stopped = self.report(f"{trial.n_latents} hidden, score {score:.8g}")
+            self.stopped = self.report(f"{trial.n_latents} latents, score {score:.8g}")
         known = self.found.get(trial.n_latents)
         if known is None or self.score(trial) > self.score(known):
             self.found[trial.n_latents] = trial

@@ -1,4 +1,4 @@
-"""Candidates for hidden variables: clusters of similar ideal-parent profiles.
+"""Candidates for latents: clusters of similar ideal-parent profiles.
 
 References
 ----------
@@ -19,10 +19,10 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Children that a new hidden variable would have.
+    """Children that a new latent would have.
 
     members: features, ascending
-    direction: coefficients of their profiles in the profile of the hidden variable: the
+    direction: coefficients of their profiles in the profile of the latent: the
         leading eigenvector of equation (13) of [1]_, of length 1, (n_members,)
     eigenvalue: leading eigenvalue
     gain: estimated gain of the score
@@ -43,7 +43,7 @@ def leading(matrix) -> tuple[float, np.ndarray]:
 
 
 def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
-    """Score gain of a hidden parent whose profile is known, equation (10) of [1]_.
+    """Score gain of a latent parent whose profile is known, equation (10) of [1]_.
 
     Half of the leading eigenvalue of the scatter of the profiles, in units of their
     noise, bounds the gain of the children's log-likelihoods. The new node, of unit
@@ -54,11 +54,11 @@ def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
 
 
 def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
-    """Score gain of a hidden parent whose values are integrated out.
+    """Score gain of a latent parent whose values are integrated out.
 
     The likelihood ratio of one principal component against none [2]_: a pair or a
     single child gains nothing that the noise could not explain, so that clusters can
-    be compared without the arbitrary scale of the hidden variable.
+    be compared without the arbitrary scale of the latent.
     """
     size = np.asarray(size)
     others = np.maximum(size - 1, 1)

@@ -1,4 +1,4 @@
-"""Linear networks with hidden variables anywhere, and edges between features."""
+"""Linear networks with latents anywhere, and edges between features."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .._inference.inference import Joint
 from .._missing.linear_em import LinearState, fit_network
 from .._missing.structural_em import StructuralEM
 from .clusters import agglomerate, marginal_gain
-from .growth import drop_hidden, grow
-from .layers import as_state, feature_statistics, hidden_limit, two_layer_search
+from .growth import drop_latents, grow
+from .layers import as_state, feature_statistics, latent_limit, two_layer_search
 from .two_layer import FEWEST_CHILDREN
 
-# Clusters, or edges between hidden variables, that are tried at a time.
+# Clusters, or edges between latents, that are tried at a time.
 N_TRIALS = 3
 
 
@@ -23,8 +23,8 @@ def residual_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
     """Correlation of the features' noise that the network does not explain.
 
     The identity plus the gradient of the log-likelihood by the covariance of the noise
-    terms. Without hidden variables it is the correlation of the ideal profiles; with
-    them, it allows for the values of hidden variables being estimates.
+    terms. Without latents it is the correlation of the ideal profiles; with
+    them, it allows for the values of latents being estimates.
     """
     n = em.data.n_features
     joint = Joint(*state.parameters)
@@ -38,11 +38,11 @@ def residual_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
 
 
 def free_search(em: StructuralEM) -> LinearState:
-    """Best network with hidden variables anywhere.
+    """Best network with latents anywhere.
 
-    Starts from the best network without hidden variables, and from the best two layers
-    of each number of them: edges between features, added first, can hide what a hidden
-    variable would explain, and the other way round.
+    Starts from the best network without latents, and from the best two layers
+    of each number of them: edges between features, added first, can hide what a
+    latent would explain, and the other way round.
     """
     score = em.whole_score
     best = em.first()
@@ -57,7 +57,7 @@ def free_search(em: StructuralEM) -> LinearState:
             continue
         start = as_state(em, search.found[n_latents], statistics)
         if em.penalty.is_extended and not em.options.required.any():
-            # A search charges more for edges of hidden variables than they cost in a
+            # A search charges more for edges of latents than they cost in a
             # whole network, and may drop too many.
             best = _better(em, best, start, score)
         # Two layers have no place for required edges.
@@ -69,8 +69,8 @@ def free_search(em: StructuralEM) -> LinearState:
     em.n_considered += search.n_considered
     while not em.stopped:
         before = best
-        best = drop_hidden(em, best, score)
-        best = _connect_hidden(em, best, score)
+        best = drop_latents(em, best, score)
+        best = _connect_latents(em, best, score)
         best = _births(em, best, score)
         if best is before:
             break
@@ -81,10 +81,10 @@ def free_search(em: StructuralEM) -> LinearState:
     return best
 
 
-def _connect_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
-    """Try edges between hidden variables.
+def _connect_latents(em: StructuralEM, state: LinearState, score) -> LinearState:
+    """Try edges between latents.
 
-    Where one hidden variable causes another, independent ones can imitate them: the
+    Where one latent causes another, independent ones can imitate them: the
     children of the second depend on both. Searching on expected statistics does not
     find the way back, because expectations under independence show none of it.
     """
@@ -97,13 +97,13 @@ def _connect_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
 
 
 def connections(em: StructuralEM, state: LinearState):
-    """Promising edges between hidden variables.
+    """Promising edges between latents.
 
     With ``b' = b + share * a`` in place of b, a child of both depends on a by
     ``w_a - share * w_b`` only. The best share makes most of these vanish.
     """
     n = em.data.n_features
-    price = em.penalty.parameter + em.penalty.hidden_edge
+    price = em.penalty.parameter + em.penalty.latent_edge
     unit = 0.5 * em.data.weight / state.noise_variance[:n]
     reach = reaches(state.adjacency)
     found = []
@@ -125,14 +125,14 @@ def connections(em: StructuralEM, state: LinearState):
 
 
 def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
-    """Let hidden variable a cause b, and drop what that makes superfluous."""
+    """Let latent a cause b, and drop what that makes superfluous."""
     n = em.data.n_features
     weights = state.weights.copy()
     children = np.flatnonzero(state.adjacency[b, :n])
     weights[a, children] -= share * weights[b, children]
     loss = 0.5 * em.data.weight * weights[a, :n] ** 2 / state.noise_variance[:n]
     adjacency = state.adjacency.copy()
-    price = em.penalty.parameter + em.penalty.hidden_edge
+    price = em.penalty.parameter + em.penalty.latent_edge
     adjacency[a, children] = loss[children] > price
     adjacency[a, b] = True
     weights[a, b] = share
@@ -148,19 +148,19 @@ def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
     gain = score(trial) - score(best)
     if gain <= em.tol:
         return best
-    em.history.append((("hidden", trial.n_latents), float(gain)))
+    em.history.append((("latent", trial.n_latents), float(gain)))
     return trial
 
 
 def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
-    """Try one more hidden variable, over the most promising clusters."""
-    if state.n_latents >= hidden_limit(em):
+    """Try one more latent, over the most promising clusters."""
+    if state.n_latents >= latent_limit(em):
         return state
     gain = partial(
         marginal_gain,
         weight=em.data.weight,
         parameter_cost=em.penalty.parameter,
-        edge_cost=em.penalty.hidden_edge,
+        edge_cost=em.penalty.latent_edge,
     )
     found = {
         cluster.members.tobytes(): cluster

@@ -1,4 +1,4 @@
-"""Two-layer linear networks: independent hidden roots over observed leaves.
+"""Two-layer linear networks: independent latent roots over observed leaves.
 
 Such a network is a factor analysis whose loadings are zero where there is no edge. The
 E-step needs the covariance of the features only, so its cost does not depend on the
@@ -24,7 +24,7 @@ from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Parameters of a two-layer network with standardised hidden variables.
+    """Parameters of a two-layer network with standardised latents.
 
     mask: edges, (n_latents, n_features)
     loadings: weights of the edges, zero elsewhere, (n_latents, n_features)
@@ -40,7 +40,7 @@ class Factors:
 
     @property
     def n_latents(self) -> int:
-        """Number of hidden variables."""
+        """Number of latents."""
         return len(self.mask)
 
     def network_parameters(self):
@@ -51,10 +51,10 @@ class Factors:
         intercept = np.concatenate([self.mean, np.zeros(n_latents)])
         return weights, intercept, np.concatenate([self.noise, np.ones(n_latents)])
 
-    def without(self, hidden) -> Factors:
-        """The network without some hidden variables; their share becomes noise."""
+    def without(self, latents) -> Factors:
+        """The network without some latents; their share becomes noise."""
         gone = np.zeros(self.n_latents, dtype=bool)
-        gone[hidden] = True
+        gone[latents] = True
         extra = (self.loadings[gone] ** 2).sum(axis=0)
         return replace(
             self,
@@ -76,7 +76,7 @@ class _Expectation:
     """What an E-step says; second moments are centred and divided by the weight."""
 
     cross: np.ndarray  # (n_latents, n_features)
-    hidden: np.ndarray  # (n_latents, n_latents)
+    latent: np.ndarray  # (n_latents, n_latents)
     log_likelihood: float
 
 
@@ -115,33 +115,33 @@ class FactorData:
         posterior = np.linalg.inv(inner)
         gain = posterior @ scaled
         cross = gain @ self.covariance
-        hidden = posterior + cross @ gain.T
+        latent = posterior + cross @ gain.T
         distance = (self.variance / noise).sum() - np.einsum("ij,ij->", scaled, cross)
         log_det = np.log(noise).sum() + np.linalg.slogdet(inner)[1]
         log_likelihood = (
             -0.5 * self.weight * (distance + log_det + len(noise) * LOG_2_PI)
         )
-        return _Expectation(cross, hidden, float(log_likelihood))
+        return _Expectation(cross, latent, float(log_likelihood))
 
     def maximise(self, mask, e: _Expectation) -> Factors:
-        """M-step: one regression per feature, then hidden variables standardised.
+        """M-step: one regression per feature, then latents standardised.
 
-        The moments of the hidden variables are free in the regression and divided out
+        The moments of the latents are free in the regression and divided out
         afterwards, which is parameter-expanded EM [2]_.
         """
-        loadings = _masked_regressions(mask, e.hidden, e.cross)
-        explained = np.einsum("hi,hi->i", loadings, 2 * e.cross - e.hidden @ loadings)
+        loadings = _masked_regressions(mask, e.latent, e.cross)
+        explained = np.einsum("hi,hi->i", loadings, 2 * e.cross - e.latent @ loadings)
         noise = np.maximum(self.variance - explained, self.floor)
-        loadings = loadings * np.sqrt(np.diagonal(e.hidden))[:, None]
+        loadings = loadings * np.sqrt(np.diagonal(e.latent))[:, None]
         return Factors(mask, loadings, self.center, noise)
 
 
-def _masked_regressions(mask, hidden, cross):
-    """Regress every feature on its parents among the hidden variables."""
+def _masked_regressions(mask, latent, cross):
+    """Regress every feature on its parents among the latents."""
     if not len(mask):
         return np.zeros_like(cross)
     both = mask.T[:, :, None] & mask.T[:, None, :]
-    normal = np.where(both, hidden, 0.0)
+    normal = np.where(both, latent, 0.0)
     diagonal = np.arange(len(mask))
     normal[:, diagonal, diagonal] += ~mask.T
     target = np.where(mask, cross, 0.0).T

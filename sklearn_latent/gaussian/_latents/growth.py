@@ -48,10 +48,10 @@ def best_profile_cluster(em: StructuralEM, state: LinearState) -> Cluster:
 
 
 def paper_search(em: StructuralEM) -> LinearState:
-    """Add hidden variables one at a time while that raises the score (Section 9.2).
+    """Add latents one at a time while that raises the score (Section 9.2).
 
-    Two layers start from a single hidden variable over all features, other networks
-    from the best one without hidden variables.
+    Two layers start from a single latent over all features, other networks
+    from the best one without latents.
     """
     best = independent(em) if em.options.bipartite else em.first()
     while best.n_latents < em.options.max_latents and not em.stopped:
@@ -63,9 +63,9 @@ def paper_search(em: StructuralEM) -> LinearState:
         gain = em.score(trial) - em.score(best)
         if gain <= em.tol:
             break
-        em.history.append((("hidden", trial.n_latents), float(gain)))
+        em.history.append((("latent", trial.n_latents), float(gain)))
         best = trial
-    return drop_hidden(em, best, em.score)
+    return drop_latents(em, best, em.score)
 
 
 def _everything(em: StructuralEM) -> Cluster:
@@ -87,7 +87,7 @@ def independent(em: StructuralEM) -> LinearState:
 
 
 def grow(em: StructuralEM, state: LinearState, cluster: Cluster) -> LinearState:
-    """Add a hidden variable over a cluster, fit it, and adapt the structure."""
+    """Add a latent over a cluster, fit it, and adapt the structure."""
     n = len(state.intercept)
     adjacency = np.pad(state.adjacency, (0, 1))
     adjacency[n, cluster.members] = True
@@ -104,12 +104,12 @@ def grow(em: StructuralEM, state: LinearState, cluster: Cluster) -> LinearState:
     return em.refine(adjacency, (weights, intercept, noise), state.n_latents + 1)
 
 
-def drop_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
-    """Remove hidden variables that stopped paying, the least useful first."""
+def drop_latents(em: StructuralEM, state: LinearState, score) -> LinearState:
+    """Remove latents that stopped paying, the least useful first."""
     n_features = em.data.n_features
     share = (state.weights[n_features:] ** 2 / state.noise_variance).sum(axis=1)
-    for hidden in np.argsort(share, kind="stable"):
-        node = n_features + int(hidden)
+    for latent in np.argsort(share, kind="stable"):
+        node = n_features + int(latent)
         kept = np.delete(np.arange(len(state.intercept)), node)
         noise = state.noise_variance + state.weights[node] ** 2
         parameters = (
@@ -122,8 +122,8 @@ def drop_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
         )
         gain = score(trial) - score(state)
         if gain > em.tol:
-            em.history.append((("drop hidden", int(hidden)), float(gain)))
-            return drop_hidden(em, trial, score)
+            em.history.append((("drop latent", int(latent)), float(gain)))
+            return drop_latents(em, trial, score)
         if em.stopped:
             break
     return state
