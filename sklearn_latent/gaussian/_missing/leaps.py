@@ -1,15 +1,9 @@
-"""EM that leaps: squared extrapolation of its steps [1]_.
-
-References
-----------
-.. [1] Varadhan, R., Roland, C. (2008). Simple and globally convergent methods for
-   accelerating the convergence of any EM algorithm. Scandinavian Journal of
-   Statistics, 35.
-"""
+"""EM that leaps: squared extrapolation of its steps (Varadhan and Roland, 2008)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,19 +19,21 @@ def climb_by_leaps(
     tol: float,
     max_iter: int,
 ) -> Ascent:
-    """Maximise a likelihood by EM with monotone extrapolation (scheme S3 of [1]_).
+    """Maximise a likelihood by EM with monotone extrapolation (scheme S3).
 
     ``expect(parameters)`` is a state, with ``parameters`` and ``log_likelihood``;
     ``maximise(state)`` are the next parameters. ``units(state)`` is a pair of
     functions, from parameters to a vector without dimensions, and back.
     """
-    longest = 4.0
+    longest, settled = 4.0, False
 
     def leap(state, _):
-        nonlocal longest
+        nonlocal longest, settled
         first = expect(maximise(state))
         if first.log_likelihood - state.log_likelihood < tol:
-            # Where even a step gains next to nothing there is nothing to leap for.
+            # Leaps cross plateaus: where a step of plain EM gains next to nothing
+            # after them, there is nothing left to gain.
+            settled = True
             return first
         second = maximise(first)
         pack, unpack = units(state)
@@ -57,4 +53,7 @@ def climb_by_leaps(
     def known(state):
         return state.log_likelihood, None
 
-    return climb(known, leap, start, tol=tol, max_iter=max_iter)
+    ascent = climb(
+        known, leap, start, tol=tol, max_iter=max_iter, report=lambda *_: settled
+    )
+    return replace(ascent, converged=ascent.converged or settled, stopped=False)
