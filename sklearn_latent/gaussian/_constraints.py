@@ -10,10 +10,7 @@ from .._graphs import topological_order
 
 
 def parse_constraints(forbidden, required, names, *, max_parents=None):
-    """Turn lists of edges into matrices.
-
-    Returns forbidden, required (n_features, n_features).
-    """
+    """Turn lists of edges into matrices."""
     absent = _parse(forbidden, "forbidden", names)
     present = _parse(required, "required", names)
     loops = np.flatnonzero(present.diagonal())

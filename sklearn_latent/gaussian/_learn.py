@@ -191,10 +191,7 @@ def _learn_nonlinear(data: Rows, options: SearchOptions):
 
 
 def learn_incomplete(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
-    """Learn a network from data with missing values, or with latents.
-
-    X (n_samples, n_features), sample_weight (n_samples,).
-    """
+    """Learn a network from data with missing values, or with latents."""
     X, sample_weight = distinct_rows(X, sample_weight)
     data = IncompleteData.of(X, sample_weight)
     if is_linear(options):
@@ -221,10 +218,7 @@ def _learn_linear(data: IncompleteData, options: SearchOptions) -> LearnedNetwor
 
 
 def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
-    """Network over all features, with names; features never seen stay alone.
-
-    seen (n_features,).
-    """
+    """Network over all features, with names; features never seen stay alone."""
     taken = set(names)
     all_names = list(names)
     for number in range(network.n_latents):

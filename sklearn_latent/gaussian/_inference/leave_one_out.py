@@ -21,9 +21,6 @@ def integrate_features(network: Densities, X, values) -> np.ndarray:
     its children, a function of one variable. The grid is laid around what the parents
     say, and once more around what comes out, because the children may know better.
     Missing and latent values of the others are taken at their expectations.
-
-    X (n_samples, n_features), values (n_samples, n_nodes), the expectations ->
-    predicted (n_samples, n_features).
     """
     means = network.conditional_means(values)
     spread = np.sqrt(network.noise_variance)

@@ -1,19 +1,12 @@
 """Missing and latent values of networks that are not jointly Gaussian.
 
 The posterior of the missing values of a row is approximated by independent normal
-distributions, one per value (Section 6 of [1]_). Expectations under it are averages
-over a few points per row, which have exactly its means, variances and zero covariances
-[2]_. These points are rows of a complete table, so that families are fitted and
-structures scored by the code for complete data, on the very objective that inference
-improves: the bound never falls. For linear networks the averages, and so the means, are
-exact.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-.. [2] Stroud, A. H. (1957). Remarks on the disposition of points in numerical
-   integration formulas. Mathematical Tables and Other Aids to Computation, 11.
+distributions, one per value (Section 6 of Elidan et al., 2007). Expectations under it
+are averages over a few points per row, which have exactly its means, variances and zero
+covariances (Stroud, 1957). These points are rows of a complete table, so that families
+are fitted and structures scored by the code for complete data, on the very objective
+that inference improves: the bound never falls. For linear networks the averages, and so
+the means, are exact.
 """
 
 from __future__ import annotations
@@ -41,10 +34,7 @@ CHUNK = 4_000_000
 
 
 def sign_points(n_missing: int) -> np.ndarray:
-    """Points of mean zero, unit variance, no covariance and no odd moments [2]_.
-
-    Returns points (n_points, n_missing).
-    """
+    """Points of mean zero, unit variance, no covariance and no odd moments."""
     if n_missing == 0:
         return np.zeros((1, 0))
     order = min(MAX_SIGNS, 1 << max(n_missing - 1, 0).bit_length())
@@ -201,10 +191,7 @@ class MeanField:
     def improve(
         self, network: Densities, *, max_steps=MAX_STEPS, tol=TOLERANCE
     ) -> np.ndarray:
-        """Raise the bound of each row as far as it goes.
-
-        Returns bound (n_samples,).
-        """
+        """Raise the bound of each row as far as it goes."""
         result = np.empty(len(self.values))
         for group in self.groups:
             result[group.rows] = self._improve_group(network, group, max_steps, tol)
@@ -277,11 +264,7 @@ class MeanField:
 
 
 def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
-    """Expected values and log-likelihoods of rows with missing or latent values.
-
-    X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
-    (n_samples,).
-    """
+    """Expected values and log-likelihoods of rows with missing or latent values."""
     field = MeanField(network, np.asarray(X, dtype=float))
     field.start_forward(network)
     bound = field.improve(network)

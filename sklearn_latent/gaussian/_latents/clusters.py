@@ -1,12 +1,6 @@
 """Candidates for latents: clusters of similar ideal-parent profiles.
 
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Section 5.
-.. [2] Tipping, M. E., Bishop, C. M. (1999). Probabilistic principal component
-   analysis. Journal of the Royal Statistical Society B, 61.
+Numbers of sections and equations are those of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ class Cluster:
 
     members: features, ascending
     direction: coefficients of their profiles in the profile of the latent: the
-        leading eigenvector of equation (13) of [1]_, of length 1, (n_members,)
+        leading eigenvector of equation (13), of length 1, (n_members,)
     eigenvalue: leading eigenvalue
     gain: estimated gain of the score
     """
@@ -43,7 +37,7 @@ def leading(matrix) -> tuple[float, np.ndarray]:
 
 
 def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
-    """Score gain of a latent parent whose profile is known, equation (10) of [1]_.
+    """Score gain of a latent parent whose profile is known, equation (10).
 
     Half of the leading eigenvalue of the scatter of the profiles, in units of their
     noise, bounds the gain of the children's log-likelihoods. The new node, of unit
@@ -56,7 +50,8 @@ def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
 def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
     """Score gain of a latent parent whose values are integrated out.
 
-    The likelihood ratio of one principal component against none [2]_: a pair or a
+    The likelihood ratio of one principal component against none
+    (Tipping and Bishop, 1999, JRSS B 61): a pair or a
     single child gains nothing that the noise could not explain, so that clusters can
     be compared without the arbitrary scale of the latent.
     """
@@ -70,13 +65,11 @@ def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
 
 
 def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Cluster]]:
-    """Merge clusters, always those that gain most or lose least (Section 5 of [1]_).
+    """Merge clusters, always those that gain most or lose least (Section 5).
 
     Everything is done on sub-matrices. The eigenvalue of a merged cluster is bounded
     from below by that of the plane of the two eigenvectors, for all pairs at once, and
     computed exactly for the pair that is merged.
-
-    correlation (n_features, n_features).
     """
     n = len(correlation)
     vectors = np.eye(n)

@@ -3,13 +3,6 @@
 Such a network is a factor analysis whose loadings are zero where there is no edge. The
 E-step needs the covariance of the features only, so its cost does not depend on the
 number of rows.
-
-References
-----------
-.. [1] Rubin, D. B., Thayer, D. T. (1982). EM algorithms for ML factor analysis.
-   Psychometrika, 47.
-.. [2] Liu, C., Rubin, D. B., Wu, Y. N. (1998). Parameter expansion to accelerate EM:
-   the PX-EM algorithm. Biometrika, 85.
 """
 
 from __future__ import annotations
@@ -108,7 +101,7 @@ class FactorData:
         return Factors(mask, loadings, self.center, noise)
 
     def expect(self, factors: Factors) -> _Expectation:
-        """E-step of [1]_; the log-likelihood is of the parameters that came."""
+        """E-step (Rubin and Thayer, 1982), and the log-likelihood of the factors."""
         loadings, noise = factors.loadings, factors.noise
         scaled = loadings / noise
         inner = np.eye(len(loadings)) + scaled @ loadings.T
@@ -127,7 +120,7 @@ class FactorData:
         """M-step: one regression per feature, then latents standardised.
 
         The moments of the latents are free in the regression and divided out
-        afterwards, which is parameter-expanded EM [2]_.
+        afterwards, which is parameter-expanded EM (Liu, Rubin and Wu, 1998).
         """
         loadings = _masked_regressions(mask, e.latent, e.cross)
         explained = np.einsum("hi,hi->i", loadings, 2 * e.cross - e.latent @ loadings)

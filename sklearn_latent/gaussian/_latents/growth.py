@@ -1,10 +1,6 @@
 """Latents added one at a time, and dropped where they do not improve the score.
 
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Sections 5 and 9.2.
+Sections 5 and 9.2 of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from .layers import feature_statistics, two_layer_search
 
 
 def profile_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
-    """Products of the ideal profiles, in units of the noise: Y'Y of [1]_ per row.
+    """Products of the ideal profiles, in units of the noise: Y'Y per row.
 
     With values missing, profiles are those of the expected values (Section 6).
     """

@@ -1,15 +1,8 @@
 """Structure of two-layer linear networks: which latents, over which features.
 
 Edges are added and dropped by what the *observed* likelihood says of them: the score
-test of an absent edge and the Wald test of a present one need no refit, so that many
-edges change at a time. Each change is then checked by the exact BIC.
-
-References
-----------
-.. [1] Rao, C. R. (1948). Large sample tests of statistical hypotheses concerning
-   several parameters. Proceedings of the Cambridge Philosophical Society, 44.
-.. [2] Scott, J. G., Berger, J. O. (2010). Bayes and empirical-Bayes multiplicity
-   adjustment in the variable-selection problem. Annals of Statistics, 38.
+test (Rao, 1948) of an absent edge and the Wald test of a present one need no refit, so
+that many edges change at a time. Each change is then checked by the exact BIC.
 """
 
 from __future__ import annotations
@@ -34,10 +27,7 @@ FEWEST_CHILDREN = 3
 
 
 def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
-    """Estimated gain of the log-likelihood by each edge, at a maximum of it.
-
-    Returns gains (n_latents, n_features), steps (n_latents, n_features).
-    """
+    """Estimated gain of the log-likelihood by each edge, at a maximum of it."""
     mask, loadings, noise = factors.mask, factors.loadings, factors.noise
     e = data.expect(factors)
     scaled = loadings / noise
@@ -113,7 +103,7 @@ class TwoLayerSearch:
         )
 
     def choice(self, n_children) -> np.ndarray:
-        """Log of the number of sets of so many children [2]_.
+        """Log of the number of sets of so many children (Scott and Berger, 2010).
 
         Among hundreds of features some triple is always correlated by chance. A
         latent must gain more than the best of them.

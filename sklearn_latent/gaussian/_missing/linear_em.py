@@ -1,10 +1,4 @@
-"""Parameters of a linear network of known structure, with values missing: EM.
-
-References
-----------
-.. [1] Dempster, A. P., Laird, N. M., Rubin, D. B. (1977). Maximum likelihood from
-   incomplete data via the EM algorithm. Journal of the Royal Statistical Society B, 39.
-"""
+"""Parameters of a linear network of known structure, with values missing: EM."""
 
 from __future__ import annotations
 
@@ -82,8 +76,6 @@ def maximise(statistics: GaussianStatistics, adjacency, n_latents, floor):
 
     The scale and place of a latent are arbitrary. They are free in the regressions
     and divided out afterwards, which changes no likelihood.
-
-    adjacency (n_nodes, n_nodes), floor (n_features,).
     """
     weights, intercept, noise = fit_linear(statistics, adjacency)
     bottom = statistics.noise_floor
@@ -118,10 +110,7 @@ def fit_network(
     tol=2e-6,
     trace=None,
 ) -> LinearState:
-    """Maximise the likelihood of the observed values by EM [1]_ that leaps.
-
-    adjacency (n_nodes, n_nodes).
-    """
+    """Maximise the likelihood of the observed values by EM that leaps."""
 
     def expectation(parameters):
         return expect(data, adjacency, parameters, n_latents)

@@ -1,11 +1,4 @@
-"""Structural EM for networks that are not jointly Gaussian, by mean field.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Section 6.
-"""
+"""Structural EM for networks that are not jointly Gaussian, by mean field."""
 
 from __future__ import annotations
 
@@ -212,8 +205,6 @@ def learn_nonlinear(
 
     A linear network says first what the missing values may be, how many latents there
     may be, and where.
-
-    X (n_samples, n_features), sample_weight (n_samples,).
     """
     options, network = base.options, linear
     em = _NonlinearEM(X, sample_weight, base)

@@ -1,13 +1,4 @@
-"""Structure of linear networks with values missing: structural EM.
-
-References
-----------
-.. [1] Friedman, N. (1997). Learning belief networks in the presence of missing values
-   and hidden variables. ICML.
-.. [2] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Section 6.
-"""
+"""Structure of linear networks with values missing: structural EM."""
 
 from __future__ import annotations
 
@@ -119,7 +110,7 @@ class StructuralEM:
         """Search on expected statistics; the graph found and the score of the first.
 
         The expected score of what comes back is never below that of the graph to start
-        from, so neither is its observed score [1]_.
+        from, so neither is its observed score (Friedman, 1997).
         """
         rules = self.options.rules(self.data.weight, n_latents)
         evaluator = self.evaluator(statistics)
@@ -180,10 +171,7 @@ class StructuralEM:
     def refine(
         self, adjacency, parameters, n_latents: int, *, max_rounds=MAX_ROUNDS
     ) -> LinearState:
-        """Alternate EM and search until the structure stays.
-
-        adjacency (n_nodes, n_nodes).
-        """
+        """Alternate EM and search until the structure stays."""
         is_complete = self.data.n_missing == 0 and n_latents == 0
         for _ in range(max_rounds):
             steps: list[float] = []
@@ -238,8 +226,6 @@ def standardise(
     Opposite edges between the same nodes often gain exactly the same. Rounded
     correlations decide such ties alike for weighted and repeated rows, and for any
     units.
-
-    Returns scale (n_nodes,).
     """
     scale = np.sqrt(statistics.noise_floor / NOISE_SHARE)
     correlation = statistics.covariance / np.outer(scale, scale)

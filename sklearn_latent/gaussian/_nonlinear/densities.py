@@ -80,9 +80,6 @@ class Densities:
         return np.where(self.adjacency[:, nodes].any(axis=0), noisy, additive)
 
     def _family_log_likelihoods(self, values) -> np.ndarray:
-        """Log-density of each node given its parents; the sum is that of the row.
-
-        values (..., n_nodes) -> log_density (..., n_nodes).
-        """
+        """Log-density of each node given its parents; the sum is that of the row."""
         means = self.conditional_means(values)
         return self._log_densities(values, means, np.arange(self.n_nodes))

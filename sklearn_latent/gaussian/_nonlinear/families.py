@@ -55,10 +55,7 @@ def fit_families(
     tol=1e-6,
     max_iter=100,
 ) -> FittedFamilies:
-    """Fit the parameters of families.
-
-    X (n_samples, n_nodes), sample_weight (n_samples,).
-    """
+    """Fit the parameters of families."""
     link, noise = get_link(link), get_noise(noise)
     fitter = FamilyFitter(X, link, noise, sample_weight, tol=tol, max_iter=max_iter)
     children, parents = fitter.pad(families)

@@ -3,11 +3,6 @@
 Regression of a node on its parents, and of the residual on any further candidate, are
 functions of the covariance matrix, so that one scan scores all candidates of a family
 without touching the rows.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-   learning for continuous variable Bayesian networks. JMLR 8.
 """
 
 from __future__ import annotations
@@ -38,7 +33,8 @@ class Scan:
 
     unexplained: share of the node's variance that its parents leave
     covariance: partial covariance of each candidate with the node given the parents:
-        the inner product with the ideal parent of [1]_, equation 8, (n_nodes,)
+        the inner product with the ideal parent, equation 8 of Elidan et al. (2007),
+        (n_nodes,)
     variance: partial variance of each candidate given the parents, (n_nodes,)
     coefficients: of the regression of each column on the parents, (n_parents, n_nodes)
     precision: diagonal of the inverse of the parents' correlations, (n_parents,)
@@ -63,8 +59,6 @@ class Scan:
 
         What a parent explained of the node and of the candidates is given back, then
         the candidate is added.
-
-        Returns unexplained (n_parents, n_nodes).
         """
         own = self.coefficients[:, child, None]
         scaled = self.coefficients / self.precision[:, None]
@@ -95,10 +89,7 @@ def _invert(matrix) -> np.ndarray:
 
 
 def scan_family(correlation, child: int, parents: tuple[int, ...]) -> Scan:
-    """Regress everything on the parents of a node.
-
-    correlation (n_nodes, n_nodes).
-    """
+    """Regress everything on the parents of a node."""
     variance = correlation.diagonal()
     if not parents:
         nothing = np.empty((0, len(correlation)))
@@ -140,7 +131,7 @@ class LinearEvaluator(MoveEvaluator):
     edge_cost: penalty per edge on top of its parameter; or that of all parents of a
         node together, by their number, (n_nodes + 1,)
     n_candidates: score only so many candidates per family, those most similar to the
-        ideal parent [1]_. The scan costs the same, so this is for comparison only. C1
+        ideal parent. The scan costs the same, so this is for comparison only. C1
         and C2 rank candidates alike, by their correlation with the ideal parent. None
         scores all
     """

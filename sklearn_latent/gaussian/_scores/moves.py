@@ -46,10 +46,7 @@ class MoveEvaluator(ABC):
 
     @abstractmethod
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
-        """Scores of families with one more parent.
-
-        allowed, scores (n_families, n_nodes).
-        """
+        """Scores of families with one more parent."""
 
     @abstractmethod
     def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
@@ -67,8 +64,6 @@ class MoveEvaluator(ABC):
         """Scores of families with one of their children as one more parent.
 
         Together with `delete_scores` of the child this is the score of a reversal.
-
-        children, scores (n_families, n_nodes).
         """
 
 

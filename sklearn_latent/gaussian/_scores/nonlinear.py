@@ -2,12 +2,7 @@
 
 Fitting a candidate costs a thousand times as much as looking at it. So for each family
 all candidates are looked at, by their similarity to the ideal parent, and the few most
-promising ones are fitted: Algorithm 2 of [1]_.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-   learning for continuous variable Bayesian networks. JMLR 8.
+promising ones are fitted: Algorithm 2 of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -63,8 +58,8 @@ class NonlinearEvaluator(MoveEvaluator):
     parameter_cost: penalty per parameter; None is that of the BIC
     edge_cost: penalty per edge on top of its parameter
     n_candidates: how many additions and replacements, together, are fitted per family.
-        None fits all, which is Algorithm 1 of [1]_
-    similarity: how they are chosen. "C1" and "C2" are those of [1]_, Theorems 7.1 and
+        None fits all, which is Algorithm 1
+    similarity: how they are chosen. "C1" and "C2" are those of Theorems 7.1 and
         8.2: the gain with all parameters of the family frozen but the scale of the
         candidate, in "C2" also the variance, linearised at the ideal parent. With noise
         that is not additive there is no C2, and C1 is taken. "C3" is the gain with all

@@ -49,10 +49,7 @@ class Penalty:
         return 0.5 * self.n_features * (self.n_features - 1)
 
     def parents(self, n_most: int) -> np.ndarray:
-        """Price of parents on top of their parameters while searching.
-
-        Returns prices (n_most + 1,).
-        """
+        """Price of parents on top of their parameters while searching."""
         if self.rare:
             return self._parents(n_most, np.log(max(self.n_pairs, 1.0)))
         choice = np.log(max(self.n_features - 1, 1)) if self.is_extended else 0.0
@@ -81,10 +78,7 @@ class Penalty:
         return min(float(self.kind), 1.0)
 
     def structure(self, adjacency) -> float:
-        """Price of a whole structure on top of its parameters.
-
-        adjacency (n_nodes, n_nodes).
-        """
+        """Price of a whole structure on top of its parameters."""
         n = self.n_features
         neighbours = adjacency[n:, :n].sum(axis=1) + adjacency[:n, n:].sum(axis=0)
         price = self.multiplicity * float(log_choices(n, neighbours).sum())

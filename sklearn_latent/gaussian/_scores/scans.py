@@ -81,10 +81,7 @@ class TangentScan:
         self._squares = self._candidates**2
 
     def roots(self, children):
-        """Gains of additions to families without parents.
-
-        Returns gains (n_children, n_nodes).
-        """
+        """Gains of additions to families without parents."""
         fitter = self.fitter
         weight = (
             np.ones(len(self._candidates)) if fitter.weight is None else fitter.weight

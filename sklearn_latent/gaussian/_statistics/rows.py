@@ -59,10 +59,7 @@ class RowStatistics:
 
     @classmethod
     def of(cls, X, sample_weight=None) -> RowStatistics:
-        """Statistics of rows, of which there may be none.
-
-        X (n_samples, n_features), sample_weight (n_samples,).
-        """
+        """Statistics of rows, of which there may be none."""
         if len(X):
             moments = GaussianStatistics.of(X, sample_weight)
         else:
@@ -180,8 +177,6 @@ def hold_out(X) -> np.ndarray:
 
     Rows that are equal stay on one side, so that a weight of 2 is still a row twice,
     and neither the order of the rows nor that of the columns matters.
-
-    X (n_samples, n_features) -> held_out (n_samples,).
     """
     bits = _scattered(X).sum(axis=1, dtype=np.uint64)
     with np.errstate(over="ignore"):

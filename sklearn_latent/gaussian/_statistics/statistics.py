@@ -35,10 +35,7 @@ class GaussianStatistics:
 
     @classmethod
     def of(cls, X, sample_weight=None) -> GaussianStatistics:
-        """Statistics of complete rows.
-
-        X (n_samples, n_nodes), sample_weight (n_samples,).
-        """
+        """Statistics of complete rows."""
         X = np.asarray(X, dtype=np.float64)
         weight = float(len(X) if sample_weight is None else np.sum(sample_weight))
         mean = np.average(X, axis=0, weights=sample_weight)

@@ -1,10 +1,4 @@
-"""Greedy search over graphs: add, delete, reverse and replace edges.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-   learning for continuous variable Bayesian networks. JMLR 8.
-"""
+"""Greedy search over graphs: add, delete, reverse and replace edges."""
 
 from __future__ import annotations
 
@@ -217,12 +211,10 @@ class _State:
 def greedy_search(
     evaluator: MoveEvaluator, rules: Rules | None = None, *, initial=None
 ) -> SearchResult:
-    """Hill climbing over graphs, algorithm 1 of [1]_.
+    """Hill climbing over graphs, algorithm 1 of Elidan et al. (2007).
 
     With an evaluator that prunes it is algorithm 2. Only families that a move touched
     are scored again.
-
-    initial (n_nodes, n_nodes).
     """
     rules = Rules.free(evaluator.n_nodes) if rules is None else rules
     start = rules.required if initial is None else initial | rules.required

@@ -1,11 +1,4 @@
-"""Grow-shrink trees [1]_: the parents of a node among any set of predecessors.
-
-References
-----------
-.. [1] Andrews, B., Ramsey, J., Sanchez Romero, R., Camchong, J. and Kummerfeld, E.
-   (2023). Fast scalable and accurate discovery of DAGs using the best order score
-   search and grow-shrink trees. NeurIPS.
-"""
+"""Grow-shrink trees (Andrews et al., 2023): parents among any set of predecessors."""
 
 from __future__ import annotations
 
@@ -74,7 +67,7 @@ class _Regression:
 
 
 class GrowShrinkTree:
-    """Grown and shrunk sets of parents of one node, remembered [1]_.
+    """Grown and shrunk sets of parents of one node, remembered.
 
     Sets that are reached in different ways are one, which makes the tree a graph.
 
@@ -98,10 +91,7 @@ class GrowShrinkTree:
         self._shrunk: dict[tuple[int, ...], tuple[float, tuple[int, ...]]] = {}
 
     def grow(self, predecessors) -> Growth:
-        """Grow parents one by one, the best first, then shrink them.
-
-        predecessors (n_nodes,).
-        """
+        """Grow parents one by one, the best first, then shrink them."""
         parents, regression = self.required, None
         sensitive = []
         while True:
