@@ -5,25 +5,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gaussian_strategies import random_linear_network
+from gaussian_strategies import free_options, random_linear_network
 
 from sklearn_latent.gaussian._latents import free_placement, growth
 from sklearn_latent.gaussian._latents.clusters import Cluster
-from sklearn_latent.gaussian._missing.leaps import climb_by_leaps
-from sklearn_latent.gaussian._missing.linear_em import fit_network
+from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
-from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import SearchResult
+from sklearn_latent.gaussian._scores.moves import Rules, SearchResult
 from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search import order as order_module
 from sklearn_latent.gaussian._structure_search.order import _OrderSearch
-from sklearn_latent.gaussian._structure_search.rules import Rules
 
 
 def make_em(X, weights=None, **options):
-    setting = SearchOptions.free(X.shape[1], **options)
+    setting = free_options(X.shape[1], **options)
     return StructuralEM(IncompleteData.of(X, weights), setting)
 
 
@@ -169,10 +166,10 @@ class TestFreePlacement:
         em = make_em(X, tol=0.1)
         one, two = (SimpleNamespace(n_latents=k, score=4.0 * k) for k in (0, 1))
         # Forty rows of a tenth of a nat each.
-        assert free_placement._better(em, one, two, lambda s: s.score) is one
+        assert growth.better(em, one, two, lambda s: s.score) is one
         assert not em.history
         two.score += 0.1
-        assert free_placement._better(em, one, two, lambda s: s.score) is two
+        assert growth.better(em, one, two, lambda s: s.score) is two
         assert em.history[0][0] == ("latent", 1)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
@@ -56,7 +57,7 @@ def recovery(truth, Z, network, X):
 
 
 def options(n_features, max_latents, **more):
-    return SearchOptions.free(n_features, max_latents=max_latents, **more)
+    return free_options(n_features, max_latents=max_latents, **more)
 
 
 def with_gaps(X, share):

@@ -4,15 +4,19 @@ import warnings
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._inference.curvature import derivatives
 from sklearn_latent.gaussian._inference.inference import Joint, condition
-from sklearn_latent.gaussian._inference.mean_field import MeanField, infer, sign_points
+from sklearn_latent.gaussian._inference.mean_field import (
+    MeanField,
+    derivatives,
+    infer,
+    sign_points,
+)
 from sklearn_latent.gaussian._learn import learn_incomplete
-from sklearn_latent.gaussian._options import SearchOptions
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
@@ -71,7 +75,7 @@ class TestPoints:
     def test_table_has_the_moments_of_the_posterior(self):
         network = sigmoid_network()
         X = with_gaps(network.sample(30, random_state=0)[0], 0.3)
-        field = MeanField(network, X)
+        field = MeanField(X, network.n_nodes, positive=network._noise.positive)
         field.start_forward(network)
         field.improve(network)
         weight = np.arange(1.0, 31.0)
@@ -105,7 +109,7 @@ class TestInference:
         weights[0, 1] = weights[0, 2] = 1.0
         network = GaussianNetwork(weights != 0, weights, np.zeros(3), np.ones(3))
         X = np.array([[np.nan, np.nan, 1.0]])
-        field = MeanField(network, X)
+        field = MeanField(X, network.n_nodes, positive=network._noise.positive)
         field.start_forward(network)
         bound = field.improve(network)
         precision = Joint(weights, np.zeros(3), np.ones(3)).precision[:2, :2]
@@ -139,7 +143,7 @@ class TestInference:
 
     def test_improving_never_lowers_the_bound(self, network):
         X = with_gaps(network.sample(60, random_state=0)[0], 0.4)
-        field = MeanField(network, X)
+        field = MeanField(X, network.n_nodes, positive=network._noise.positive)
         field.start_forward(network)
         before = field.bound(network)
         for _ in range(5):
@@ -207,7 +211,7 @@ def truth():
 class TestLearning:
     def options(self, n, **more):
         more.setdefault("link", "sigmoid")
-        return SearchOptions.free(n, n_candidates=None, **more)
+        return free_options(n, n_candidates=None, **more)
 
     def test_chain_with_gaps(self, truth):
         complete = truth.sample(300, random_state=0)[0]

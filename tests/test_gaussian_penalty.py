@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose
 from scipy.stats import beta, chi2
 
@@ -14,7 +15,6 @@ from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian._learn import learn_network
-from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._scores.penalty import Penalty
 from sklearn_latent.gaussian._statistics.rows import Rows, RowStatistics
 from sklearn_latent.gaussian._structure_search.backward import extend
@@ -193,7 +193,7 @@ class TestPublished:
         )
         X = noise(15, 8, 0)
         assert model.fit(X).penalty_ == 1.0
-        options = SearchOptions.free(
+        options = free_options(
             8, search=search, max_latents=max_latents, published=search == "greedy"
         )
         data = Rows.of(X) if max_latents else RowStatistics.of(X)

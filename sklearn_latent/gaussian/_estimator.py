@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names_in
 
 from .._progress import Progress, with_callbacks
 from .._rows import is_blockwise, read_blocks
@@ -441,13 +442,13 @@ class IdealParentGaussianBN(GaussianModel):
     def _learn(self, data: Rows | SplitStatistics, progress) -> None:
         """From data to fitted attributes."""
         before = getattr(self, "network_", None) if self.warm_start else None
-        names = self._input_names()
+        names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | SplitStatistics = data
         if isinstance(data, Rows):
             seen = ~np.isnan(data.X).all(axis=0)
-            self._warn_unseen(seen)
+            _warn_unseen(seen, names)
             options, known = options.restricted(seen), data.columns(seen)
             if is_linear(self) and self.max_latents == 0 and not known.has_gaps:
                 known = SplitStatistics.of(known.X, known.weights)
@@ -469,23 +470,17 @@ class IdealParentGaussianBN(GaussianModel):
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")
 
-    def _input_names(self) -> list[str]:
-        """Names of the features, or x0, x1, ..."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            return [f"x{i}" for i in range(self.n_features_in_)]
-        return [str(name) for name in names]
 
-    def _warn_unseen(self, seen) -> None:
-        """Say which features have no value at all."""
-        names = [self._input_names()[i] for i in np.flatnonzero(~seen)]
-        if names:
-            shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-            warn(
-                f"{len(names)} of {len(seen)} features are missing in all rows and "
-                f"stay standard normal variables without edges: {shown}.",
-                PoorDataWarning,
-            )
+def _warn_unseen(seen, names) -> None:
+    """Say which features have no value at all."""
+    unseen = [names[i] for i in np.flatnonzero(~seen)]
+    if unseen:
+        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
+        warn(
+            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
+            f"stay standard normal variables without edges: {shown}.",
+            PoorDataWarning,
+        )
 
 
 def _as_rows(block) -> Rows:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._fill import fill_gaps
 from .._validation import check_columns
-from ._network import LARGEST, GaussianNetwork
+from ._network import GaussianNetwork, check_size
 from ._nonlinear.noise import Noise, get_noise
 
 if TYPE_CHECKING:
@@ -22,17 +22,8 @@ if TYPE_CHECKING:
 def check_block(X) -> np.ndarray:
     """Validate rows without an estimator at hand."""
     X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
-    _check_size(X)
+    check_size(X)
     return X
-
-
-def _check_size(X) -> None:
-    size = np.nanmax(np.abs(X), initial=0.0)
-    if size > LARGEST:
-        raise ValueError(
-            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
-            f"summed, got {size:g}."
-        )
 
 
 class GaussianModel(BaseLatentModel):
@@ -61,7 +52,7 @@ class GaussianModel(BaseLatentModel):
         X = validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-        _check_size(X)
+        check_size(X)
         get_noise(self.noise).check(X)
         return X
 

@@ -199,11 +199,7 @@ class GaussianNetwork(Densities, Network):
                 f"X must have one column per feature, {self.n_features}, got shape "
                 f"{X.shape}."
             )
-        if np.nanmax(np.abs(X), initial=0.0) > LARGEST:
-            raise ValueError(
-                f"X must hold values up to {LARGEST:g} in size, whose squares can be "
-                "summed, got a larger one."
-            )
+        check_size(X)
         return X
 
     def _joint(self) -> Joint:
@@ -339,6 +335,16 @@ class GaussianNetwork(Densities, Network):
         latents = self.node_names[n:] if latent_names is None else latent_names
         latents, features = node_names(latents, self.n_latents, features, n)
         return [*features, *latents]
+
+
+def check_size(X) -> None:
+    """Refuse values whose squares overflow."""
+    size = np.nanmax(np.abs(X), initial=0.0)
+    if size > LARGEST:
+        raise ValueError(
+            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
+            f"summed, got {size:g}."
+        )
 
 
 def _own(name, values, dtype: type = np.float64) -> np.ndarray:

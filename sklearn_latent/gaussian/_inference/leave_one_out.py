@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from .._nonlinear.densities import Densities
+from .._statistics.incomplete import CHUNK
 
 # Points of the grid; a smooth density on 8 standard deviations to either side is
 # integrated to many more digits than the model is worth.
 N_POINTS = 81
 REACH = 8.0
-# Numbers held at a time.
-CHUNK = 4_000_000
 
 
 def integrate_features(network: Densities, X, values) -> np.ndarray:

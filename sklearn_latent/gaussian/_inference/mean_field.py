@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
 from .._nonlinear.densities import Densities
-from .curvature import derivatives
+from .._statistics.incomplete import CHUNK
 
 # Largest number of missing values of a row whose points are free of covariance.
 MAX_SIGNS = 64
@@ -29,8 +29,6 @@ MAX_STEPS = 100
 TOLERANCE = 1e-7
 # Draws per row for the likelihood; half of them are mirror images of the others.
 N_DRAWS = 256
-# Numbers held at a time.
-CHUNK = 4_000_000
 
 
 def sign_points(n_missing: int) -> np.ndarray:
@@ -40,6 +38,52 @@ def sign_points(n_missing: int) -> np.ndarray:
     order = min(MAX_SIGNS, 1 << max(n_missing - 1, 0).bit_length())
     signs = hadamard(order)[:, np.arange(n_missing) % order].astype(float)
     return np.vstack([signs, -signs])
+
+
+def derivatives(network: Densities, points, missing):
+    """Gradient of the log-density by the missing values, and its expected curvature.
+
+    points (n_rows, n_points, n_nodes), missing (n_rows, n_missing) -> gradient (n_rows,
+    n_points, n_missing), metric (n_rows, n_points, n_missing, n_missing).
+    """
+    noise = network._noise
+    eta = points @ network.weights
+    nodes = np.arange(network.n_nodes)
+    mean = network._family_means(eta, nodes)
+    has_parents = network.adjacency.any(axis=0)
+    variance = network.noise_variance
+    own_gradient = -(points - mean) / variance
+    score = -own_gradient
+    information = np.broadcast_to(1.0 / variance, points.shape)
+    if noise.positive:
+        clipped = noise.clip(mean)
+        size = 1e-5 * np.maximum(np.abs(points), 1e-12)
+        slope = (
+            noise.log_density(points + size, clipped, variance)
+            - noise.log_density(points - size, clipped, variance)
+        ) / (2.0 * size)
+        own_gradient = np.where(has_parents, slope, own_gradient)
+        score = np.where(has_parents, noise.score(points, clipped, variance), score)
+        information = np.where(
+            has_parents, noise.information(clipped, variance), information
+        )
+    if network.link_parameters is None:
+        bend = np.ones_like(eta)
+    else:
+        bend = network._link.derivative(eta, network.link_parameters)
+    bend = np.where(has_parents, bend, 0.0)
+    # [row, missing, node]: weight of the missing value in each family.
+    weights = network.weights[missing]
+    effect = bend[:, :, None, :] * weights[:, None]
+    gradient = np.einsum("rpdn,rpn->rpd", effect, score)
+    gradient += np.take_along_axis(
+        own_gradient, np.broadcast_to(missing[:, None], gradient.shape), 2
+    )
+    place = np.broadcast_to(missing[:, None, :, None], (*gradient.shape, 1))
+    residual = np.take_along_axis(effect, place, 3) - 1.0
+    np.put_along_axis(effect, place, residual, 3)
+    metric = (effect * information[:, :, None]) @ effect.transpose(0, 1, 3, 2)
+    return gradient, metric
 
 
 @dataclass(eq=False)
@@ -66,24 +110,21 @@ class _Group:
 class MeanField:
     """Independent normal distributions for the missing values of some rows.
 
-    network: gives links, noise and the number of nodes; its parameters may change later
-    X: data; NaN is missing, (n_samples, n_features)
-    groups: distributions, by the number of missing values
+    positive: whether values are, as with noise in proportion to the mean; distributions
+        are log-normal then
     """
 
-    def __init__(self, network: Densities, X):
-        self.values = np.full((len(X), network.n_nodes), np.nan)
+    def __init__(self, X, n_nodes: int, *, positive: bool):
+        self.values = np.full((len(X), n_nodes), np.nan)
         self.values[:, : X.shape[1]] = X
-        # With noise in proportion to the mean, values are positive: distributions are
-        # log-normal then.
-        self.positive = network._noise.positive
+        self.positive = positive
         self.groups: list[_Group] = []
         gaps = np.isnan(self.values)
         count = gaps.sum(axis=1)
         for size in np.unique(count):
             rows = np.flatnonzero(count == size)
             missing = np.nonzero(gaps[rows])[1].reshape(len(rows), size)
-            step = max(1, CHUNK // max(1, size * (size + network.n_nodes)))
+            step = max(1, CHUNK // max(1, size * (size + n_nodes)))
             for first in range(0, len(rows), step):
                 part = slice(first, first + step)
                 nothing = np.zeros((len(rows[part]), size))
@@ -265,7 +306,8 @@ class MeanField:
 
 def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
     """Expected values and log-likelihoods of rows with missing or latent values."""
-    field = MeanField(network, np.asarray(X, dtype=float))
+    X = np.asarray(X, dtype=float)
+    field = MeanField(X, network.n_nodes, positive=network._noise.positive)
     field.start_forward(network)
     bound = field.improve(network)
     if any(group.missing.shape[1] for group in field.groups):

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# A latent with one child is noise, with two children it is not identified.
+FEWEST_CHILDREN = 3
+# Clusters, or edges between latents, that are tried at a time.
+N_TRIALS = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
@@ -114,3 +119,14 @@ def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Clust
         rate(i)
         levels.append(list(clusters.values()))
     return levels
+
+
+def promising(correlation, gain: Callable[..., np.ndarray]) -> list[Cluster]:
+    """The clusters, large enough for a latent, that gain most."""
+    found = {
+        cluster.members.tobytes(): cluster
+        for level in agglomerate(correlation, gain)
+        for cluster in level
+        if len(cluster.members) >= FEWEST_CHILDREN
+    }
+    return sorted(found.values(), key=lambda cluster: -cluster.gain)[:N_TRIALS]

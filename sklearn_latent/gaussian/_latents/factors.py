@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._missing.leaps import climb_by_leaps
+from .._missing.linear_em import climb_by_leaps
 from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
 
@@ -19,10 +19,8 @@ from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 class Factors:
     """Parameters of a two-layer network with standardised latents.
 
-    mask: edges, (n_latents, n_features)
-    loadings: weights of the edges, zero elsewhere, (n_latents, n_features)
+    mask, loadings: edges and their weights, (n_latents, n_features)
     mean, noise: means and noise variances of the features, (n_features,)
-    log_likelihood: of the observed values
     """
 
     mask: np.ndarray
@@ -36,25 +34,12 @@ class Factors:
         """Number of latents."""
         return len(self.mask)
 
-    def network_parameters(self):
-        """Weights, intercept and noise variance of all nodes, features first."""
-        n_latents, n_features = self.mask.shape
-        weights = np.zeros((n_features + n_latents,) * 2)
-        weights[n_features:, :n_features] = self.loadings
-        intercept = np.concatenate([self.mean, np.zeros(n_latents)])
-        return weights, intercept, np.concatenate([self.noise, np.ones(n_latents)])
-
     def without(self, latents) -> Factors:
         """The network without some latents; their share becomes noise."""
         gone = np.zeros(self.n_latents, dtype=bool)
         gone[latents] = True
-        extra = (self.loadings[gone] ** 2).sum(axis=0)
-        return replace(
-            self,
-            mask=self.mask[~gone],
-            loadings=self.loadings[~gone],
-            noise=self.noise + extra,
-        )
+        rest = self.with_mask(self.mask & ~gone[:, None])
+        return replace(rest, mask=rest.mask[~gone], loadings=rest.loadings[~gone])
 
     def with_mask(self, mask) -> Factors:
         """Other edges: new ones have weight zero, those that go become noise."""
@@ -68,17 +53,14 @@ class Factors:
 class _Expectation:
     """What an E-step says; second moments are centred and divided by the weight."""
 
+    parameters: Factors
     cross: np.ndarray  # (n_latents, n_features)
     latent: np.ndarray  # (n_latents, n_latents)
     log_likelihood: float
 
 
 class FactorData:
-    """What a two-layer network needs of the data.
-
-    statistics: of the features; expected ones if values are missing
-    floor: smallest noise variances; None is that of the statistics, (n_features,)
-    """
+    """Statistics of the features, and their smallest noise variances."""
 
     def __init__(self, statistics: GaussianStatistics, floor=None):
         self.weight = statistics.weight
@@ -92,10 +74,8 @@ class FactorData:
         """Number of features."""
         return len(self.center)
 
-    def start(self, mask, loadings=None) -> Factors:
+    def start(self, mask, loadings) -> Factors:
         """Parameters to start from: given loadings, the rest of the variance noise."""
-        if loadings is None:
-            loadings = np.where(mask, 0.5 * np.sqrt(self.variance), 0.0)
         left = self.variance - (loadings**2).sum(axis=0)
         noise = np.maximum(np.maximum(left, 0.1 * self.variance), self.floor)
         return Factors(mask, loadings, self.center, noise)
@@ -114,7 +94,7 @@ class FactorData:
         log_likelihood = (
             -0.5 * self.weight * (distance + log_det + len(noise) * LOG_2_PI)
         )
-        return _Expectation(cross, latent, float(log_likelihood))
+        return _Expectation(factors, cross, latent, float(log_likelihood))
 
     def maximise(self, mask, e: _Expectation) -> Factors:
         """M-step: one regression per feature, then latents standardised.
@@ -141,34 +121,14 @@ def _masked_regressions(mask, latent, cross):
     return np.linalg.solve(normal, target[:, :, None])[:, :, 0].T
 
 
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """Parameters, and what they expect."""
-
-    parameters: Factors
-    expectation: _Expectation
-
-    @property
-    def log_likelihood(self) -> float:
-        """Of the observed values."""
-        return self.expectation.log_likelihood
-
-
 def fit_factors(
     data: FactorData, start: Factors, *, max_iter=250, tol=1e-7, trace=None
 ) -> Factors:
     """Maximise the likelihood by EM that leaps."""
-
-    def expect(factors):
-        return _Fitted(factors, data.expect(factors))
-
-    def maximise(fitted):
-        return data.maximise(start.mask, fitted.expectation)
-
     ascent = climb_by_leaps(
-        expect(start),
-        expect,
-        maximise,
+        data.expect(start),
+        data.expect,
+        lambda fitted: data.maximise(start.mask, fitted),
         lambda fitted: _units(fitted.parameters, data.floor),
         tol=tol * data.weight,
         max_iter=max_iter,

@@ -8,15 +8,11 @@ import numpy as np
 
 from ..._graphs import reaches
 from .._inference.inference import Joint
-from .._missing.linear_em import LinearState, fit_network
+from .._missing.linear_em import LinearState, fit_network, saturated_statistics
 from .._missing.structural_em import StructuralEM
-from .clusters import agglomerate, marginal_gain
-from .growth import drop_latents, grow
-from .layers import as_state, feature_statistics, latent_limit, two_layer_search
-from .two_layer import FEWEST_CHILDREN
-
-# Clusters, or edges between latents, that are tried at a time.
-N_TRIALS = 3
+from .clusters import N_TRIALS, marginal_gain, promising
+from .growth import better, drop_latents, grow
+from .layers import as_state, latent_limit, two_layer_search
 
 
 def residual_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
@@ -47,7 +43,7 @@ def free_search(em: StructuralEM) -> LinearState:
     score = em.whole_score
     best = em.first()
     n = em.data.n_features
-    statistics = feature_statistics(em)
+    statistics = saturated_statistics(em.data)
     search = two_layer_search(em, statistics)
     search.run()
     # Good structures are at hand from here on, and change little at a time.
@@ -59,12 +55,12 @@ def free_search(em: StructuralEM) -> LinearState:
         if em.penalty.is_extended and not em.options.required.any():
             # A search charges more for edges of latents than they cost in a
             # whole network, and may drop too many.
-            best = _better(em, best, start, score)
+            best = better(em, best, start, score)
         # Two layers have no place for required edges.
         adjacency = start.adjacency.copy()
         adjacency[:n, :n] |= em.options.required
         trial = em.refine(adjacency, start.parameters, n_latents)
-        best = _better(em, best, trial, score)
+        best = better(em, best, trial, score)
     em.n_evaluated += search.n_evaluated
     em.n_considered += search.n_considered
     while not em.stopped:
@@ -77,7 +73,7 @@ def free_search(em: StructuralEM) -> LinearState:
     em.method = em.options.search
     if em.method != "greedy" and not em.stopped:
         trial = em.refine(best.adjacency, best.parameters, best.n_latents)
-        best = _better(em, best, trial, score)
+        best = better(em, best, trial, score)
     return best
 
 
@@ -92,7 +88,7 @@ def _connect_latents(em: StructuralEM, state: LinearState, score) -> LinearState
     for _, a, b, share in sorted(connections(em, state), reverse=True)[:N_TRIALS]:
         trial = _connect(em, state, a, b, share)
         trial = em.refine(trial.adjacency, trial.parameters, trial.n_latents)
-        best = _better(em, best, trial, score)
+        best = better(em, best, trial, score)
     return best
 
 
@@ -143,15 +139,6 @@ def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
     return fit_network(em.data, adjacency, parameters, state.n_latents)
 
 
-def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
-    """The better of two networks; what was gained goes to the history."""
-    gain = score(trial) - score(best)
-    if gain <= em.tol:
-        return best
-    em.history.append((("latent", trial.n_latents), float(gain)))
-    return trial
-
-
 def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
     """Try one more latent, over the most promising clusters."""
     if state.n_latents >= latent_limit(em):
@@ -162,14 +149,7 @@ def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
         parameter_cost=em.penalty.parameter,
         edge_cost=em.penalty.latent_edge,
     )
-    found = {
-        cluster.members.tobytes(): cluster
-        for level in agglomerate(residual_correlation(em, state), gain)
-        for cluster in level
-        if len(cluster.members) >= FEWEST_CHILDREN
-    }
-    ranked = sorted(found.values(), key=lambda cluster: -cluster.gain)[:N_TRIALS]
     best = state
-    for cluster in ranked:
-        best = _better(em, best, grow(em, state, cluster), score)
+    for cluster in promising(residual_correlation(em, state), gain):
+        best = better(em, best, grow(em, state, cluster), score)
     return best

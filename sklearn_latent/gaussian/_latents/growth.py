@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 
 from .._inference.inference import Joint, condition
-from .._missing.linear_em import LinearState, fit_network
+from .._missing.linear_em import LinearState, fit_network, saturated_statistics
 from .._missing.structural_em import StructuralEM
 from .clusters import Cluster, agglomerate, profile_gain
-from .layers import feature_statistics, two_layer_search
+from .layers import two_layer_search
 
 
 def profile_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
@@ -55,19 +55,25 @@ def paper_search(em: StructuralEM) -> LinearState:
             cluster = _everything(em)
         else:
             cluster = best_profile_cluster(em, best)
-        trial = grow(em, best, cluster)
-        gain = em.score(trial) - em.score(best)
-        if gain <= em.tol:
+        before, best = best, better(em, best, grow(em, best, cluster), em.score)
+        if best is before:
             break
-        em.history.append((("latent", trial.n_latents), float(gain)))
-        best = trial
     return drop_latents(em, best, em.score)
+
+
+def better(em: StructuralEM, best: LinearState, trial, score) -> LinearState:
+    """The better of two networks; what was gained goes to the history."""
+    gain = score(trial) - score(best)
+    if gain <= em.tol:
+        return best
+    em.history.append((("latent", trial.n_latents), float(gain)))
+    return trial
 
 
 def _everything(em: StructuralEM) -> Cluster:
     """All features as one cluster."""
     n = em.data.n_features
-    search = two_layer_search(em, feature_statistics(em))
+    search = two_layer_search(em, saturated_statistics(em.data))
     dense = search.factor_analysis(1)
     direction = dense.loadings[0] / np.sqrt(dense.noise)
     size = float(np.linalg.norm(direction))

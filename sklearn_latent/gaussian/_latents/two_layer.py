@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from ..._criteria import log_choices
-from .clusters import Cluster, agglomerate, marginal_gain
+from .clusters import FEWEST_CHILDREN, agglomerate, marginal_gain, promising
 from .factors import FactorData, Factors, fit_factors
 from .rotation import fewest_edges, random_rotation, varimax
 
@@ -22,8 +22,6 @@ from .rotation import fewest_edges, random_rotation, varimax
 PATIENCE = 3
 # Smallest gain, in nats, of a change: less may come from EM going on.
 MIN_GAIN = 0.05
-# A latent with one child is noise, with two children it is not identified.
-FEWEST_CHILDREN = 3
 
 
 def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
@@ -58,14 +56,9 @@ def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarr
 class TwoLayerSearch:
     """Search for the two-layer network of highest BIC.
 
-    data: data
-    max_latents: upper limit of the number of latents
-    max_parents: upper limit of the number of latent parents of a feature
     parameter_cost, edge_cost: what a parameter costs, and an edge on top
     multiplicity: weight of the price of choosing children, see `choice`
-    rng: source of random rotations
     report: ``report(message)`` is called for each network; True asks to stop
-    stopped: whether it was asked to stop
     history: accepted changes and what they gained
     found: best network of each number of latents that was tried
     n_evaluated, n_considered: networks fitted, and edges rated
@@ -213,15 +206,11 @@ class TwoLayerSearch:
         ]
 
     def _pruned(self, factors: Factors) -> Factors:
-        """The network without edges that do not pay."""
+        """The network without edges that do not pay, or are too many for a feature."""
         gains, _ = edge_gains(self.data, factors)
-        gains = np.where(gains >= self._kth_largest(gains), gains, 0.0)
-        return self.fit(factors.with_mask(gains > self.edge_price))
-
-    def _kth_largest(self, gains):
-        """Smallest gain of a feature's edges that the limit of parents leaves in."""
-        keep = min(self.max_parents, len(gains))
-        return np.sort(gains, axis=0)[len(gains) - keep] if keep else np.inf
+        rank = np.argsort(np.argsort(-gains, axis=0, kind="stable"), axis=0)
+        keep = (gains > self.edge_price) & (rank < self.max_parents)
+        return self.fit(factors.with_mask(keep))
 
     def independent(self) -> Factors:
         """The network without latents."""
@@ -247,26 +236,25 @@ class TwoLayerSearch:
         np.fill_diagonal(left, 1.0)
         return left
 
-    def clusters(self, factors: Factors):
-        """Clusters of features with unexplained correlation, by estimated gain."""
-        gain = partial(
+    @property
+    def cluster_gain(self):
+        """Estimated gain of a latent over a cluster."""
+        return partial(
             marginal_gain,
             weight=self.data.weight,
             parameter_cost=self.parameter_cost,
             edge_cost=self.edge_cost,
         )
-        return agglomerate(self.residual_correlation(factors), gain)
 
     def clustered_start(self) -> Factors:
         """All latents at once: the clustering of highest estimated gain."""
         base = self.independent()
-        levels = self.clusters(base)
+        levels = agglomerate(self.residual_correlation(base), self.cluster_gain)
         best = max(levels, key=lambda level: sum(max(c.gain, 0.0) for c in level))
         chosen = sorted((c for c in best if c.gain > 0), key=lambda c: -c.gain)
-        factors = base
         for cluster in chosen[: self.max_latents]:
-            factors = self.with_cluster(factors, cluster)
-        return self.fit(factors)
+            base = self.with_cluster(base, cluster)
+        return self.fit(base)
 
     def with_cluster(self, factors: Factors, cluster) -> Factors:
         """The network with one more latent, over a cluster; not yet fitted."""
@@ -282,20 +270,14 @@ class TwoLayerSearch:
             np.maximum(noise, self.data.floor),
         )
 
-    def births(self, factors: Factors, n_trials=3) -> Factors:
+    def births(self, factors: Factors) -> Factors:
         """Try one more latent, over the most promising clusters."""
         if factors.n_latents >= self.max_latents:
             return factors
-        found: dict[bytes, Cluster] = {}
-        for level in self.clusters(factors):
-            for cluster in level:
-                if len(cluster.members) >= FEWEST_CHILDREN:
-                    found[cluster.members.tobytes()] = cluster
-        ranked = sorted(found.values(), key=lambda c: -c.gain)[:n_trials]
         best, best_score = factors, self.score(factors)
-        for cluster in ranked:
-            trial = self.fit(self.with_cluster(factors, cluster))
-            trial = self.adapt(trial)
+        correlation = self.residual_correlation(factors)
+        for cluster in promising(correlation, self.cluster_gain):
+            trial = self.adapt(self.fit(self.with_cluster(factors, cluster)))
             if self.score(trial) > best_score + MIN_GAIN:
                 best, best_score = trial, self.score(trial)
         return best

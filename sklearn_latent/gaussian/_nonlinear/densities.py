@@ -10,13 +10,7 @@ from .noise import Additive, Noise
 
 
 class Densities:
-    """The part of a model object that inference works with.
-
-    adjacency, weights: ``[i, j]`` refers to the edge i -> j, (n_nodes, n_nodes)
-    intercept, noise_variance: (n_nodes,)
-    link_parameters: of each node, or None with linear links, (n_nodes, 2 or 3)
-    topological_order: parents before children, (n_nodes,)
-    """
+    """The part of a model object that inference works with."""
 
     adjacency: np.ndarray
     weights: np.ndarray

@@ -185,10 +185,7 @@ class Multiplicative(Noise):
         return g * np.maximum(1.0 + noise, 1e-3)
 
 
-NOISES: dict[str, Noise] = {
-    "additive": Additive(),
-    "multiplicative": Multiplicative(),
-}
+NOISES: dict[str, Noise] = {"additive": Additive(), "multiplicative": Multiplicative()}
 
 
 def get_noise(noise) -> Noise:

@@ -13,11 +13,7 @@ link with additive noise all weights are the inverse of the noise variance.
 
 Profiles have the rows on the last axis, any axes before; candidates have shape
 (n_candidates, n_samples).
-
-References
-----------
-Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure learning for
-continuous variable Bayesian networks. JMLR 8, 1799-1833.
+Theorems and equations are those of Elidan et al. (2007).
 """
 
 from __future__ import annotations

@@ -23,10 +23,7 @@ class DistinctRows:
     """Number of different rows, exact up to a limit; instances add up.
 
     A node may have half as many parents as there are different rows, so that more than
-    twice the number of features need not be counted. The smallest hashes are kept.
-
-    hashes: sorted, each once, (at most limit,)
-    limit: largest number that matters
+    twice the number of features need not be counted: the smallest hashes are kept.
     """
 
     hashes: np.ndarray
@@ -116,11 +113,7 @@ class SplitStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table of rows in memory, each of positive weight.
-
-    X: values; NaN is missing, (n_samples, n_features)
-    weights: of the rows, or None, (n_samples,)
-    """
+    """A table of rows in memory, each of positive weight; NaN is missing."""
 
     X: np.ndarray
     weights: np.ndarray | None

@@ -15,11 +15,10 @@ from sklearn.utils import check_random_state
 
 from ..._graphs import topological_order
 from .._scores.linear import LinearEvaluator
-from .._scores.moves import SearchResult, rounding_error
+from .._scores.moves import Rules, SearchResult, rounding_error
 from .backward import backward_search
 from .greedy import greedy_search
 from .grow_shrink import GrowShrinkTree, Growth
-from .rules import Rules
 
 # Nodes that a restart moves to random places, as a share of all.
 RESTART_SHARE = 0.1
