@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from strategies import seeds
 
 from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._options import SearchOptions
 
 __all__ = [
     "lstsq_score",
@@ -64,3 +65,9 @@ def total_score(evaluator, graph):
         evaluator.family_score(child, tuple(np.flatnonzero(column).tolist()))
         for child, column in enumerate(graph.T)
     )
+
+
+def free_options(n_nodes, **options):
+    """Options of a search without forbidden or required edges."""
+    nothing = np.zeros((n_nodes, n_nodes), dtype=bool)
+    return SearchOptions(np.eye(n_nodes, dtype=bool), nothing, **options)

@@ -19,8 +19,8 @@ from sklearn_latent._dask import DaskBlocks
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._learn import log_likelihood
-from sklearn_latent.gaussian._statistics.rounding import rounded
 from sklearn_latent.gaussian._statistics.rows import SplitStatistics
+from sklearn_latent.gaussian._statistics.statistics import rounded
 from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
 from sklearn_latent.temporal import _estimator as chains
 from sklearn_latent.temporal._em.em import EMOptions, climb_chain, fit_chain

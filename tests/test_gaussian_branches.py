@@ -5,25 +5,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gaussian_strategies import random_linear_network
+from gaussian_strategies import free_options, random_linear_network
 
-from sklearn_latent.gaussian._hidden import free_placement, growth
-from sklearn_latent.gaussian._hidden.clusters import Cluster
-from sklearn_latent.gaussian._missing.leaps import climb_by_leaps
-from sklearn_latent.gaussian._missing.linear_em import fit_network
+from sklearn_latent.gaussian._latents import free_placement, growth
+from sklearn_latent.gaussian._latents.clusters import Cluster
+from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
-from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import SearchResult
+from sklearn_latent.gaussian._scores.moves import Rules, SearchResult
 from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search import order as order_module
 from sklearn_latent.gaussian._structure_search.order import _OrderSearch
-from sklearn_latent.gaussian._structure_search.rules import Rules
 
 
 def make_em(X, weights=None, **options):
-    setting = SearchOptions.free(X.shape[1], **options)
+    setting = free_options(X.shape[1], **options)
     return StructuralEM(IncompleteData.of(X, weights), setting)
 
 
@@ -103,7 +100,7 @@ class TestGrowth:
         em.refine = refine
         first = self.make_state(3)
         first.score = 0.0
-        found = growth.drop_hidden(em, first, lambda state: state.score)
+        found = growth.drop_latents(em, first, lambda state: state.score)
         return found, tried, em.history
 
     def test_latents_are_dropped_the_weakest_first(self):
@@ -115,7 +112,7 @@ class TestGrowth:
     def test_dropping_goes_on_from_what_is_left(self):
         found, tried, history = self.drop([2.0, 1.0, 1.0])
         assert found.n_latents == 2 and len(tried) == 3
-        assert history == [(("drop hidden", 2), 2.0)]
+        assert history == [(("drop latent", 2), 2.0)]
 
     def test_a_gain_below_the_tolerance_is_none(self):
         assert self.drop([1e-3, 0.0, 0.0])[0].n_latents == 3
@@ -138,7 +135,7 @@ class TestFreePlacement:
             return replace(state) if better else state
 
         monkeypatch.setattr(free_placement, "_births", births)
-        for name in ("drop_hidden", "_connect_hidden"):
+        for name in ("drop_latents", "_connect_latents"):
             monkeypatch.setattr(free_placement, name, lambda em, state, score: state)
         first = em.first()
         monkeypatch.setattr(em, "first", lambda: first)
@@ -169,11 +166,11 @@ class TestFreePlacement:
         em = make_em(X, tol=0.1)
         one, two = (SimpleNamespace(n_latents=k, score=4.0 * k) for k in (0, 1))
         # Forty rows of a tenth of a nat each.
-        assert free_placement._better(em, one, two, lambda s: s.score) is one
+        assert growth.better(em, one, two, lambda s: s.score) is one
         assert not em.history
         two.score += 0.1
-        assert free_placement._better(em, one, two, lambda s: s.score) is two
-        assert em.history[0][0] == ("hidden", 1)
+        assert growth.better(em, one, two, lambda s: s.score) is two
+        assert em.history[0][0] == ("latent", 1)
 
 
 class TestOrderSearch:

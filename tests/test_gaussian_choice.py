@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._learn import choose_among
-from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._statistics.rows import DistinctRows, hold_out
 
 
@@ -40,7 +40,7 @@ def test_choice_of_search_and_penalty(scores, expected, n_tried):
         tried.append((options.search, options.penalty))
         return scores.get(tried[-1], 0.0)
 
-    options = SearchOptions.free(5, search="auto", penalty="auto")
+    options = free_options(5, search="auto", penalty="auto")
     chosen = choose_among(options, score)
     assert (chosen.search, chosen.penalty) == expected
     assert len(tried) == n_tried

@@ -19,7 +19,7 @@ def test_number_of_edges(n_parents):
     assert edges.sum() == min(round(10 * n_parents), 45)
 
 
-def test_hidden_variables_are_roots():
+def test_latents_are_roots():
     edges = make_gaussian_bn(10, 3, random_state=0).network.adjacency
     assert not edges[:, 10:].any()
 

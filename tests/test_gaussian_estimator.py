@@ -115,7 +115,7 @@ def test_names(data):
     )
 
 
-def test_hidden_nodes_give_way_to_features_of_their_name():
+def test_latents_give_way_to_features_of_their_name():
     from sklearn_latent.gaussian._learn import extend_network
 
     network = random_linear_network(3, 0, n_latents=2)
@@ -174,7 +174,7 @@ def test_missing_values_in_fit(data, search):
     assert model.score(data.X) > complete.score(data.X) - 0.2
 
 
-def test_hidden_variables():
+def test_latents():
     data = make_gaussian_bn(
         12,
         1,
@@ -454,6 +454,17 @@ def test_impute_keeps_types():
     filled = IdealParentGaussianBN().fit(frame).impute(frame)
     assert filled.dtypes.tolist() == frame.dtypes.tolist()
     assert not filled.isna().any().any()
+
+
+def test_impute_leaves_latents_out():
+    data = make_gaussian_bn(12, 2, 400, bipartite=True, random_state=0)
+    model = IdealParentGaussianBN(max_latents=2, bipartite=True).fit(data.X)
+    assert model.n_latents_ == 2
+    X = data.X[:20].copy()
+    X[3, 5] = np.nan
+    filled = model.impute(X)
+    assert filled.shape == X.shape
+    np.testing.assert_array_equal(filled, model.transform(X)[:, :12])
 
 
 def test_latents_are_named_and_placed():

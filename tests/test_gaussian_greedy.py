@@ -4,10 +4,9 @@ from gaussian_strategies import random_graph, random_linear_network, total_score
 
 from sklearn_latent._graphs import reaches, topological_order
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import MoveEvaluator
+from sklearn_latent.gaussian._scores.moves import MoveEvaluator, Rules
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.greedy import _State, greedy_search
-from sklearn_latent.gaussian._structure_search.rules import Rules
 
 
 def make_evaluator(n_features=8, n_rows=200, seed=0, **options):

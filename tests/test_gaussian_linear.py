@@ -8,10 +8,10 @@ from sklearn_latent.gaussian._scores.linear import (
     regress,
     scan_family,
 )
+from sklearn_latent.gaussian._scores.moves import Rules
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 from sklearn_latent.gaussian._structure_search.order import order_search
-from sklearn_latent.gaussian._structure_search.rules import Rules
 
 POOR = {
     "constant": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),

@@ -4,15 +4,19 @@ import warnings
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._inference.curvature import derivatives
 from sklearn_latent.gaussian._inference.inference import Joint, condition
-from sklearn_latent.gaussian._inference.mean_field import MeanField, infer, sign_points
+from sklearn_latent.gaussian._inference.mean_field import (
+    MeanField,
+    derivatives,
+    infer,
+    sign_points,
+)
 from sklearn_latent.gaussian._learn import learn_incomplete
-from sklearn_latent.gaussian._options import SearchOptions
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
@@ -71,7 +75,7 @@ class TestPoints:
     def test_table_has_the_moments_of_the_posterior(self):
         network = sigmoid_network()
         X = with_gaps(network.sample(30, random_state=0)[0], 0.3)
-        field = MeanField(network, X)
+        field = MeanField(X, network.n_nodes, positive=network._noise.positive)
         field.start_forward(network)
         field.improve(network)
         weight = np.arange(1.0, 31.0)
@@ -105,7 +109,7 @@ class TestInference:
         weights[0, 1] = weights[0, 2] = 1.0
         network = GaussianNetwork(weights != 0, weights, np.zeros(3), np.ones(3))
         X = np.array([[np.nan, np.nan, 1.0]])
-        field = MeanField(network, X)
+        field = MeanField(X, network.n_nodes, positive=network._noise.positive)
         field.start_forward(network)
         bound = field.improve(network)
         precision = Joint(weights, np.zeros(3), np.ones(3)).precision[:2, :2]
@@ -128,7 +132,7 @@ class TestInference:
             grid = np.linspace(max(low, 1e-3) if positive else low, high, 4001)
             values = np.repeat(X[[row]], len(grid), axis=0)
             values[:, node] = grid
-            density = network.family_log_likelihoods(values).sum(axis=1)
+            density = network._family_log_likelihoods(values).sum(axis=1)
             top = density.max()
             share = np.exp(density - top)
             exact = top + np.log(share.sum() * (grid[1] - grid[0]))
@@ -139,7 +143,7 @@ class TestInference:
 
     def test_improving_never_lowers_the_bound(self, network):
         X = with_gaps(network.sample(60, random_state=0)[0], 0.4)
-        field = MeanField(network, X)
+        field = MeanField(X, network.n_nodes, positive=network._noise.positive)
         field.start_forward(network)
         before = field.bound(network)
         for _ in range(5):
@@ -155,8 +159,8 @@ class TestInference:
         for place, node in enumerate([1, 4]):
             step = np.zeros(6)
             step[node] = 1e-5
-            high = network.family_log_likelihoods((values + step)[:, 0]).sum(axis=1)
-            low = network.family_log_likelihoods((values - step)[:, 0]).sum(axis=1)
+            high = network._family_log_likelihoods((values + step)[:, 0]).sum(axis=1)
+            low = network._family_log_likelihoods((values - step)[:, 0]).sum(axis=1)
             assert_allclose(
                 gradient[:, 0, place], (high - low) / 2e-5, rtol=1e-4, atol=1e-4
             )
@@ -176,7 +180,7 @@ class TestInference:
             warnings.simplefilter("error")
             means, log_likelihood = infer(network, X)
         assert_array_equal(means, X)
-        assert_allclose(log_likelihood, network.family_log_likelihoods(X).sum(axis=1))
+        assert_allclose(log_likelihood, network._family_log_likelihoods(X).sum(axis=1))
 
     def test_gaps_are_announced(self, network):
         X = with_gaps(network.sample(5, random_state=0)[0], 0.5)
@@ -207,7 +211,7 @@ def truth():
 class TestLearning:
     def options(self, n, **more):
         more.setdefault("link", "sigmoid")
-        return SearchOptions.free(n, n_candidates=None, **more)
+        return free_options(n, n_candidates=None, **more)
 
     def test_chain_with_gaps(self, truth):
         complete = truth.sample(300, random_state=0)[0]
@@ -237,7 +241,7 @@ class TestLearning:
         repeated = learn_incomplete(np.vstack([X, X[30:]]), None, self.options(5))
         assert_allclose(weighted.score, repeated.score, rtol=1e-3)
 
-    def test_hidden_variable(self):
+    def test_latent(self):
         rng = np.random.RandomState(0)
         weights = np.zeros((9, 9))
         weights[8, :8] = rng.uniform(1.5, 2.5, 8) * rng.choice([-1, 1], 8)
@@ -259,8 +263,8 @@ class TestLearning:
         assert network.n_latents == 1
         assert network.adjacency[8, :8].all()
         assert not network.adjacency[:8].any()
-        hidden = network.expectation(X)[:, 8]
-        assert abs(np.corrcoef(hidden, Z[:, 0])[0, 1]) > 0.95
+        latent = network.expectation(X)[:, 8]
+        assert abs(np.corrcoef(latent, Z[:, 0])[0, 1]) > 0.95
         test = truth.sample(300, random_state=2)[0]
         linear = learn_incomplete(
             X, None, self.options(8, link="linear", max_latents=2, bipartite=True)

@@ -4,13 +4,12 @@ from gaussian_strategies import random_linear_network, total_score
 
 from sklearn_latent._graphs import equivalence_class, topological_order
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import with_parent, without_parent
+from sklearn_latent.gaussian._scores.moves import Rules, with_parent, without_parent
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.backward import backward_search
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 from sklearn_latent.gaussian._structure_search.grow_shrink import GrowShrinkTree
 from sklearn_latent.gaussian._structure_search.order import _OrderState, order_search
-from sklearn_latent.gaussian._structure_search.rules import Rules
 
 
 def make_evaluator(n_features=8, n_rows=300, seed=0):

@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose
 from scipy.stats import beta, chi2
 
@@ -14,7 +15,6 @@ from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian._learn import learn_network
-from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._scores.penalty import Penalty
 from sklearn_latent.gaussian._statistics.rows import Rows, RowStatistics
 from sklearn_latent.gaussian._structure_search.backward import extend
@@ -66,7 +66,7 @@ class TestPrices:
     @pytest.mark.parametrize("kind", [1.0, "ebic"])
     def test_children_are_counted_once(self, kind):
         graph = np.zeros((9, 9), dtype=bool)
-        graph[8, :3] = True  # a hidden variable over 3 of 8 features
+        graph[8, :3] = True  # a latent over 3 of 8 features
         price = Penalty(kind, 1e9, 8).structure(graph)
         assert_allclose(price, np.log(comb(8, 3)), rtol=1e-6)
 
@@ -88,7 +88,7 @@ class TestPrices:
         assert penalty.parameter == 0.5 * np.log(12)
         assert not penalty.parents(30).any()
         assert penalty.structure(random_graph(30, 50, 0)) == 0.0
-        assert penalty.hidden_edge == 0.0
+        assert penalty.latent_edge == 0.0
 
 
 class TestNoise:
@@ -133,7 +133,7 @@ class TestNoise:
 
 
 class TestStructure:
-    def test_hidden_variables_behind_more_features_than_rows(self):
+    def test_latents_behind_more_features_than_rows(self):
         data = make_gaussian_bn(
             36, 3, 30, n_parents=1.5, bipartite=True, random_state=0
         )
@@ -146,7 +146,7 @@ class TestStructure:
         # Free placement includes two layers, and few rows must not make it worse.
         assert free.score(test) > layers.score(test) - 0.01 * 36
 
-    def test_edges_that_fit_noise_do_not_hide_hidden_variables(self):
+    def test_edges_that_fit_noise_do_not_hide_latents(self):
         base = make_gaussian_bn(
             20, 2, 10, n_parents=1.0, bipartite=True, random_state=0
         ).network
@@ -193,7 +193,7 @@ class TestPublished:
         )
         X = noise(15, 8, 0)
         assert model.fit(X).penalty_ == 1.0
-        options = SearchOptions.free(
+        options = free_options(
             8, search=search, max_latents=max_latents, published=search == "greedy"
         )
         data = Rows.of(X) if max_latents else RowStatistics.of(X)

@@ -1,4 +1,4 @@
-"""Steps towards hidden variables: rotations of loadings, clusters of profiles."""
+"""Steps towards latents: rotations of loadings, clusters of profiles."""
 
 from functools import partial
 
@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
-from sklearn_latent.gaussian._hidden.clusters import (
+from sklearn_latent.gaussian._latents.clusters import (
     agglomerate,
     leading,
     marginal_gain,
     profile_gain,
 )
-from sklearn_latent.gaussian._hidden.rotation import (
+from sklearn_latent.gaussian._latents.rotation import (
     fewest_edges,
     random_rotation,
     varimax,

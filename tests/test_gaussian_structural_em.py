@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
@@ -112,7 +113,7 @@ class TestStructure:
     @pytest.mark.parametrize("share", [0.1, 0.3])
     def test_scores_never_fall(self, complete_rows, search, share):
         X = with_gaps(complete_rows, share)
-        learned = learn_incomplete(X, None, SearchOptions.free(10, search=search))
+        learned = learn_incomplete(X, None, free_options(10, search=search))
         for entry in learned.trace:
             assert np.diff(entry["log_likelihood"]).min() > -1e-7
             before, after = entry.get("expected_score", (0.0, 0.0))
@@ -123,7 +124,7 @@ class TestStructure:
 
     def test_score_is_that_of_the_network(self, complete_rows):
         X = with_gaps(complete_rows, 0.2)
-        learned = learn_incomplete(X, None, SearchOptions.free(10))
+        learned = learn_incomplete(X, None, free_options(10))
         network = learned.network
         expected = (
             network.log_likelihood(X).sum() - 0.5 * np.log(600) * network.n_parameters
@@ -135,7 +136,7 @@ class TestStructure:
     def test_nothing_missing_is_plain_search(self, complete_rows):
         # In standard units, so that ties are decided alike.
         X = (complete_rows - complete_rows.mean(axis=0)) / complete_rows.std(axis=0)
-        learned = learn_incomplete(X, None, SearchOptions.free(10))
+        learned = learn_incomplete(X, None, free_options(10))
         plain = GaussianStatistics.of(X)
         rounded = GaussianStatistics(
             600.0, 0 * plain.mean, 600 * plain.covariance.round(10)
@@ -146,7 +147,7 @@ class TestStructure:
 
     @pytest.mark.parametrize("share", [0.1, 0.3])
     def test_structure_survives_gaps(self, truth, complete_rows, share):
-        options = SearchOptions.free(10, search="order")
+        options = free_options(10, search="order")
         full = learn_incomplete(complete_rows, None, options).network.adjacency
         X = with_gaps(complete_rows, share)
         found = learn_incomplete(X, None, options).network.adjacency
@@ -156,7 +157,7 @@ class TestStructure:
     def test_gaps_are_filled_better_than_by_means(self, complete_rows):
         X = with_gaps(complete_rows, 0.2)
         gaps = np.isnan(X)
-        network = learn_incomplete(X, None, SearchOptions.free(10)).network
+        network = learn_incomplete(X, None, free_options(10)).network
         ours = (network.expectation(X) - complete_rows)[gaps]
         means = (np.nanmean(X, axis=0) - complete_rows)[gaps]
         assert np.mean(ours**2) < 0.6 * np.mean(means**2)
@@ -164,7 +165,7 @@ class TestStructure:
     def test_weight_two_is_a_row_twice(self, complete_rows):
         X = with_gaps(complete_rows[:100], 0.2)
         weight = np.repeat([1.0, 2.0], 50)
-        options = SearchOptions.free(10)
+        options = free_options(10)
         weighted = learn_incomplete(X, weight, options)
         repeated = learn_incomplete(np.vstack([X, X[50:]]), None, options)
         assert_array_equal(weighted.network.adjacency, repeated.network.adjacency)
@@ -203,14 +204,14 @@ class TestStructure:
             return True
 
         X = with_gaps(complete_rows, 0.3)
-        learned = learn_incomplete(X, None, SearchOptions.free(10, progress=progress))
+        learned = learn_incomplete(X, None, free_options(10, progress=progress))
         assert len(calls) == 1
         assert np.isfinite(learned.score)
 
 
 class TestPoorData:
     def check(self, X, **options):
-        learned = learn_incomplete(X, None, SearchOptions.free(X.shape[1], **options))
+        learned = learn_incomplete(X, None, free_options(X.shape[1], **options))
         network = learned.network
         for value in (network.weights, network.intercept, learned.score):
             assert np.isfinite(value).all()
@@ -250,10 +251,8 @@ class TestPoorData:
     @pytest.mark.parametrize("scale, shift", [(1e-9, 0.0), (1e6, 1e9)])
     def test_any_scale(self, scale, shift, complete_rows):
         X = with_gaps(complete_rows[:200], 0.2)
-        plain = learn_incomplete(X, None, SearchOptions.free(10)).network
-        scaled = learn_incomplete(
-            scale * X + shift, None, SearchOptions.free(10)
-        ).network
+        plain = learn_incomplete(X, None, free_options(10)).network
+        scaled = learn_incomplete(scale * X + shift, None, free_options(10)).network
         assert skeleton_errors(plain.adjacency, scaled.adjacency) == 0
         assert_allclose(plain.weights, scaled.weights, atol=1e-3)
 

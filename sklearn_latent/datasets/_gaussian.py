@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
@@ -37,7 +38,7 @@ def make_gaussian_bn(
     weight: tuple[float, float] = (0.5, 1.5),
     noise_variance: tuple[float, float] = (0.5, 1.5),
     missing: float = 0.0,
-    random_state=None,
+    random_state: Any = None,
 ) -> Bunch:
     """Draw a random continuous network and data from it.
 
@@ -172,7 +173,7 @@ def _parametrise(adjacency, weights, variance, link, noise, n_latents, rng):
 
 
 def _random_graph(n_features, n_latents, n_parents, rng):
-    """Features in random order, hidden variables before them; edges at random."""
+    """Features in random order, latents before them; edges at random."""
     n_nodes = n_features + n_latents
     order = np.concatenate(
         [n_features + np.arange(n_latents), rng.permutation(n_features)]
@@ -188,15 +189,15 @@ def _random_graph(n_features, n_latents, n_parents, rng):
 
 
 def _two_layers(n_features, n_latents, n_parents, rng):
-    """One hidden parent for every feature, evenly, and further ones at random."""
+    """One latent parent for every feature, evenly, and further ones at random."""
     n_nodes = n_features + n_latents
     adjacency = np.zeros((n_nodes, n_nodes), dtype=bool)
     first = rng.permutation(np.arange(n_features) % n_latents)
     adjacency[n_features + first, np.arange(n_features)] = True
     free = np.argwhere(~adjacency[n_features:, :n_features])
     n_more = min(max(round((n_parents - 1.0) * n_features), 0), len(free))
-    hidden, feature = free[rng.choice(len(free), size=n_more, replace=False)].T
-    adjacency[n_features + hidden, feature] = True
+    latent, feature = free[rng.choice(len(free), size=n_more, replace=False)].T
+    adjacency[n_features + latent, feature] = True
     return adjacency
 
 

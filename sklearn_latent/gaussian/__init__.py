@@ -1,4 +1,4 @@
-"""Networks of continuous variables, with hidden variables and missing values."""
+"""Networks of continuous variables, with latents and missing values."""
 
 from ._estimator import IdealParentGaussianBN
 from ._network import GaussianNetwork

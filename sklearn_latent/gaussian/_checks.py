@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from .._validation import check_count
 from ._nonlinear.links import Linear
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 
 def check_network(network) -> None:
@@ -54,15 +59,16 @@ def check_network(network) -> None:
         )
 
 
-def within_range(method):
+def within_range(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """Let a method of a network raise where its numbers overflow."""
 
     @wraps(method)
-    def checked(self, *args, **kwargs):
+    def checked(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
         # What comes out is looked at, so NumPy need not warn on the way.
+        result: Any
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             try:
-                result = method(self, *args, **kwargs)
+                result = method(*args, **kwargs)
             except np.linalg.LinAlgError:
                 result = np.array(np.nan)
         parts = result if isinstance(result, tuple) else (result,)
@@ -70,8 +76,8 @@ def within_range(method):
         if not all(((part >= least) & (part < np.inf)).all() for part in parts):
             raise ValueError(
                 "weights, intercept and noise_variance must differ by fewer orders of "
-                f"magnitude from each other and from the data, got {self!r}, for which "
-                f"{method.__name__} overflows."
+                f"magnitude from each other and from the data, got {args[0]!r}, for "
+                f"which {method.__name__} overflows."
             )
         return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names_in
 
 from .._progress import Progress, with_callbacks
 from .._rows import is_blockwise, read_blocks
@@ -147,10 +148,10 @@ class IdealParentGaussianBN(GaussianModel):
     network_ : GaussianNetwork
         The fitted model.
 
-    structure_ : ndarray of bool of shape (n_latents_, n_features)
+    structure_ : ndarray of bool of shape (n_latents, n_features)
         The block of ``adjacency_`` from latents to features.
 
-    latent_names_ : ndarray of shape (n_latents_,)
+    latent_names_ : ndarray of shape (n_latents,)
         Names of the latents.
 
     log_likelihood_ : float
@@ -158,7 +159,7 @@ class IdealParentGaussianBN(GaussianModel):
 
     is_exact_ : bool
         Whether ``log_likelihood_`` is exact; otherwise it is an estimate, because links
-        are not linear and values are missing or hidden.
+        are not linear and values are missing or latent.
 
     bic_ : float
         Bayesian information criterion of the training rows; lower is better.
@@ -253,13 +254,13 @@ class IdealParentGaussianBN(GaussianModel):
         max_parents: int | None = None,
         max_latents: int = 0,
         bipartite: bool = False,
-        forbidden=None,
-        required=None,
+        forbidden: Any = None,
+        required: Any = None,
         penalty: float | str = "auto",
         max_iter: int = 10_000,
         tol: float = 1e-8,
         warm_start: bool = False,
-        random_state=0,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.link = link
@@ -280,7 +281,7 @@ class IdealParentGaussianBN(GaussianModel):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, *, sample_weight=None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn structure and parameters.
 
         Parameters
@@ -311,7 +312,7 @@ class IdealParentGaussianBN(GaussianModel):
     @available_if(_adds_up)
     @with_callbacks
     def partial_fit(
-        self, X, y=None, *, sample_weight=None, update: bool = True
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, update: bool = True
     ) -> Self:
         """Take further rows into account; the same as one `fit` on all together.
 
@@ -359,7 +360,12 @@ class IdealParentGaussianBN(GaussianModel):
         return self
 
     def edge_confidence(
-        self, X, n_bootstraps: int = 100, *, n_jobs=None, random_state=None
+        self,
+        X: Any,
+        n_bootstraps: int = 100,
+        *,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> NDArray[np.float64]:
         """Share of bootstrap fits that have each edge.
 
@@ -436,13 +442,13 @@ class IdealParentGaussianBN(GaussianModel):
     def _learn(self, data: Rows | SplitStatistics, progress) -> None:
         """From data to fitted attributes."""
         before = getattr(self, "network_", None) if self.warm_start else None
-        names = self._input_names()
+        names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | SplitStatistics = data
         if isinstance(data, Rows):
             seen = ~np.isnan(data.X).all(axis=0)
-            self._warn_unseen(seen)
+            _warn_unseen(seen, names)
             options, known = options.restricted(seen), data.columns(seen)
             if is_linear(self) and self.max_latents == 0 and not known.has_gaps:
                 known = SplitStatistics.of(known.X, known.weights)
@@ -456,31 +462,25 @@ class IdealParentGaussianBN(GaussianModel):
         self.n_evaluated_ = learned.n_evaluated
         self.n_considered_ = learned.n_considered
         self._store(network)
-        hidden = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
+        estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
         self._store_fit(
             log_likelihood(network, data.all),
             data.all.weight,
-            is_exact=network.is_jointly_gaussian or not hidden,
+            is_exact=network.is_jointly_gaussian or not estimated,
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")
 
-    def _input_names(self) -> list[str]:
-        """Names of the features, or x0, x1, ..."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            return [f"x{i}" for i in range(self.n_features_in_)]
-        return [str(name) for name in names]
 
-    def _warn_unseen(self, seen) -> None:
-        """Say which features have no value at all."""
-        names = [self._input_names()[i] for i in np.flatnonzero(~seen)]
-        if names:
-            shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-            warn(
-                f"{len(names)} of {len(seen)} features are missing in all rows and "
-                f"stay standard normal variables without edges: {shown}.",
-                PoorDataWarning,
-            )
+def _warn_unseen(seen, names) -> None:
+    """Say which features have no value at all."""
+    unseen = [names[i] for i in np.flatnonzero(~seen)]
+    if unseen:
+        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
+        warn(
+            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
+            f"stay standard normal variables without edges: {shown}.",
+            PoorDataWarning,
+        )
 
 
 def _as_rows(block) -> Rows:

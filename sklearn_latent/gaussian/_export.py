@@ -38,8 +38,6 @@ def edge_strengths(network) -> np.ndarray:
     how many standard deviations the child moves if the parent moves by one. Other
     networks have no such number in closed form; there it is the size of the weight
     compared with the largest of the same child.
-
-    Returns strengths (n_nodes, n_nodes).
     """
     size = np.abs(network.weights)
     if network.is_jointly_gaussian:

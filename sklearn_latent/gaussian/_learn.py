@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ._hidden.free_placement import free_search
-from ._hidden.growth import paper_search
-from ._hidden.layers import canonical, two_layers
-from ._missing.nonlinear_em import learn_nonlinear
+from ._latents.free_placement import free_search
+from ._latents.growth import paper_search
+from ._latents.layers import canonical, two_layers
+from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
-from ._nonlinear.families import fit_network
+from ._nonlinear.fitter import fit_network
 from ._options import SearchOptions, is_linear
 from ._scores.linear import LinearEvaluator, fit_linear
 from ._scores.moves import SearchResult
-from ._scores.nonlinear import NonlinearEvaluator
 from ._statistics.incomplete import IncompleteData, distinct_rows
-from ._statistics.rounding import rounded
 from ._statistics.rows import Rows, RowStatistics, SplitStatistics
-from ._statistics.statistics import GaussianStatistics
+from ._statistics.statistics import GaussianStatistics, rounded
 from ._structure_search.greedy import greedy_search
 from ._structure_search.order import order_search
 
@@ -144,10 +141,7 @@ def search_linear(
             result = greedy_search(evaluator, rules, initial=options.initial)
         else:
             result = order_search(
-                evaluator,
-                rules,
-                initial=options.initial,
-                n_restarts=options.n_restarts,
+                evaluator, rules, initial=options.initial, n_restarts=options.n_restarts
             )
         graph = result.adjacency
         searched = penalty.parents(len(graph))[graph.sum(axis=0)].sum()
@@ -162,39 +156,22 @@ def search_linear(
 def _learn_nonlinear(data: Rows, options: SearchOptions):
     """Greedy search with optimised families; result, evaluator, network."""
     penalty = options.penalties(data.weight)[0]
-    model: dict[str, Any] = {
-        "link": options.link,
-        "noise": options.noise,
-        "sample_weight": data.weights,
-    }
-    evaluator = NonlinearEvaluator(
-        data.X,
-        **model,
-        parameter_cost=penalty.parameter,
-        edge_cost=penalty.parents(data.n_features),
-        n_candidates=options.n_candidates,
-        similarity=options.similarity,
-    )
+    evaluator = make_evaluator(data.X, data.weights, options, penalty)
     rules = replace(options.rules(data.weight), progress=options.progress)
     result = greedy_search(evaluator, rules, initial=options.initial)
-    weights, theta, noise_variance, _ = fit_network(data.X, result.adjacency, **model)
-    network = GaussianNetwork(
+    weights, theta, noise_variance, _ = fit_network(
+        data.X,
         result.adjacency,
-        weights,
-        theta[:, 0],
-        noise_variance,
         link=options.link,
         noise=options.noise,
-        link_parameters=theta,
+        sample_weight=data.weights,
     )
+    network = bent_network(options, result.adjacency, weights, theta, noise_variance)
     return result, evaluator, network
 
 
 def learn_incomplete(X, sample_weight, options: SearchOptions) -> LearnedNetwork:
-    """Learn a network from data with missing values, or with latents.
-
-    X (n_samples, n_features), sample_weight (n_samples,).
-    """
+    """Learn a network from data with missing values, or with latents."""
     X, sample_weight = distinct_rows(X, sample_weight)
     data = IncompleteData.of(X, sample_weight)
     if is_linear(options):
@@ -221,10 +198,7 @@ def _learn_linear(data: IncompleteData, options: SearchOptions) -> LearnedNetwor
 
 
 def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
-    """Network over all features, with names; features never seen stay alone.
-
-    seen (n_features,).
-    """
+    """Network over all features, with names; features never seen stay alone."""
     taken = set(names)
     all_names = list(names)
     for number in range(network.n_latents):

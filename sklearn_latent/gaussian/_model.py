@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
@@ -10,24 +12,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._fill import fill_gaps
 from .._validation import check_columns
-from ._network import LARGEST, GaussianNetwork
+from ._network import GaussianNetwork, check_size
 from ._nonlinear.noise import Noise, get_noise
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def check_block(X) -> np.ndarray:
     """Validate rows without an estimator at hand."""
     X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
-    _check_size(X)
+    check_size(X)
     return X
-
-
-def _check_size(X) -> None:
-    size = np.nanmax(np.abs(X), initial=0.0)
-    if size > LARGEST:
-        raise ValueError(
-            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
-            f"summed, got {size:g}."
-        )
 
 
 class GaussianModel(BaseLatentModel):
@@ -56,7 +52,7 @@ class GaussianModel(BaseLatentModel):
         X = validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-        _check_size(X)
+        check_size(X)
         get_noise(self.noise).check(X)
         return X
 
@@ -81,7 +77,7 @@ class GaussianModel(BaseLatentModel):
         check_is_fitted(self)
         return self.node_names_[self.network_.n_features :]
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: the features, then the latents.
 
         Parameters
@@ -98,7 +94,7 @@ class GaussianModel(BaseLatentModel):
         names = self._feature_names(input_features)
         return np.concatenate([names, self.node_names_[len(names) :]]).astype(object)
 
-    def transform(self, X) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> NDArray[np.float64]:
         """Complete the rows and infer the latents.
 
         Parameters
@@ -115,7 +111,7 @@ class GaussianModel(BaseLatentModel):
         check_is_fitted(self)
         return self.network_.expectation(self._check_X(X))
 
-    def impute(self, X):
+    def impute(self, X: Any) -> Any:
         """Fill in missing values.
 
         Parameters
@@ -131,9 +127,10 @@ class GaussianModel(BaseLatentModel):
         """
         check_is_fitted(self)
         values = self._check_X(X)
-        return fill_gaps(X, np.isnan(values), self.network_.expectation(values))
+        filled = self.network_.expectation(values)[:, : self.network_.n_features]
+        return fill_gaps(X, np.isnan(values), filled)
 
-    def score_samples(self, X) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Log-likelihood of each row over its observed values, in nats.
 
         Parameters
@@ -150,7 +147,7 @@ class GaussianModel(BaseLatentModel):
         check_is_fitted(self)
         return self.network_.log_likelihood(self._check_X(X))
 
-    def predict_nodes(self, X) -> NDArray[np.float64]:
+    def predict_nodes(self, X: Any) -> NDArray[np.float64]:
         """Predict each feature from the others of its row.
 
         Parameters
@@ -169,7 +166,7 @@ class GaussianModel(BaseLatentModel):
         return self.network_.leave_one_out(self._check_X(X))
 
     def sample(
-        self, n_samples: int = 1, random_state=None
+        self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw rows from the fitted network.
 
@@ -192,7 +189,7 @@ class GaussianModel(BaseLatentModel):
         check_is_fitted(self)
         return self.network_.sample(n_samples, random_state=random_state)
 
-    def to_networkx(self):
+    def to_networkx(self) -> nx.DiGraph:
         """Export the fitted network as a graph.
 
         Returns
@@ -204,7 +201,7 @@ class GaussianModel(BaseLatentModel):
         check_is_fitted(self)
         return self.network_.to_networkx()
 
-    def to_pgmpy(self):
+    def to_pgmpy(self) -> Any:
         """Export the fitted network to pgmpy.
 
         Returns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from ._inference.mean_field import infer
 from ._nonlinear.densities import Densities
 from ._nonlinear.links import Link, get_link
 from ._nonlinear.noise import Additive, Noise, get_noise
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Largest value of the data: squares, and products of variances, must not overflow.
 LARGEST = 1e100
@@ -126,7 +129,7 @@ class GaussianNetwork(Densities, Network):
         self.node_names = check_names("node_names", node_names, n_nodes)
         self.topological_order = topological_order(self.adjacency)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"GaussianNetwork({self.n_features} features, {self.n_latents} latents, "
             f"{int(self.adjacency.sum())} edges, link={self.link!r})"
@@ -176,7 +179,7 @@ class GaussianNetwork(Densities, Network):
         """
         X = self._check(X)
         if self.n_latents == 0 and not np.isnan(X).any():
-            return self.family_log_likelihoods(X).sum(axis=1)
+            return self._family_log_likelihoods(X).sum(axis=1)
         if self.is_jointly_gaussian:
             return condition(self._joint(), X)[1]
         return infer(self, X)[1]
@@ -196,11 +199,7 @@ class GaussianNetwork(Densities, Network):
                 f"X must have one column per feature, {self.n_features}, got shape "
                 f"{X.shape}."
             )
-        if np.nanmax(np.abs(X), initial=0.0) > LARGEST:
-            raise ValueError(
-                f"X must hold values up to {LARGEST:g} in size, whose squares can be "
-                "summed, got a larger one."
-            )
+        check_size(X)
         return X
 
     def _joint(self) -> Joint:
@@ -263,7 +262,7 @@ class GaussianNetwork(Densities, Network):
 
     @within_range
     def sample(
-        self, n_samples: int = 1, random_state=None
+        self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Draw rows, parents before children.
 
@@ -292,11 +291,13 @@ class GaussianNetwork(Densities, Network):
             eta = values[:, parents] @ self.weights[np.ix_(parents, nodes)]
             noise = self._noise if len(parents) else Additive()
             values[:, nodes] = noise.draw(
-                self.family_means(eta, nodes), self.noise_variance[node], rng
+                self._family_means(eta, nodes), self.noise_variance[node], rng
             )
         return values[:, : self.n_features], values[:, self.n_features :]
 
-    def to_networkx(self, latent_names=None, feature_names=None):
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
         """Export as a graph.
 
         Parameters
@@ -312,7 +313,7 @@ class GaussianNetwork(Densities, Network):
         """
         return to_networkx(self, self._names(latent_names, feature_names))
 
-    def to_pgmpy(self, latent_names=None, feature_names=None):
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
         """Export to pgmpy.
 
         Parameters
@@ -334,6 +335,16 @@ class GaussianNetwork(Densities, Network):
         latents = self.node_names[n:] if latent_names is None else latent_names
         latents, features = node_names(latents, self.n_latents, features, n)
         return [*features, *latents]
+
+
+def check_size(X) -> None:
+    """Refuse values whose squares overflow."""
+    size = np.nanmax(np.abs(X), initial=0.0)
+    if size > LARGEST:
+        raise ValueError(
+            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
+            f"summed, got {size:g}."
+        )
 
 
 def _own(name, values, dtype: type = np.float64) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ._nonlinear.links import Linear, get_link
 from ._nonlinear.noise import Additive, get_noise
+from ._scores.moves import Rules
 from ._scores.penalty import Penalty
-from ._structure_search.rules import Rules
 
 # Restarts of an order search, up to how many nodes: there they cost little.
 RESTARTS = 3
@@ -28,13 +28,11 @@ def is_linear(settings) -> bool:
 class SearchOptions:
     """Validated parameters of `IdealParentGaussianBN`; nodes are numbers.
 
-    forbidden, required: ``[i, j]`` refers to the edge i -> j. The diagonal of
-        `forbidden` is set, (n_features, n_features)
+    forbidden, required: matrices over the features; the diagonal is forbidden
     published: whether latents are found as in the paper
-    tol: smallest gain per row that makes a move worth it
     restarts: whether order search may start again
     n_distinct: number of different rows, where it is known
-    initial: graph to start from, (n_features, n_features)
+    initial: graph to start from
     progress: ``progress(message)`` is called once per step; True asks to stop
     """
 
@@ -57,12 +55,6 @@ class SearchOptions:
     n_distinct: int | None = None
     initial: np.ndarray | None = None
     progress: Callable[..., bool] | None = None
-
-    @classmethod
-    def free(cls, n_nodes: int, **options) -> SearchOptions:
-        """Options without forbidden or required edges."""
-        nothing = np.zeros((n_nodes, n_nodes), dtype=bool)
-        return cls(np.eye(n_nodes, dtype=bool), nothing, **options)
 
     def restricted(self, seen) -> SearchOptions:
         """Options over some of the features; seen (n_features,)."""
@@ -90,13 +82,9 @@ class SearchOptions:
             required,
             self.parent_limit(weight),
             max_iter=self.max_iter,
-            tol=self.least_gain(weight),
+            tol=self.tol * weight,
             random_state=self.random_state,
         )
-
-    def least_gain(self, weight: float) -> float:
-        """Smallest gain, in nats, that makes a move worth it."""
-        return self.tol * weight
 
     def penalties(self, weight: float) -> list[Penalty]:
         """What a network of so many rows may cost while searching."""

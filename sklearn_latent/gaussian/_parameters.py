@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from dataclasses import fields
+from itertools import count
+from numbers import Integral, Real
 
 import numpy as np
 
 from .._graphs import topological_order
 from .._validation import check_choice, check_count, check_flag, check_tol
-from ._constraints import parse_constraints
 from ._options import SearchOptions, is_linear
 
 # Moves per line of progress; verbose > 1 shows all.
 REPORT_EVERY = 100
 
-_CHOICES = {
-    "search": ("auto", "greedy", "order"),
-    "similarity": ("C1", "C2", "C3"),
-}
+_CHOICES = {"search": ("auto", "greedy", "order"), "similarity": ("C1", "C2", "C3")}
 # Smallest value, and whether None is allowed.
 _COUNTS = {
     "n_candidates": (1, True),
@@ -67,28 +65,15 @@ def make_options(estimator, names, before, progress) -> SearchOptions:
         )
     if estimator.bipartite:
         forbidden[:] = True
-    linear = is_linear(estimator)
-    fields = (
-        "search",
-        "similarity",
-        "n_candidates",
-        "max_parents",
-        "max_latents",
-        "bipartite",
-        "max_iter",
-        "tol",
-        "penalty",
-        "random_state",
-    )
+    given = estimator.get_params()
+    given |= {"forbidden": forbidden, "required": required}
+    if is_linear(estimator):
+        given |= {"link": "linear", "noise": "additive"}
     return SearchOptions(
-        forbidden,
-        required,
-        link="linear" if linear else estimator.link,
-        noise="additive" if linear else estimator.noise,
-        **{name: getattr(estimator, name) for name in fields},
+        **{f.name: given[f.name] for f in fields(SearchOptions) if f.name in given},
         published=estimator.search == "greedy",
         initial=_initial(before, forbidden, required, estimator.max_parents),
-        progress=_Throttle(progress, estimator.verbose),
+        progress=_throttled(progress, estimator.verbose),
     )
 
 
@@ -107,16 +92,110 @@ def _initial(before, forbidden, required, max_parents):
     return graph
 
 
-class _Throttle:
+def _throttled(progress, verbose):
     """Pass on one message of many: a large network takes thousands of moves."""
+    numbers = count(1)
+    every = 1 if verbose > 1 else REPORT_EVERY
 
-    def __init__(self, progress, verbose):
-        self.progress = progress
-        self.every = 1 if verbose > 1 else REPORT_EVERY
-        self.count = 0
+    def report(message: str) -> bool:
+        number = next(numbers)
+        return number % every == 0 and bool(progress(f"step {number}: {message}"))
 
-    def __call__(self, message: str) -> bool:
-        self.count += 1
-        if self.count % self.every:
-            return False
-        return bool(self.progress(f"step {self.count}: {message}"))
+    return report
+
+
+def parse_constraints(forbidden, required, names, *, max_parents=None):
+    """Turn lists of edges into matrices."""
+    absent = _parse(forbidden, "forbidden", names)
+    present = _parse(required, "required", names)
+    loops = np.flatnonzero(present.diagonal())
+    if len(loops):
+        raise ValueError(
+            f"required must not join a feature with itself, got {names[loops[0]]!r}."
+        )
+    both = np.argwhere(absent & present)
+    if len(both):
+        i, j = both[0]
+        raise ValueError(
+            "forbidden and required must have no edge in common, got "
+            f"{names[i]!r} -> {names[j]!r} in both."
+        )
+    try:
+        topological_order(present)
+    except ValueError:
+        raise ValueError(
+            "required must have no directed cycle, got "
+            + " -> ".join(repr(names[node]) for node in find_cycle(present))
+            + "."
+        ) from None
+    if max_parents is not None and present.sum(axis=0).max(initial=0) > max_parents:
+        child = int(present.sum(axis=0).argmax())
+        raise ValueError(
+            f"required must not give a feature more than max_parents={max_parents} "
+            f"parents, got {present[:, child].sum()} for {names[child]!r}."
+        )
+    np.fill_diagonal(absent, True)
+    return absent, present
+
+
+def find_cycle(adjacency) -> list[int]:
+    """Nodes of a directed cycle, the first also at the end."""
+    # A node that is left after leaves are peeled off has a way back to such a node.
+    alive = np.ones(len(adjacency), dtype=bool)
+    while True:
+        leaves = alive & ~(adjacency & alive).any(axis=1)
+        if not leaves.any():
+            break
+        alive &= ~leaves
+    path = [int(np.flatnonzero(alive)[0])]
+    while True:
+        after = int(np.flatnonzero(adjacency[path[-1]] & alive)[0])
+        if after in path:
+            return [*path[path.index(after) :], after]
+        path.append(after)
+
+
+def _parse(edges, argument, names) -> np.ndarray:
+    """Matrix of a list of edges."""
+    n = len(names)
+    if edges is None:
+        return np.zeros((n, n), dtype=bool)
+    if isinstance(edges, np.ndarray) and edges.dtype == bool:
+        if edges.shape != (n, n):
+            raise ValueError(
+                f"{argument} must have shape ({n}, {n}) as a matrix, got {edges.shape}."
+            )
+        return edges.copy()
+    if isinstance(edges, str | bytes) or not np.iterable(edges):
+        raise TypeError(
+            f"{argument} must be a list of (parent, child) pairs, got {edges!r}."
+        )
+    places = {name: place for place, name in enumerate(names)}
+    matrix = np.zeros((n, n), dtype=bool)
+    for edge in edges:
+        pair = () if isinstance(edge, str | bytes) else edge
+        if not np.iterable(pair) or len(list(pair)) != 2:
+            raise ValueError(
+                f"{argument} must hold (parent, child) pairs, got {edge!r}."
+            )
+        matrix[tuple(_place(node, argument, places, n) for node in pair)] = True
+    return matrix
+
+
+def _place(node, argument, places, n) -> int:
+    """Number of a feature given by name or number."""
+    if isinstance(node, str):
+        if node not in places:
+            raise ValueError(
+                f"{argument} must name features of X, got {node!r}; there are "
+                f"{', '.join(list(places)[:5])}{', ...' if n > 5 else ''}."
+            )
+        return places[node]
+    if isinstance(node, Integral) and not isinstance(node, bool | np.bool_):
+        if not -n <= node < n:
+            raise ValueError(
+                f"{argument} must hold numbers of features from 0 to {n - 1}, got "
+                f"{node}."
+            )
+        return int(node) % n
+    raise TypeError(f"{argument} must hold names or numbers of features, got {node!r}.")

@@ -3,12 +3,7 @@
 Rows that miss the same values share one linear-algebra call. Patterns that only a few
 rows have are stacked with others of the same size and solved in one batched call, so
 data in which every row has a pattern of its own needs no loop over rows either.
-Hidden variables are nodes that every row misses.
-
-References
-----------
-.. [1] Little, R. J. A., Rubin, D. B. (2002). Statistical Analysis with Missing Data,
-   second edition. Wiley. Chapter 11.
+Latents are nodes that every row misses.
 """
 
 from __future__ import annotations
@@ -261,10 +256,7 @@ def condition(joint: Joint, X) -> tuple[np.ndarray, np.ndarray]:
 
 
 def leave_one_out(joint: Joint, X) -> np.ndarray:
-    """Expected value of each feature given the *other* observed values of its row.
-
-    X (n_samples, n_features) -> predicted (n_samples, n_features).
-    """
+    """Expected value of each feature given the *other* observed values of its row."""
     data = IncompleteData.of(X)
     everything = np.ones(len(data.patterns), dtype=bool)
     _, deviation, _, solved = _complete_rows(joint, data, everything)

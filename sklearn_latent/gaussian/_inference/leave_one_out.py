@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from .._nonlinear.densities import Densities
+from .._statistics.incomplete import CHUNK
 
 # Points of the grid; a smooth density on 8 standard deviations to either side is
 # integrated to many more digits than the model is worth.
 N_POINTS = 81
 REACH = 8.0
-# Numbers held at a time.
-CHUNK = 4_000_000
 
 
 def integrate_features(network: Densities, X, values) -> np.ndarray:
@@ -20,10 +19,7 @@ def integrate_features(network: Densities, X, values) -> np.ndarray:
     The density of a node given all others is a product of its own family and those of
     its children, a function of one variable. The grid is laid around what the parents
     say, and once more around what comes out, because the children may know better.
-    Missing and hidden values of the others are taken at their expectations.
-
-    X (n_samples, n_features), values (n_samples, n_nodes), the expectations ->
-    predicted (n_samples, n_features).
+    Missing and latent values of the others are taken at their expectations.
     """
     means = network.conditional_means(values)
     spread = np.sqrt(network.noise_variance)
@@ -67,8 +63,8 @@ def log_conditional(network, node, values, grid) -> np.ndarray:
     n_points).
     """
     own = np.array([node])
-    mean = network.family_means(values @ network.weights[:, own], own)
-    total = network.log_densities(grid[..., None], mean[:, None], own)[..., 0]
+    mean = network._family_means(values @ network.weights[:, own], own)
+    total = network._log_densities(grid[..., None], mean[:, None], own)[..., 0]
     if network._noise.positive:
         total = np.where(grid > 0, total, -np.inf)
     children = np.flatnonzero(network.adjacency[node])
@@ -77,6 +73,6 @@ def log_conditional(network, node, values, grid) -> np.ndarray:
     weights = network.weights[:, children]
     without = values @ weights - np.outer(values[:, node], weights[node])
     eta = without[:, None] + grid[..., None] * weights[node]
-    means = network.family_means(eta, children)
+    means = network._family_means(eta, children)
     seen = values[:, None, children]
-    return total + network.log_densities(seen, means, children).sum(axis=-1)
+    return total + network._log_densities(seen, means, children).sum(axis=-1)

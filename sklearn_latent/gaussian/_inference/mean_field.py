@@ -1,19 +1,12 @@
-"""Missing and hidden values of networks that are not jointly Gaussian.
+"""Missing and latent values of networks that are not jointly Gaussian.
 
 The posterior of the missing values of a row is approximated by independent normal
-distributions, one per value (Section 6 of [1]_). Expectations under it are averages
-over a few points per row, which have exactly its means, variances and zero covariances
-[2]_. These points are rows of a complete table, so that families are fitted and
-structures scored by the code for complete data, on the very objective that inference
-improves: the bound never falls. For linear networks the averages, and so the means, are
-exact.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-.. [2] Stroud, A. H. (1957). Remarks on the disposition of points in numerical
-   integration formulas. Mathematical Tables and Other Aids to Computation, 11.
+distributions, one per value (Section 6 of Elidan et al., 2007). Expectations under it
+are averages over a few points per row, which have exactly its means, variances and zero
+covariances (Stroud, 1957). These points are rows of a complete table, so that families
+are fitted and structures scored by the code for complete data, on the very objective
+that inference improves: the bound never falls. For linear networks the averages, and so
+the means, are exact.
 """
 
 from __future__ import annotations
@@ -27,7 +20,7 @@ from scipy.special import logsumexp
 from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
 from .._nonlinear.densities import Densities
-from .curvature import derivatives
+from .._statistics.incomplete import CHUNK
 
 # Largest number of missing values of a row whose points are free of covariance.
 MAX_SIGNS = 64
@@ -36,20 +29,61 @@ MAX_STEPS = 100
 TOLERANCE = 1e-7
 # Draws per row for the likelihood; half of them are mirror images of the others.
 N_DRAWS = 256
-# Numbers held at a time.
-CHUNK = 4_000_000
 
 
 def sign_points(n_missing: int) -> np.ndarray:
-    """Points of mean zero, unit variance, no covariance and no odd moments [2]_.
-
-    Returns points (n_points, n_missing).
-    """
+    """Points of mean zero, unit variance, no covariance and no odd moments."""
     if n_missing == 0:
         return np.zeros((1, 0))
     order = min(MAX_SIGNS, 1 << max(n_missing - 1, 0).bit_length())
     signs = hadamard(order)[:, np.arange(n_missing) % order].astype(float)
     return np.vstack([signs, -signs])
+
+
+def derivatives(network: Densities, points, missing):
+    """Gradient of the log-density by the missing values, and its expected curvature.
+
+    points (n_rows, n_points, n_nodes), missing (n_rows, n_missing) -> gradient (n_rows,
+    n_points, n_missing), metric (n_rows, n_points, n_missing, n_missing).
+    """
+    noise = network._noise
+    eta = points @ network.weights
+    nodes = np.arange(network.n_nodes)
+    mean = network._family_means(eta, nodes)
+    has_parents = network.adjacency.any(axis=0)
+    variance = network.noise_variance
+    own_gradient = -(points - mean) / variance
+    score = -own_gradient
+    information = np.broadcast_to(1.0 / variance, points.shape)
+    if noise.positive:
+        clipped = noise.clip(mean)
+        size = 1e-5 * np.maximum(np.abs(points), 1e-12)
+        slope = (
+            noise.log_density(points + size, clipped, variance)
+            - noise.log_density(points - size, clipped, variance)
+        ) / (2.0 * size)
+        own_gradient = np.where(has_parents, slope, own_gradient)
+        score = np.where(has_parents, noise.score(points, clipped, variance), score)
+        information = np.where(
+            has_parents, noise.information(clipped, variance), information
+        )
+    if network.link_parameters is None:
+        bend = np.ones_like(eta)
+    else:
+        bend = network._link.derivative(eta, network.link_parameters)
+    bend = np.where(has_parents, bend, 0.0)
+    # [row, missing, node]: weight of the missing value in each family.
+    weights = network.weights[missing]
+    effect = bend[:, :, None, :] * weights[:, None]
+    gradient = np.einsum("rpdn,rpn->rpd", effect, score)
+    gradient += np.take_along_axis(
+        own_gradient, np.broadcast_to(missing[:, None], gradient.shape), 2
+    )
+    place = np.broadcast_to(missing[:, None, :, None], (*gradient.shape, 1))
+    residual = np.take_along_axis(effect, place, 3) - 1.0
+    np.put_along_axis(effect, place, residual, 3)
+    metric = (effect * information[:, :, None]) @ effect.transpose(0, 1, 3, 2)
+    return gradient, metric
 
 
 @dataclass(eq=False)
@@ -76,24 +110,21 @@ class _Group:
 class MeanField:
     """Independent normal distributions for the missing values of some rows.
 
-    network: gives links, noise and the number of nodes; its parameters may change later
-    X: data; NaN is missing, (n_samples, n_features)
-    groups: distributions, by the number of missing values
+    positive: whether values are, as with noise in proportion to the mean; distributions
+        are log-normal then
     """
 
-    def __init__(self, network: Densities, X):
-        self.values = np.full((len(X), network.n_nodes), np.nan)
+    def __init__(self, X, n_nodes: int, *, positive: bool):
+        self.values = np.full((len(X), n_nodes), np.nan)
         self.values[:, : X.shape[1]] = X
-        # With noise in proportion to the mean, values are positive: distributions are
-        # log-normal then.
-        self.positive = network._noise.positive
+        self.positive = positive
         self.groups: list[_Group] = []
-        hidden = np.isnan(self.values)
-        count = hidden.sum(axis=1)
+        gaps = np.isnan(self.values)
+        count = gaps.sum(axis=1)
         for size in np.unique(count):
             rows = np.flatnonzero(count == size)
-            missing = np.nonzero(hidden[rows])[1].reshape(len(rows), size)
-            step = max(1, CHUNK // max(1, size * (size + network.n_nodes)))
+            missing = np.nonzero(gaps[rows])[1].reshape(len(rows), size)
+            step = max(1, CHUNK // max(1, size * (size + n_nodes)))
             for first in range(0, len(rows), step):
                 part = slice(first, first + step)
                 nothing = np.zeros((len(rows[part]), size))
@@ -130,7 +161,7 @@ class MeanField:
             if gap.any():
                 own = np.array([node])
                 eta = completed[gap] @ network.weights[:, own]
-                completed[gap, node] = network.family_means(np.nan_to_num(eta), own)[
+                completed[gap, node] = network._family_means(np.nan_to_num(eta), own)[
                     :, 0
                 ]
         spread = np.sqrt(network.noise_variance)
@@ -192,7 +223,7 @@ class MeanField:
     def _group_bound(self, network, group, mean, deviation) -> np.ndarray:
         points = self._points(group, mean, deviation)
         with np.errstate(over="ignore", invalid="ignore"):
-            density = network.family_log_likelihoods(points).sum(axis=2).mean(axis=1)
+            density = network._family_log_likelihoods(points).sum(axis=2).mean(axis=1)
         entropy = (np.log(deviation) + 0.5 * np.log(2 * np.pi * np.e)).sum(axis=1)
         if self.positive:
             entropy += mean.sum(axis=1)
@@ -201,10 +232,7 @@ class MeanField:
     def improve(
         self, network: Densities, *, max_steps=MAX_STEPS, tol=TOLERANCE
     ) -> np.ndarray:
-        """Raise the bound of each row as far as it goes.
-
-        Returns bound (n_samples,).
-        """
+        """Raise the bound of each row as far as it goes."""
         result = np.empty(len(self.values))
         for group in self.groups:
             result[group.rows] = self._improve_group(network, group, max_steps, tol)
@@ -277,17 +305,14 @@ class MeanField:
 
 
 def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
-    """Expected values and log-likelihoods of rows with missing or hidden values.
-
-    X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
-    (n_samples,).
-    """
-    field = MeanField(network, np.asarray(X, dtype=float))
+    """Expected values and log-likelihoods of rows with missing or latent values."""
+    X = np.asarray(X, dtype=float)
+    field = MeanField(X, network.n_nodes, positive=network._noise.positive)
     field.start_forward(network)
     bound = field.improve(network)
     if any(group.missing.shape[1] for group in field.groups):
         warn(
-            "values are missing or hidden and the network is not linear, so their "
+            "values are missing or latent and the network is not linear, so their "
             "expectations are approximate: mean field, and importance sampling for "
             "the likelihood.",
             ApproximateInferenceWarning,
@@ -324,7 +349,7 @@ def _importance(field: MeanField, network, group: _Group) -> np.ndarray:
         log_draw = -0.5 * ((draws**2).sum(axis=1) + n_missing * np.log(2 * np.pi))
         values = field.completed(rows, rows.mean[:, None] + spread)
         with np.errstate(over="ignore", invalid="ignore"):
-            density = network.family_log_likelihoods(values).sum(axis=2)
+            density = network._family_log_likelihoods(values).sum(axis=2)
         if field.positive:
             density += (rows.mean[:, None] + spread).sum(axis=2)
         ratio = np.nan_to_num(density - log_draw, nan=-np.inf, neginf=-np.inf)

@@ -1,1 +1,1 @@
-"""Structural EM for missing values and hidden variables."""
+"""Structural EM for missing values and latents."""

@@ -1,35 +1,29 @@
-"""Parameters of a linear network of known structure, with values missing: EM.
-
-References
-----------
-.. [1] Dempster, A. P., Laird, N. M., Rubin, D. B. (1977). Maximum likelihood from
-   incomplete data via the EM algorithm. Journal of the Royal Statistical Society B, 39.
-"""
+"""Parameters of a linear network of known structure, with values missing: EM."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._climb import climb
+from ..._climb import Ascent, climb
 from .._inference.inference import Joint, expected_statistics
 from .._network import GaussianNetwork
 from .._scores.linear import fit_linear
 from .._statistics.incomplete import IncompleteData
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
-from .leaps import climb_by_leaps
+
+# Weights, intercept and noise variance.
+Parameters = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class LinearState:
     """A linear network, and what it expects of the data.
 
-    adjacency: edges, (n_nodes, n_nodes)
-    weights, intercept, noise_variance: parameters, as in `GaussianNetwork`
-    n_latents: how many of the last nodes are latents
-    statistics: expected statistics under these parameters
-    log_likelihood: of the observed values, under these parameters
+    Parameters are as in `GaussianNetwork`; statistics are expected ones under these
+    parameters, and the log-likelihood is that of the observed values.
     """
 
     adjacency: np.ndarray
@@ -41,7 +35,7 @@ class LinearState:
     log_likelihood: float
 
     @property
-    def parameters(self):
+    def parameters(self) -> Parameters:
         """Weights, intercept and noise variance."""
         return self.weights, self.intercept, self.noise_variance
 
@@ -50,40 +44,26 @@ class LinearState:
         """A weight per edge, an intercept and a noise variance per node."""
         return int(self.adjacency.sum()) + 2 * len(self.intercept)
 
-    def network(self, node_names=None) -> GaussianNetwork:
+    def network(self) -> GaussianNetwork:
         """The network as a model object."""
         return GaussianNetwork(
-            self.adjacency,
-            self.weights,
-            self.intercept,
-            self.noise_variance,
-            n_latents=self.n_latents,
-            node_names=node_names,
+            self.adjacency, *self.parameters, n_latents=self.n_latents
         )
 
 
-def expect(data: IncompleteData, adjacency, parameters, n_latents) -> LinearState:
+def expect(
+    data: IncompleteData, adjacency, parameters: Parameters, n_latents: int
+) -> LinearState:
     """E-step: what these parameters expect of the data."""
     statistics, log_likelihood = expected_statistics(Joint(*parameters), data)
-    weights, intercept, noise_variance = parameters
-    return LinearState(
-        adjacency,
-        weights,
-        intercept,
-        noise_variance,
-        n_latents,
-        statistics,
-        log_likelihood,
-    )
+    return LinearState(adjacency, *parameters, n_latents, statistics, log_likelihood)
 
 
 def maximise(statistics: GaussianStatistics, adjacency, n_latents, floor):
-    """M-step: regressions on expected statistics; hidden nodes are standardised.
+    """M-step: regressions on expected statistics; latents are standardised.
 
-    The scale and place of a hidden node are arbitrary. They are free in the regressions
+    The scale and place of a latent are arbitrary. They are free in the regressions
     and divided out afterwards, which changes no likelihood.
-
-    adjacency (n_nodes, n_nodes), floor (n_features,).
     """
     weights, intercept, noise = fit_linear(statistics, adjacency)
     bottom = statistics.noise_floor
@@ -108,6 +88,58 @@ def maximise(statistics: GaussianStatistics, adjacency, n_latents, floor):
     return weights, intercept, noise
 
 
+def climb_by_leaps(
+    start,
+    expect: Callable,
+    maximise: Callable,
+    units: Callable,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Ascent:
+    """Maximise a likelihood by EM with squared extrapolation.
+
+    Monotone; scheme S3 of Varadhan and Roland (2008, Scandinavian Journal of
+    Statistics 35).
+
+    ``expect(parameters)`` is a state, with ``parameters`` and ``log_likelihood``;
+    ``maximise(state)`` are the next parameters. ``units(state)`` is a pair of
+    functions, from parameters to a vector without dimensions, and back.
+    """
+    longest, settled = 4.0, False
+
+    def leap(state, _):
+        nonlocal longest, settled
+        first = expect(maximise(state))
+        if first.log_likelihood - state.log_likelihood < tol:
+            # Leaps cross plateaus: where a step of plain EM gains next to nothing
+            # after them, there is nothing left to gain.
+            settled = True
+            return first
+        second = maximise(first)
+        pack, unpack = units(state)
+        a, b, c = pack(state.parameters), pack(first.parameters), pack(second)
+        step, bend = b - a, (c - b) - (b - a)
+        length = float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300)
+        if length >= longest:
+            length, longest = longest, 4.0 * longest
+        length = max(length, 1.0)
+        far = expect(unpack(a + 2.0 * length * step + length**2 * bend))
+        # A leap that falls below plain EM is not taken, so the likelihood never falls.
+        if not far.log_likelihood >= first.log_likelihood:
+            far = expect(second)
+            longest = max(longest / 4.0, 1.0)
+        return far
+
+    def known(state):
+        return state.log_likelihood, None
+
+    ascent = climb(
+        known, leap, start, tol=tol, max_iter=max_iter, report=lambda *_: settled
+    )
+    return replace(ascent, converged=ascent.converged or settled, stopped=False)
+
+
 def fit_network(
     data: IncompleteData,
     adjacency,
@@ -118,10 +150,7 @@ def fit_network(
     tol=2e-6,
     trace=None,
 ) -> LinearState:
-    """Maximise the likelihood of the observed values by EM [1]_ that leaps.
-
-    adjacency (n_nodes, n_nodes).
-    """
+    """Maximise the likelihood of the observed values by EM that leaps."""
 
     def expectation(parameters):
         return expect(data, adjacency, parameters, n_latents)

@@ -1,11 +1,4 @@
-"""Structural EM for networks that are not jointly Gaussian, by mean field.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Section 6.
-"""
+"""Structural EM for networks that are not jointly Gaussian, by mean field."""
 
 from __future__ import annotations
 
@@ -17,9 +10,11 @@ from ..._climb import climb
 from .._inference.inference import Joint
 from .._inference.mean_field import MeanField
 from .._network import GaussianNetwork
-from .._nonlinear.families import fit_network
+from .._nonlinear.fitter import fit_network
 from .._nonlinear.noise import get_noise
+from .._options import SearchOptions
 from .._scores.nonlinear import NonlinearEvaluator
+from .._scores.penalty import Penalty
 from .._structure_search.greedy import greedy_search
 from .structural_em import LearnedNetwork, StructuralEM
 
@@ -40,12 +35,7 @@ class _State:
 
 
 class _NonlinearEM:
-    """Alternate between inference, fits of families and search.
-
-    X: data; NaN is missing, (n_samples, n_features)
-    sample_weight: row weights, (n_samples,)
-    base: options and masks
-    """
+    """Alternate between inference, fits of families and search."""
 
     def __init__(self, X, sample_weight, base: StructuralEM):
         self.X, self.sample_weight, self.base = X, sample_weight, base
@@ -74,28 +64,18 @@ class _NonlinearEM:
             noise=self.options.noise,
             sample_weight=weight,
         )
-        network = self._network(adjacency, weights, theta, noise, n_latents)
+        network = bent_network(
+            self.options, adjacency, weights, theta, noise, n_latents
+        )
         if start is None:
             return network
-        new = weight @ network.family_log_likelihoods(table)
-        old = weight @ start.family_log_likelihoods(table)
+        new = weight @ network._family_log_likelihoods(table)
+        old = weight @ start._family_log_likelihoods(table)
         keep = (start.adjacency == adjacency).all(axis=0) & ~(new >= old)
         weights[:, keep] = start.weights[:, keep]
         theta = np.where(keep[:, None], start.link_parameters, theta)
         noise = np.where(keep, start.noise_variance, noise)
-        return self._network(adjacency, weights, theta, noise, n_latents)
-
-    def _network(self, adjacency, weights, theta, noise_variance, n_latents):
-        return GaussianNetwork(
-            adjacency,
-            weights,
-            theta[:, 0],
-            noise_variance,
-            link=self.options.link,
-            noise=self.options.noise,
-            link_parameters=theta,
-            n_latents=n_latents,
-        )
+        return bent_network(self.options, adjacency, weights, theta, noise, n_latents)
 
     def fit(self, state: _State, trace=None, max_steps=MAX_EM_STEPS) -> _State:
         """Inference and fits in turn, structure fixed, until the bound stays."""
@@ -132,21 +112,12 @@ class _NonlinearEM:
             base.trace.append(entry)
             adjacency = state.network.adjacency
             if base.report(
-                f"{int(adjacency.sum())} edges, {n_latents} hidden, "
+                f"{int(adjacency.sum())} edges, {n_latents} latents, "
                 f"bound of the score {state.score:.8g}"
             ):
                 break
             table, weight = state.field.table(self.sample_weight)
-            evaluator = NonlinearEvaluator(
-                table,
-                link=options.link,
-                noise=options.noise,
-                sample_weight=weight,
-                parameter_cost=base.penalty.parameter,
-                edge_cost=base.penalty.parents(table.shape[1]),
-                n_candidates=options.n_candidates,
-                similarity=options.similarity,
-            )
+            evaluator = make_evaluator(table, weight, options, base.penalty)
             result = greedy_search(evaluator, rules, initial=adjacency)
             base.n_evaluated += evaluator.n_evaluated
             base.n_considered += evaluator.n_considered
@@ -164,42 +135,33 @@ class _NonlinearEM:
             state = trial
         return state
 
-    def drop_hidden(self, state: _State) -> _State:
-        """Remove hidden variables that do not pay, the least useful first."""
+    def drop_latents(self, state: _State) -> _State:
+        """Prune latents that do not improve the score, the least useful first."""
         network = state.network
         n_features = self.X.shape[1]
         effect = network.adjacency[n_features:].sum(axis=1)
-        for hidden in np.argsort(effect, kind="stable"):
+        for latent in np.argsort(effect, kind="stable"):
             if self.base.stopped:
                 break
-            kept = np.delete(np.arange(network.n_nodes), n_features + int(hidden))
-            trial = self.refine(self._without(state, kept))
+            kept = np.delete(np.arange(network.n_nodes), n_features + int(latent))
+            trial = self.refine(
+                self.first(
+                    network.adjacency[np.ix_(kept, kept)],
+                    network.n_latents - 1,
+                    state.field.expectation()[:, kept],
+                    np.sqrt(network.noise_variance[kept]),
+                )
+            )
             gain = trial.score - state.score
             if gain > self.base.tol:
-                self.base.history.append((("drop hidden", int(hidden)), float(gain)))
-                return self.drop_hidden(trial)
+                self.base.history.append((("drop latent", int(latent)), float(gain)))
+                return self.drop_latents(trial)
         return state
-
-    def _without(self, state: _State, kept) -> _State:
-        """The same network without a hidden node, fitted to the posterior of others."""
-        n_latents = state.network.n_latents - 1
-        completed = state.field.expectation()[:, kept]
-        adjacency = state.network.adjacency[np.ix_(kept, kept)]
-        deviation = np.sqrt(state.network.noise_variance[kept])
-        return self.first(adjacency, n_latents, completed, deviation)
 
     def first(self, adjacency, n_latents, completed, deviation) -> _State:
         """State of a structure, from a guess of what is missing."""
-        n_nodes = len(adjacency)
-        theta = np.zeros((n_nodes, 3))
-        blank = self._network(
-            np.zeros((n_nodes, n_nodes), dtype=bool),
-            np.zeros((n_nodes, n_nodes)),
-            theta,
-            np.ones(n_nodes),
-            n_latents,
-        )
-        field = MeanField(blank, self.X)
+        positive = get_noise(self.options.noise).positive
+        field = MeanField(self.X, len(adjacency), positive=positive)
         field.start(completed, deviation)
         network = self.maximise(adjacency, n_latents, field)
         return self.state(network, field, field.bound(network))
@@ -208,13 +170,7 @@ class _NonlinearEM:
 def learn_nonlinear(
     X, sample_weight, linear: GaussianNetwork, base: StructuralEM
 ) -> LearnedNetwork:
-    """Learn a network of any link and noise from data with missing or hidden values.
-
-    A linear network says first what the missing values may be, how many latents there
-    may be, and where.
-
-    X (n_samples, n_features), sample_weight (n_samples,).
-    """
+    """Learn a network of any link and noise, starting from a linear one."""
     options, network = base.options, linear
     em = _NonlinearEM(X, sample_weight, base)
     completed = network.expectation(X)
@@ -224,7 +180,7 @@ def learn_nonlinear(
         completed, deviation = _make_positive(X, completed, deviation)
     adjacency = network.adjacency if network.n_latents else options.required
     state = em.first(adjacency, network.n_latents, completed, deviation)
-    state = em.drop_hidden(em.refine(state))
+    state = em.drop_latents(em.refine(state))
     steps: list[float] = []
     state = em.fit(state, steps, max_steps=4 * MAX_EM_STEPS)
     base.trace.append({"log_likelihood": steps, "score": state.score})
@@ -239,7 +195,7 @@ def learn_nonlinear(
 
 
 def _make_positive(X, completed, deviation):
-    """Guesses for data that must be positive; hidden values by their exponential."""
+    """Guesses for data that must be positive; latent values by their exponential."""
     n_features = X.shape[1]
     completed, deviation = completed.copy(), deviation.copy()
     lowest = np.nanmin(X, axis=0)
@@ -250,14 +206,13 @@ def _make_positive(X, completed, deviation):
 
 
 def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
-    """The same model with hidden values of unit variance: their scale is arbitrary."""
+    """The same model with latent values of unit variance: their scale is arbitrary."""
     n_features = network.n_features
     scale = np.ones(network.n_nodes)
     scale[n_features:] = values[:, n_features:].std(axis=0)
     scale[~(scale > 1e-12)] = 1.0
     has_parents = network.adjacency.any(axis=0)
     weights = network.weights * scale[:, None]
-    intercept = network.intercept / scale
     theta = np.array(network.link_parameters)
     theta[:, 0] /= scale
     if network._link.scaled:
@@ -266,13 +221,38 @@ def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
         weights = weights / scale
     relative = network._noise.positive & has_parents
     noise = network.noise_variance / np.where(relative, 1.0, scale**2)
+    return bent_network(
+        network, network.adjacency, weights, theta, noise, network.n_latents
+    )
+
+
+def make_evaluator(
+    X, weight, options: SearchOptions, penalty: Penalty
+) -> NonlinearEvaluator:
+    """Scores of families of complete rows."""
+    return NonlinearEvaluator(
+        X,
+        link=options.link,
+        noise=options.noise,
+        sample_weight=weight,
+        parameter_cost=penalty.parameter,
+        edge_cost=penalty.parents(X.shape[1]),
+        n_candidates=options.n_candidates,
+        similarity=options.similarity,
+    )
+
+
+def bent_network(
+    model, adjacency, weights, theta, noise_variance, n_latents=0
+) -> GaussianNetwork:
+    """Network with the link and the noise of some options, or of another network."""
     return GaussianNetwork(
-        network.adjacency,
+        adjacency,
         weights,
-        intercept,
-        noise,
-        link=network.link,
-        noise=network.noise,
+        theta[:, 0],
+        noise_variance,
+        link=model.link,
+        noise=model.noise,
         link_parameters=theta,
-        n_latents=network.n_latents,
+        n_latents=n_latents,
     )

@@ -1,13 +1,4 @@
-"""Structure of linear networks with values missing: structural EM.
-
-References
-----------
-.. [1] Friedman, N. (1997). Learning belief networks in the presence of missing values
-   and hidden variables. ICML.
-.. [2] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Section 6.
-"""
+"""Structure of linear networks with values missing: structural EM."""
 
 from __future__ import annotations
 
@@ -21,8 +12,7 @@ from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import SearchResult
 from .._statistics.incomplete import IncompleteData
-from .._statistics.rounding import DIGITS
-from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
+from .._statistics.statistics import DIGITS, GaussianStatistics
 from .._structure_search.greedy import greedy_search
 from .._structure_search.order import order_search
 from .linear_em import LinearState, fit_network, maximise, saturated_statistics
@@ -35,12 +25,10 @@ MAX_ROUNDS = 30
 class LearnedNetwork:
     """A learned network and how it was found.
 
-    network: structure and parameters
-    score: Log-likelihood of the observed values minus the penalty; higher is better
+    score: log-likelihood of the observed values minus the penalty; higher is better
     history: accepted moves and their gains
-    n_evaluated, n_considered: families, or networks, that were fitted, and moves that
-        were weighed
-    trace: per round: log-likelihoods of the EM steps, and the expected score before and
+    n_evaluated, n_considered: families, or networks, fitted, and moves weighed
+    trace: per round, log-likelihoods of the EM steps and the expected score before and
         after the search
     """
 
@@ -55,12 +43,8 @@ class LearnedNetwork:
 class StructuralEM:
     """Alternate between EM for the parameters and search on expected statistics.
 
-    data: rows with their patterns
-    options: options; masks over the features only
     method: search that is used now, at first that of the options
     penalty: what networks cost in the search that is used now
-    history, trace, n_evaluated, n_considered: as in `LearnedNetwork`, of everything
-        done so far
     """
 
     def __init__(self, data: IncompleteData, options: SearchOptions):
@@ -77,24 +61,20 @@ class StructuralEM:
     def score(self, state: LinearState) -> float:
         """Log-likelihood of the observed values minus the penalty of a search."""
         n_parents = state.adjacency.sum(axis=0)
-        return (
-            state.log_likelihood
-            - self.penalty.parameter * state.n_parameters
-            - float(self.penalty.parents(len(n_parents))[n_parents].sum())
-        )
+        edges = self.penalty.parents(len(n_parents))[n_parents].sum()
+        cost = self.penalty.parameter * state.n_parameters + float(edges)
+        return state.log_likelihood - cost
 
     def whole_score(self, state: LinearState) -> float:
         """Score by which networks of different searches are compared."""
-        return (
-            state.log_likelihood
-            - self.penalty.parameter * state.n_parameters
-            - self.penalty.structure(state.adjacency)
-        )
+        edges = self.penalty.structure(state.adjacency)
+        cost = self.penalty.parameter * state.n_parameters + edges
+        return state.log_likelihood - cost
 
     @property
     def tol(self) -> float:
         """Smallest gain, in nats, that makes a change worth it."""
-        return self.options.least_gain(self.data.weight)
+        return self.options.tol * self.data.weight
 
     def report(self, message: str) -> bool:
         """Tell how far the search has come; whether to stop."""
@@ -119,7 +99,7 @@ class StructuralEM:
         """Search on expected statistics; the graph found and the score of the first.
 
         The expected score of what comes back is never below that of the graph to start
-        from, so neither is its observed score [1]_.
+        from, so neither is its observed score (Friedman, 1997).
         """
         rules = self.options.rules(self.data.weight, n_latents)
         evaluator = self.evaluator(statistics)
@@ -132,17 +112,13 @@ class StructuralEM:
         if result.score <= before + rules.tol:
             result = SearchResult(initial, before, [])
         # Back to the units of the data.
-        scale = standardise(statistics)[1]
+        scale = statistics.scale
         units = -statistics.weight * float(np.log(scale).sum())
         result.score += units
         return result, before + units
 
-    def maximise(self, statistics: GaussianStatistics, adjacency, n_latents: int):
-        """Parameters of a structure by expected statistics."""
-        return maximise(statistics, adjacency, n_latents, self.data.noise_floor)
-
     def first(self) -> LinearState:
-        """Best network without hidden nodes, from first guesses of missing values.
+        """Best network without latents, from first guesses of missing values.
 
         Best-order search is thorough, so that where it ends is decided by the guess:
         two are made, of which a strong pull towards independence suits few rows, and a
@@ -163,7 +139,9 @@ class StructuralEM:
             self.history = []
             result, _ = self.search(statistics, initial[:n, :n], 0)
             self.history += result.history
-            parameters = self.maximise(statistics, result.adjacency, 0)
+            parameters = maximise(
+                statistics, result.adjacency, 0, self.data.noise_floor
+            )
             state = self.refine(result.adjacency, parameters, 0)
             whole = self.whole_score(state), self.penalty
             states.append((*whole, state, self.history, len(self.trace)))
@@ -180,10 +158,7 @@ class StructuralEM:
     def refine(
         self, adjacency, parameters, n_latents: int, *, max_rounds=MAX_ROUNDS
     ) -> LinearState:
-        """Alternate EM and search until the structure stays.
-
-        adjacency (n_nodes, n_nodes).
-        """
+        """Alternate EM and search until the structure stays."""
         is_complete = self.data.n_missing == 0 and n_latents == 0
         for _ in range(max_rounds):
             steps: list[float] = []
@@ -193,7 +168,7 @@ class StructuralEM:
             entry = {"log_likelihood": steps, "score": self.score(state)}
             self.trace.append(entry)
             if is_complete or self.report(
-                f"{int(adjacency.sum())} edges, {n_latents} hidden, "
+                f"{int(adjacency.sum())} edges, {n_latents} latents, "
                 f"score {entry['score']:.8g}"
             ):
                 break
@@ -203,7 +178,9 @@ class StructuralEM:
                 break
             self.history += result.history
             adjacency = result.adjacency
-            parameters = self.maximise(state.statistics, adjacency, n_latents)
+            parameters = maximise(
+                state.statistics, adjacency, n_latents, self.data.noise_floor
+            )
         return state
 
     def finish(self, state: LinearState) -> LearnedNetwork:
@@ -233,17 +210,7 @@ class StructuralEM:
 def standardise(
     statistics: GaussianStatistics,
 ) -> tuple[GaussianStatistics, np.ndarray]:
-    """Statistics in standard units, rounded, and the units.
-
-    Opposite edges between the same nodes often gain exactly the same. Rounded
-    correlations decide such ties alike for weighted and repeated rows, and for any
-    units.
-
-    Returns scale (n_nodes,).
-    """
-    scale = np.sqrt(statistics.noise_floor / NOISE_SHARE)
-    correlation = statistics.covariance / np.outer(scale, scale)
-    constant = statistics.variance == 0.0
-    correlation[constant] = correlation[:, constant] = 0.0
-    scatter = statistics.weight * correlation.round(DIGITS)
+    """Statistics in standard units, rounded so that ties fall alike, and the units."""
+    scale = statistics.scale
+    scatter = statistics.weight * statistics.correlation.round(DIGITS)
     return GaussianStatistics(statistics.weight, np.zeros(len(scale)), scatter), scale

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .links import Linear, Link
 from .noise import Additive, Noise
 
 
 class Densities:
-    """The part of a model object that inference works with.
-
-    adjacency, weights: ``[i, j]`` refers to the edge i -> j, (n_nodes, n_nodes)
-    intercept, noise_variance: (n_nodes,)
-    link_parameters: of each node, or None with linear links, (n_nodes, 2 or 3)
-    topological_order: parents before children, (n_nodes,)
-    """
+    """The part of a model object that inference works with."""
 
     adjacency: np.ndarray
     weights: np.ndarray
@@ -42,14 +37,23 @@ class Densities:
         """Whether all nodes together have a multivariate normal distribution."""
         return isinstance(self._link, Linear) and isinstance(self._noise, Additive)
 
-    def conditional_means(self, values) -> np.ndarray:
+    def conditional_means(self, values: ArrayLike) -> NDArray[np.float64]:
         """Mean of each node given the values of its parents.
 
-        values (..., n_nodes) -> means (..., n_nodes).
-        """
-        return self.family_means(values @ self.weights, np.arange(self.n_nodes))
+        Parameters
+        ----------
+        values : array-like of shape (..., n_nodes)
+            Values of all nodes, features first.
 
-    def family_means(self, eta, nodes) -> np.ndarray:
+        Returns
+        -------
+        means : ndarray of shape (..., n_nodes)
+            Their means.
+        """
+        eta = np.asarray(values) @ self.weights
+        return self._family_means(eta, np.arange(self.n_nodes))
+
+    def _family_means(self, eta, nodes) -> np.ndarray:
         """Means of some nodes from the weighted sums `eta` of their parents.
 
         eta (..., n_chosen), nodes (n_chosen,) -> means (..., n_chosen).
@@ -60,7 +64,7 @@ class Densities:
         values = self._link.value(eta, self.link_parameters[nodes])
         return np.where(has_parents, values, self.intercept[nodes])
 
-    def log_densities(self, values, means, nodes) -> np.ndarray:
+    def _log_densities(self, values, means, nodes) -> np.ndarray:
         """Log-densities of some nodes around their means; last axes as `nodes`."""
         variance = self.noise_variance[nodes]
         additive = Additive().log_density(values, means, variance)
@@ -69,10 +73,7 @@ class Densities:
         noisy = self._noise.log_density(values, self._noise.clip(means), variance)
         return np.where(self.adjacency[:, nodes].any(axis=0), noisy, additive)
 
-    def family_log_likelihoods(self, values) -> np.ndarray:
-        """Log-density of each node given its parents; the sum is that of the row.
-
-        values (..., n_nodes) -> log_density (..., n_nodes).
-        """
+    def _family_log_likelihoods(self, values) -> np.ndarray:
+        """Log-density of each node given its parents; the sum is that of the row."""
         means = self.conditional_means(values)
-        return self.log_densities(values, means, np.arange(self.n_nodes))
+        return self._log_densities(values, means, np.arange(self.n_nodes))

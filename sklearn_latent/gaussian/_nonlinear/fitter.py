@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
+from ..._graphs import parents_of
 from .._statistics.statistics import NOISE_SHARE
 from .levenberg import Curve, LeastSquares, Likelihood, minimise
-from .links import N_THETA, Link
-from .noise import Additive, Noise
+from .links import N_THETA, Link, get_link
+from .noise import Additive, Noise, get_noise
 
 # A node and its parents in ascending order.
 Family = tuple[int, tuple[int, ...]]
@@ -24,27 +28,14 @@ class FamilyFitter:
     Work is done in standard units: parents have standard deviation 1, children too, so
     that data of any scale behave alike.
 
-    X: data without missing values, (n_samples, n_nodes)
-    link: link function of all families
-    noise: noise model of all families
-    sample_weight: weights of the rows, (n_samples,)
     tol: a fit has converged when a step gains less than this, in nats
-    max_iter: largest number of steps
     total: number of rows, or sum of their weights
-    columns: Parents. Number n_nodes stands for no parent and is zero, (n_nodes + 1,
-        n_samples)
+    columns: parents; number n_nodes stands for no parent, (n_nodes + 1, n_samples)
     targets: children, (n_nodes, n_samples)
     """
 
     def __init__(
-        self,
-        X,
-        link: Link,
-        noise: Noise,
-        sample_weight=None,
-        *,
-        tol=1e-4,
-        max_iter=50,
+        self, X, link: Link, noise: Noise, sample_weight=None, *, tol=1e-4, max_iter=50
     ):
         X = np.asarray(X, dtype=float)
         noise.check(X)
@@ -253,3 +244,53 @@ def _safe_deviation(centred, weight, mean):
     size = np.where(np.abs(mean) > SMALLEST, np.abs(mean), 1.0)
     noise_level = np.maximum(1e-12 * np.abs(mean), SMALLEST)
     return np.where(deviation > noise_level, deviation, size)
+
+
+class FittedFamilies(NamedTuple):
+    """Parameters of families, in the units of the data.
+
+    weights: scales of the parents, in their order; 0 where a family has fewer
+    theta: offset, scale and bias of the link, (n_families, 3). Without parents the
+        offset is the mean and the scale 0
+    noise_variance: without parents the variance of the child, whatever the noise
+    log_likelihood: of the child given its parents, over all rows
+    """
+
+    weights: np.ndarray
+    theta: np.ndarray
+    noise_variance: np.ndarray
+    log_likelihood: np.ndarray
+
+
+def fit_families(
+    X,
+    families: Sequence[Family],
+    *,
+    link="sigmoid",
+    noise="additive",
+    sample_weight=None,
+    tol=1e-6,
+    max_iter=100,
+) -> FittedFamilies:
+    """Fit the parameters of families."""
+    link, noise = get_link(link), get_noise(noise)
+    fitter = FamilyFitter(X, link, noise, sample_weight, tol=tol, max_iter=max_iter)
+    children, parents = fitter.pad(families)
+    *fitted, log_likelihood = fitter.fit(children, parents)
+    weights, theta, variance = fitter.to_units(children, parents, *fitted)
+    return FittedFamilies(weights, theta, variance, log_likelihood)
+
+
+def fit_network(X, adjacency, **options):
+    """Fit all families of a graph.
+
+    X (n_samples, n_nodes), adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes),
+    theta (n_nodes, 3), noise_variance (n_nodes,), log_likelihood (n_nodes,).
+    """
+    adjacency = np.asarray(adjacency, dtype=bool)
+    families = [(x, parents_of(adjacency, x)) for x in range(len(adjacency))]
+    fit = fit_families(X, families, **options)
+    weights = np.zeros(adjacency.shape)
+    for (child, parents), row in zip(families, fit.weights, strict=True):
+        weights[list(parents), child] = row[: len(parents)]
+    return weights, fit.theta, fit.noise_variance, fit.log_likelihood

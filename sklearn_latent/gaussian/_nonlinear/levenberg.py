@@ -45,10 +45,7 @@ class _Response(NamedTuple):
 
 
 class Curve:
-    """The response h of a link.
-
-    link: link function
-    """
+    """The response h of a link."""
 
     def __init__(self, link):
         self.link = link
@@ -109,8 +106,6 @@ class _Problem:
     inputs: parents, in standard units; zeros where a problem has fewer. A row of ones
         stands for the bias, (n_problems, n_inputs, n_samples)
     target: children, in standard units, (n_problems, n_samples)
-    link: link function
-    weight: weights of the rows, (n_samples,)
     """
 
     def __init__(self, inputs, target, link, weight=None):
@@ -210,10 +205,6 @@ class Likelihood(_Problem):
 
     Parameters are the offset, the slopes b, then the bend. The variance is the best
     one for the means at hand.
-
-    inputs, target, link, weight: as in `LeastSquares`
-    noise: noise model
-    floor: smallest variance
     """
 
     def __init__(self, inputs, target, link, weight, noise, floor):

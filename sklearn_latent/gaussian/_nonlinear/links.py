@@ -8,13 +8,13 @@ sum of its parents. The shape is the link's own; offset, scale and bias, the row
         name = "tanh"
         image = (-1.0, 1.0)
 
-        def shape(self, eta):
+        def shape(self, eta: Floats) -> Floats:
             return np.tanh(eta)
 
-        def shape_inverse(self, level):
+        def shape_inverse(self, level: Floats) -> Floats:
             return np.arctanh(level)
 
-        def shape_derivative(self, eta):
+        def shape_derivative(self, eta: Floats) -> Floats:
             return 1.0 - np.tanh(eta) ** 2
 
 and can be given wherever the name of a link can: ``link=Tanh()``.
@@ -23,11 +23,13 @@ and can be given wherever the name of a link can: ``link=Tanh()``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+Floats = NDArray[np.float64]
 N_THETA = 3  # offset, scale, bias
 _MARGIN = 1e-3  # share of the image, at either end, that the inverse keeps away from
 
@@ -61,18 +63,18 @@ class Link(ABC):
     biased: bool = False
 
     @abstractmethod
-    def shape(self, eta):
+    def shape(self, eta: Floats) -> Floats:
         """Value of the shape, elementwise."""
 
     @abstractmethod
-    def shape_inverse(self, level):
+    def shape_inverse(self, level: Floats) -> Floats:
         """Argument at which the shape takes a value inside `image`."""
 
     @abstractmethod
-    def shape_derivative(self, eta):
+    def shape_derivative(self, eta: Floats) -> Floats:
         """Derivative of the shape, elementwise and positive."""
 
-    def shape_derivatives(self, eta):
+    def shape_derivatives(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
         """Shape, first and second derivative.
 
         The second speeds up the fit and need not be exact, so it is taken by finite
@@ -82,21 +84,21 @@ class Link(ABC):
         second = self.shape_derivative(eta + step) - self.shape_derivative(eta - step)
         return self.shape(eta), self.shape_derivative(eta), second / (2.0 * step)
 
-    def n_parameters(self, n_parents):
+    def n_parameters(self, n_parents: Any) -> Any:
         """Free parameters of the mean of a family: scales, offset, scale, bias."""
         return 1 + n_parents + (int(self.scaled) + int(self.biased)) * (n_parents != 0)
 
-    def value(self, eta, theta):
+    def value(self, eta: Floats, theta: ArrayLike) -> Floats:
         """Mean of the child, given the weighted sum `eta` of its parents."""
         offset, scale, bias = _split(theta)
         return offset + scale * self.shape(eta + bias)
 
-    def derivative(self, eta, theta):
+    def derivative(self, eta: Floats, theta: ArrayLike) -> Floats:
         """Derivative of `value` by `eta`."""
         _, scale, bias = _split(theta)
         return scale * self.shape_derivative(eta + bias)
 
-    def inverse(self, mean, theta):
+    def inverse(self, mean: Floats, theta: ArrayLike) -> Floats:
         """Argument at which `value` comes closest to a mean.
 
         Means outside the image are moved to its inside (Section 3.1.3 of the paper:
@@ -116,7 +118,7 @@ class Link(ABC):
             level = np.minimum(level, high - _MARGIN)
         return np.where(flat, 0.0, self.shape_inverse(level) - bias)
 
-    def spanning(self, mean, reach):
+    def spanning(self, mean: ArrayLike, reach: ArrayLike) -> Floats:
         """Offset, scale and bias whose image contains all values of a child.
 
         A family without parents says nothing on the shape; its ideal parent is found
@@ -133,7 +135,7 @@ class Link(ABC):
         theta[..., 0] = mean - theta[..., 1] * centre
         return theta
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
@@ -150,15 +152,15 @@ class Linear(Link):
     name = "linear"
     scaled = False
 
-    def shape(self, eta):
+    def shape(self, eta: Floats) -> Floats:
         """Value of the shape, elementwise."""
         return eta
 
-    def shape_inverse(self, level):
+    def shape_inverse(self, level: Floats) -> Floats:
         """Argument at which the shape takes a value inside `image`."""
         return level
 
-    def shape_derivative(self, eta):
+    def shape_derivative(self, eta: Floats) -> Floats:
         """Derivative of the shape, elementwise and positive."""
         return np.ones_like(eta)
 
@@ -187,29 +189,29 @@ class Sigmoid(Link):
     name = "sigmoid"
     image = (0.0, 1.0)
 
-    def __init__(self, *, bias=False):
+    def __init__(self, *, bias: bool = False) -> None:
         self.biased = bool(bias)
 
-    def shape(self, eta):
+    def shape(self, eta: Floats) -> Floats:
         """Value of the shape, elementwise."""
         return expit(eta)
 
-    def shape_inverse(self, level):
+    def shape_inverse(self, level: Floats) -> Floats:
         """Argument at which the shape takes a value inside `image`."""
         return logit(level)
 
-    def shape_derivative(self, eta):
+    def shape_derivative(self, eta: Floats) -> Floats:
         """Derivative of the shape, elementwise and positive."""
         level = expit(eta)
         return level * (1.0 - level)
 
-    def shape_derivatives(self, eta):
+    def shape_derivatives(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
         """Shape, first and second derivative."""
         level = expit(eta)
         slope = level * (1.0 - level)
         return level, slope, slope * (1.0 - 2.0 * level)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Sigmoid(bias={self.biased})"
 
 

@@ -12,9 +12,11 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._statistics.statistics import LOG_2_PI
 
+Floats = NDArray[np.float64]
 _SMALLEST_MEAN = 1e-12  # a mean that must be positive is not allowed below
 
 
@@ -37,45 +39,45 @@ class Noise(ABC):
     positive: ClassVar[bool] = False
 
     @abstractmethod
-    def log_density(self, x, g, variance):
+    def log_density(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Logarithm of the density of x."""
 
     @abstractmethod
-    def score(self, x, g, variance):
+    def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
 
     @abstractmethod
-    def information(self, g, variance):
+    def information(self, g: Floats, variance: Floats) -> Floats:
         """Expected value of the squared score: the Fisher information of the mean."""
 
     @abstractmethod
-    def squared_error(self, x, g):
+    def squared_error(self, x: Floats, g: Floats) -> Floats:
         """Squared noise, whose mean over rows is the maximum-likelihood variance."""
 
     @abstractmethod
-    def ideal_mean(self, x, variance):
+    def ideal_mean(self, x: Floats, variance: Floats) -> Floats:
         """The mean that makes x most probable, equation (17)."""
 
     @abstractmethod
-    def ideal_curvature(self, g, variance):
+    def ideal_curvature(self, g: Floats, variance: Floats) -> Floats:
         r""":math:`-\frac{1}{q} \frac{\partial^2 q}{\partial g^2}` at an ideal mean g.
 
         The sensitivity of Theorem 8.2; ``ideal_mean(x) == g``.
         """
 
     @abstractmethod
-    def draw(self, g, variance, rng):
+    def draw(self, g: Floats, variance: Floats, rng: np.random.RandomState) -> Floats:
         """Random values with these means."""
 
-    def admissible(self, g):
+    def admissible(self, g: Floats) -> NDArray[np.bool_]:
         """Which means the density is defined for."""
         return g > 0 if self.positive else np.isfinite(g)
 
-    def clip(self, g):
+    def clip(self, g: Floats) -> Floats:
         """Means moved to where the density is defined."""
         return np.maximum(g, _SMALLEST_MEAN) if self.positive else g
 
-    def check(self, X, name="X"):
+    def check(self, X: Floats, name: str = "X") -> None:
         """Raise unless the values, NaN where missing, can come from this noise."""
         if not self.positive:
             return
@@ -87,7 +89,7 @@ class Noise(ABC):
                 "exponentiate the data."
             )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
@@ -103,31 +105,31 @@ class Additive(Noise):
 
     name = "additive"
 
-    def log_density(self, x, g, variance):
+    def log_density(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Logarithm of the density of x."""
         return -0.5 * (LOG_2_PI + np.log(variance) + (x - g) ** 2 / variance)
 
-    def score(self, x, g, variance):
+    def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
         return (x - g) / variance
 
-    def information(self, g, variance):
+    def information(self, g: Floats, variance: Floats) -> Floats:
         """Expected value of the squared score."""
         return np.broadcast_to(1.0 / variance, np.broadcast(g, variance).shape)
 
-    def squared_error(self, x, g):
+    def squared_error(self, x: Floats, g: Floats) -> Floats:
         """Squared noise."""
         return (x - g) ** 2
 
-    def ideal_mean(self, x, variance):
+    def ideal_mean(self, x: Floats, variance: Floats) -> Floats:
         """The mean that makes x most probable: x."""
         return x
 
-    def ideal_curvature(self, g, variance):
+    def ideal_curvature(self, g: Floats, variance: Floats) -> Floats:
         """Sensitivity of Theorem 8.2, constant here."""
         return self.information(g, variance)
 
-    def draw(self, g, variance, rng):
+    def draw(self, g: Floats, variance: Floats, rng: np.random.RandomState) -> Floats:
         """Random values with these means."""
         return g + np.sqrt(variance) * rng.standard_normal(np.shape(g))
 
@@ -147,46 +149,43 @@ class Multiplicative(Noise):
     name = "multiplicative"
     positive = True
 
-    def log_density(self, x, g, variance):
+    def log_density(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Logarithm of the density of x."""
         return -0.5 * (
             LOG_2_PI + np.log(variance) + (x / g - 1.0) ** 2 / variance
         ) - np.log(g)
 
-    def score(self, x, g, variance):
+    def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
         ratio = x / g
         return ((ratio - 1.0) * ratio / variance - 1.0) / g
 
-    def information(self, g, variance):
+    def information(self, g: Floats, variance: Floats) -> Floats:
         """Expected value of the squared score."""
         return (1.0 / variance + 2.0) / g**2
 
-    def squared_error(self, x, g):
+    def squared_error(self, x: Floats, g: Floats) -> Floats:
         """Squared noise."""
         return (x / g - 1.0) ** 2
 
-    def ideal_mean(self, x, variance):
+    def ideal_mean(self, x: Floats, variance: Floats) -> Floats:
         """The mean that makes x most probable, equation (22)."""
         # The same as x (sqrt(1 + 4v) - 1) / 2v, which cancels for small v.
         return x * 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * variance))
 
-    def ideal_curvature(self, g, variance):
+    def ideal_curvature(self, g: Floats, variance: Floats) -> Floats:
         """Sensitivity of Theorem 8.2."""
         ratio = (1.0 + np.sqrt(1.0 + 4.0 * variance)) / 2.0
         return (1.0 + ratio**2 / variance) / g**2
 
-    def draw(self, g, variance, rng):
+    def draw(self, g: Floats, variance: Floats, rng: np.random.RandomState) -> Floats:
         """Random values with these means; negative ones, rare, are cut off."""
         g = self.clip(g)
         noise = np.sqrt(variance) * rng.standard_normal(np.shape(g))
         return g * np.maximum(1.0 + noise, 1e-3)
 
 
-NOISES: dict[str, Noise] = {
-    "additive": Additive(),
-    "multiplicative": Multiplicative(),
-}
+NOISES: dict[str, Noise] = {"additive": Additive(), "multiplicative": Multiplicative()}
 
 
 def get_noise(noise) -> Noise:

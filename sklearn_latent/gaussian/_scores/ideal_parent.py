@@ -13,11 +13,7 @@ link with additive noise all weights are the inverse of the noise variance.
 
 Profiles have the rows on the last axis, any axes before; candidates have shape
 (n_candidates, n_samples).
-
-References
-----------
-Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure learning for
-continuous variable Bayesian networks. JMLR 8, 1799-1833.
+Theorems and equations are those of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -73,18 +69,12 @@ def ideal_profile(x, eta, response: Response):
 
     With what a present parent contributes taken off `eta` it is the profile of the
     ideal parent in its place, Definition 4.1.
-
-    x, eta (..., n_samples) -> profile (..., n_samples).
     """
     return response.ideal_sum(x) - eta
 
 
 def inner_product_weights(profile, eta, response: Response, sample_weight=None):
-    """Weights of the inner product K of Theorem 8.2.
-
-    profile, eta (..., n_samples), sample_weight (n_samples,) -> weights (...,
-    n_samples).
-    """
+    """Weights of the inner product K of Theorem 8.2."""
     weights = response.sensitivity(eta + profile)
     return weights if sample_weight is None else weights * sample_weight
 
@@ -102,18 +92,12 @@ def explained(profile, candidates, weights):
 
 
 def similarity_c1(profile, candidates, weights):
-    """Gain of a candidate with only its own scale fitted, Theorem 3.2.
-
-    Returns similarity (..., n_candidates).
-    """
+    """Gain of a candidate with only its own scale fitted, Theorem 3.2."""
     return 0.5 * explained(profile, candidates, weights)
 
 
 def similarity_c2(profile, candidates, weights, total):
-    """Gain of a candidate with its own scale and the variance fitted, Theorem 3.4.
-
-    Returns similarity (..., n_candidates).
-    """
+    """Gain of a candidate with its own scale and the variance fitted, Theorem 3.4."""
     length = np.einsum("...n,...n->...", profile**2, weights)[..., None]
     usable = length > np.finfo(float).tiny
     share = explained(profile, candidates, weights) / np.where(usable, length, np.inf)
@@ -128,8 +112,6 @@ def expected_gain_c1(
 
     Equation (14), Theorem 7.1, and equation (19), Theorem 8.2, of which the former is
     the case of additive noise.
-
-    now (..., n_samples), sample_weight (n_samples,) -> gain (..., n_candidates).
     """
     weights = inner_product_weights(profile, eta, response, sample_weight)
     length = np.einsum("...n,...n->...", profile**2, weights)
@@ -148,8 +130,6 @@ def expected_gain_c2(
     """Approximate gain with the candidate's scale and the variance fitted, Theorem 7.1.
 
     For additive noise only: there is no such expression for others (Section 8.2).
-
-    Returns gain (..., n_candidates).
     """
     response = response._replace(variance=np.ones(np.shape(profile)[:-1]))
     weights = inner_product_weights(profile, eta, response, sample_weight)

@@ -3,11 +3,6 @@
 Regression of a node on its parents, and of the residual on any further candidate, are
 functions of the covariance matrix, so that one scan scores all candidates of a family
 without touching the rows.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-   learning for continuous variable Bayesian networks. JMLR 8.
 """
 
 from __future__ import annotations
@@ -17,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._criteria import bic_price
 from ..._graphs import parents_of
 from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
@@ -38,7 +32,8 @@ class Scan:
 
     unexplained: share of the node's variance that its parents leave
     covariance: partial covariance of each candidate with the node given the parents:
-        the inner product with the ideal parent of [1]_, equation 8, (n_nodes,)
+        the inner product with the ideal parent, equation 8 of Elidan et al. (2007),
+        (n_nodes,)
     variance: partial variance of each candidate given the parents, (n_nodes,)
     coefficients: of the regression of each column on the parents, (n_parents, n_nodes)
     precision: diagonal of the inverse of the parents' correlations, (n_parents,)
@@ -63,8 +58,6 @@ class Scan:
 
         What a parent explained of the node and of the candidates is given back, then
         the candidate is added.
-
-        Returns unexplained (n_parents, n_nodes).
         """
         own = self.coefficients[:, child, None]
         scaled = self.coefficients / self.precision[:, None]
@@ -95,10 +88,7 @@ def _invert(matrix) -> np.ndarray:
 
 
 def scan_family(correlation, child: int, parents: tuple[int, ...]) -> Scan:
-    """Regress everything on the parents of a node.
-
-    correlation (n_nodes, n_nodes).
-    """
+    """Regress everything on the parents of a node."""
     variance = correlation.diagonal()
     if not parents:
         nothing = np.empty((0, len(correlation)))
@@ -135,12 +125,9 @@ def regress(correlation, child: int, parents: tuple[int, ...]):
 class LinearEvaluator(MoveEvaluator):
     """Exact scores of all moves of linear Gaussian families.
 
-    statistics: statistics of the rows, or expected ones
-    parameter_cost: penalty per parameter; None is that of the BIC
-    edge_cost: penalty per edge on top of its parameter; or that of all parents of a
-        node together, by their number, (n_nodes + 1,)
+    parameter_cost, edge_cost: as in `set_costs`
     n_candidates: score only so many candidates per family, those most similar to the
-        ideal parent [1]_. The scan costs the same, so this is for comparison only. C1
+        ideal parent. The scan costs the same, so this is for comparison only. C1
         and C2 rank candidates alike, by their correlation with the ideal parent. None
         scores all
     """
@@ -154,23 +141,16 @@ class LinearEvaluator(MoveEvaluator):
         n_candidates: int | None = None,
     ):
         self.weight = statistics.weight
-        if parameter_cost is None:
-            parameter_cost = bic_price(self.weight)
-        self.parameter_cost = parameter_cost
         self.n_nodes = statistics.n_nodes
+        self.set_costs(parameter_cost, edge_cost, self.weight)
         # Of all parents of a node together, by their number.
         n_parents = np.arange(self.n_nodes + 1)
-        edges = edge_cost * n_parents if np.ndim(edge_cost) == 0 else edge_cost
-        self.parent_costs = parameter_cost * n_parents + edges
+        self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
         self.n_candidates = n_candidates
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
-        variance = statistics.variance
-        scale = np.sqrt(statistics.noise_floor / NOISE_SHARE)
-        self.correlation = statistics.covariance / np.outer(scale, scale)
-        constant = variance == 0.0
-        self.correlation[constant] = self.correlation[:, constant] = 0.0
-        self._log_variance = 2.0 * np.log(scale)
+        self.correlation = statistics.correlation
+        self._log_variance = 2.0 * np.log(statistics.scale)
         self._scans: dict[int, tuple[tuple[int, ...], Scan]] = {}
 
     def scan(self, child: int, parents: tuple[int, ...]) -> Scan:
@@ -281,9 +261,8 @@ def fit_linear(statistics: GaussianStatistics, adjacency):
     adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes), intercept (n_nodes,),
     noise_variance (n_nodes,).
     """
-    covariance, floor = statistics.covariance, statistics.noise_floor
-    scale = np.sqrt(floor / NOISE_SHARE)
-    correlation = covariance / np.outer(scale, scale)
+    scale = statistics.scale
+    correlation = statistics.covariance / np.outer(scale, scale)
     weights = np.zeros_like(correlation)
     noise = statistics.variance
     for child in np.flatnonzero(adjacency.any(axis=0)):
@@ -294,4 +273,4 @@ def fit_linear(statistics: GaussianStatistics, adjacency):
         left = correlation[child, child] - beta @ correlation[parents, child]
         noise[child] = left * scale[child] ** 2
     intercept = statistics.mean - statistics.mean @ weights
-    return weights, intercept, np.maximum(noise, floor)
+    return weights, intercept, np.maximum(noise, statistics.noise_floor)

@@ -1,13 +1,15 @@
-"""What a search asks of a family model, and what it returns."""
+"""What a search asks of a family model, what it keeps to, and what it returns."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ..._criteria import bic_price
 from .._nonlinear.fitter import Family
 
 
@@ -28,7 +30,6 @@ class MoveEvaluator(ABC):
     pruned, or is not allowed, has the score minus infinity. Methods take many families
     at a time, so that a model whose parameters need optimisation can fit them together.
 
-    n_nodes: number of nodes
     is_exhaustive: whether all allowed moves are scored. If so, scores depend on the
         family alone, and candidates that would close a cycle now are scored for later
     n_evaluated: families fitted exactly so far
@@ -40,16 +41,25 @@ class MoveEvaluator(ABC):
     n_evaluated: int = 0
     n_considered: int = 0
 
+    def set_costs(self, parameter_cost: float | None, edge_cost, weight: float) -> None:
+        """Prices of parameters, and of edges on top.
+
+        parameter_cost: None is that of the BIC
+        edge_cost: per edge, or of all parents of a node by their number, (n_nodes + 1,)
+        """
+        price = bic_price(weight) if parameter_cost is None else parameter_cost
+        self.parameter_cost = price
+        alike = np.ndim(edge_cost) == 0
+        costs = edge_cost * np.arange(self.n_nodes + 1) if alike else edge_cost
+        self.edge_costs = np.asarray(costs)
+
     @abstractmethod
     def family_score(self, child: int, parents: tuple[int, ...]) -> float:
         """Score of one family; cached where it is costly."""
 
     @abstractmethod
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
-        """Scores of families with one more parent.
-
-        allowed, scores (n_families, n_nodes).
-        """
+        """Scores of families with one more parent."""
 
     @abstractmethod
     def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
@@ -67,19 +77,39 @@ class MoveEvaluator(ABC):
         """Scores of families with one of their children as one more parent.
 
         Together with `delete_scores` of the child this is the score of a reversal.
-
-        children, scores (n_families, n_nodes).
         """
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Limits of a search; nodes are numbers.
+
+    forbidden, required: ``[i, j]`` refers to the edge i -> j; the diagonal is forbidden
+    max_iter: largest number of moves, or of passes over the nodes
+    tol: smallest gain, in nats, that makes a move worth it
+    progress: ``progress(message)`` is called once per step; True asks to stop
+    """
+
+    forbidden: np.ndarray
+    required: np.ndarray
+    max_parents: int
+    max_iter: int = 10_000
+    tol: float = 1e-6
+    random_state: int | np.random.RandomState | None = 0
+    progress: Callable[[str], bool] | None = None
+
+    @classmethod
+    def free(cls, n_nodes: int, **limits: Any) -> Rules:
+        """No limits but those given."""
+        nothing = np.zeros((n_nodes, n_nodes), dtype=bool)
+        limits = {"required": nothing, "max_parents": n_nodes, **limits}
+        forbidden = limits.pop("forbidden", nothing) | np.eye(n_nodes, dtype=bool)
+        return cls(forbidden, **limits)
 
 
 @dataclass
 class SearchResult:
-    """What a search found.
-
-    adjacency: the best graph, (n_nodes, n_nodes)
-    score: its score
-    history: moves and their gains, in the order of the search
-    """
+    """The best graph, its score, and the moves of the search with their gains."""
 
     adjacency: np.ndarray
     score: float

@@ -2,12 +2,7 @@
 
 Fitting a candidate costs a thousand times as much as looking at it. So for each family
 all candidates are looked at, by their similarity to the ideal parent, and the few most
-promising ones are fitted: Algorithm 2 of [1]_.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-   learning for continuous variable Bayesian networks. JMLR 8.
+promising ones are fitted: Algorithm 2 of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -17,14 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._criteria import bic_price
 from .._nonlinear.fitter import FamilyFitter
 from .._nonlinear.links import get_link
 from .._nonlinear.noise import get_noise
 from .moves import Family, MoveEvaluator, with_parent, without_parent
 from .scans import IdealScan, TangentScan
 
-SIMILARITIES = ("C1", "C2", "C3")
 # By how much the gain may exceed what C3 expects: so many nats, and in reversals, where
 # a large gain makes up for a large loss, by such a factor.
 DOUBT = 3.0
@@ -56,22 +49,12 @@ _Start = tuple[tuple[int, ...], Sequence[float], np.ndarray]
 class NonlinearEvaluator(MoveEvaluator):
     """Scores of families of any link and noise, with or without pruning.
 
-    X: data without missing values, (n_samples, n_nodes)
-    link: link function
-    noise: noise model
-    sample_weight: weights of the rows, (n_samples,)
-    parameter_cost: penalty per parameter; None is that of the BIC
-    edge_cost: penalty per edge on top of its parameter
+    parameter_cost, edge_cost: as in `set_costs`
     n_candidates: how many additions and replacements, together, are fitted per family.
-        None fits all, which is Algorithm 1 of [1]_
-    similarity: how they are chosen. "C1" and "C2" are those of [1]_, Theorems 7.1 and
-        8.2: the gain with all parameters of the family frozen but the scale of the
-        candidate, in "C2" also the variance, linearised at the ideal parent. With noise
-        that is not additive there is no C2, and C1 is taken. "C3" is the gain with all
-        parameters free, linearised at the present fit; for a linear link with additive
-        noise it is exact. With "C3" moves that are expected to lose by far are not
-        fitted, and deletions are pruned too
-    tol: a fit has converged when a step gains less than this, in nats
+        None fits all, which is Algorithm 1
+    similarity: how they are chosen, see `IdealScan` ("C1", "C2") and `TangentScan`
+        ("C3"). With "C3" moves that are expected to lose by far are not fitted, and
+        deletions are pruned too
     """
 
     def __init__(
@@ -87,21 +70,12 @@ class NonlinearEvaluator(MoveEvaluator):
         similarity: str = "C3",
         tol: float = 1e-3,
     ):
-        if similarity not in SIMILARITIES:
-            raise ValueError(
-                f"similarity must be one of {list(SIMILARITIES)}, got {similarity!r}."
-            )
         self.link, self.noise = get_link(link), get_noise(noise)
         self.fitter = FamilyFitter(
             X, self.link, self.noise, sample_weight, tol=tol, max_iter=30
         )
         self.n_nodes = self.fitter.n_nodes
-        if parameter_cost is None:
-            parameter_cost = bic_price(self.fitter.total)
-        self.parameter_cost = parameter_cost
-        n_parents = np.arange(self.n_nodes + 1)
-        alike = np.ndim(edge_cost) == 0
-        self.edge_costs = np.asarray(edge_cost * n_parents if alike else edge_cost)
+        self.set_costs(parameter_cost, edge_cost, self.fitter.total)
         self.n_candidates, self.similarity = n_candidates, similarity
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0

@@ -11,6 +11,7 @@ ones, edges must also exceed what chance gains, which is more in few rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 
@@ -22,8 +23,6 @@ class Penalty:
     """Penalty of a number of rows and features, in nats.
 
     kind: factor of the BIC penalty, or the extended BIC
-    weight: number of rows
-    n_features: number of features
     rare: whether edges are priced as rare ones while searching
     """
 
@@ -43,18 +42,10 @@ class Penalty:
         price = bic_price(self.weight)
         return price if isinstance(self.kind, str) else float(self.kind) * price
 
-    @property
-    def n_pairs(self) -> float:
-        """Number of pairs of features."""
-        return 0.5 * self.n_features * (self.n_features - 1)
-
     def parents(self, n_most: int) -> np.ndarray:
-        """Price of parents on top of their parameters while searching.
-
-        Returns prices (n_most + 1,).
-        """
+        """Price of parents on top of their parameters while searching."""
         if self.rare:
-            return self._parents(n_most, np.log(max(self.n_pairs, 1.0)))
+            return self._parents(n_most, np.log(max(comb(self.n_features, 2), 1)))
         choice = np.log(max(self.n_features - 1, 1)) if self.is_extended else 0.0
         return choice * np.arange(n_most + 1)
 
@@ -67,24 +58,21 @@ class Penalty:
         return np.concatenate([[0.0], np.cumsum(steps)])
 
     @property
-    def hidden_edge(self) -> float:
-        """Price of an edge of a hidden variable on top of parameter and choice."""
+    def latent_edge(self) -> float:
+        """Price of an edge of a latent on top of parameter and choice."""
         if not self.is_extended:
             return 0.0
         return float(small_sample_factor(self.weight, 0) - 1.0) * self.parameter
 
     @property
     def multiplicity(self) -> float:
-        """Weight of the price of choosing the neighbours of a hidden variable."""
+        """Weight of the price of choosing the neighbours of a latent."""
         if isinstance(self.kind, str):
             return float(small_sample_factor(self.weight, 0))
         return min(float(self.kind), 1.0)
 
     def structure(self, adjacency) -> float:
-        """Price of a whole structure on top of its parameters.
-
-        adjacency (n_nodes, n_nodes).
-        """
+        """Price of a whole structure on top of its parameters."""
         n = self.n_features
         neighbours = adjacency[n:, :n].sum(axis=1) + adjacency[:n, n:].sum(axis=0)
         price = self.multiplicity * float(log_choices(n, neighbours).sum())
@@ -93,6 +81,6 @@ class Penalty:
         parents = adjacency[:n, :n].sum(axis=0)
         n_edges = int(parents.sum())
         if n_edges:
-            choice = float(log_choices(self.n_pairs, n_edges)) / n_edges
+            choice = float(log_choices(comb(n, 2), n_edges)) / n_edges
             price += float(self._parents(n, choice)[parents].sum())
-        return price + self.hidden_edge * float(adjacency.sum() - n_edges)
+        return price + self.latent_edge * float(adjacency.sum() - n_edges)

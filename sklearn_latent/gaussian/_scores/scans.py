@@ -15,10 +15,10 @@ from .linear import COLLINEAR
 
 
 class IdealScan:
-    """Gains that C1 or C2 expect: the other parameters of the family are frozen.
+    """Gains that C1 or C2 expect, linearised at the ideal parent.
 
-    fitter: data in standard units, link and noise
-    similarity: which of the two. C2 is for additive noise; else C1 is taken
+    All parameters of the family are frozen but the scale of the candidate and, in C2,
+    the variance. C2 is for additive noise; else C1 is taken.
     """
 
     def __init__(self, fitter, similarity):
@@ -71,8 +71,6 @@ class TangentScan:
     away. Here it is linearised at the present fit, and all parameters move: a linear
     regression on the tangent space of the family. For a linear link with additive noise
     this is the gain itself.
-
-    fitter: data in standard units, link and noise
     """
 
     def __init__(self, fitter):
@@ -81,10 +79,7 @@ class TangentScan:
         self._squares = self._candidates**2
 
     def roots(self, children):
-        """Gains of additions to families without parents.
-
-        Returns gains (n_children, n_nodes).
-        """
+        """Gains of additions to families without parents."""
         fitter = self.fitter
         weight = (
             np.ones(len(self._candidates)) if fitter.weight is None else fitter.weight

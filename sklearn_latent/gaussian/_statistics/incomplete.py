@@ -13,7 +13,7 @@ from .statistics import GaussianStatistics
 # A pattern with this many rows is worth a call of its own.
 OWN_CALL = 16
 
-# Numbers that a stack of small matrices may hold.
+# Numbers held at a time.
 CHUNK = 4_000_000
 
 

@@ -23,10 +23,7 @@ class DistinctRows:
     """Number of different rows, exact up to a limit; instances add up.
 
     A node may have half as many parents as there are different rows, so that more than
-    twice the number of features need not be counted. The smallest hashes are kept.
-
-    hashes: sorted, each once, (at most limit,)
-    limit: largest number that matters
+    twice the number of features need not be counted: the smallest hashes are kept.
     """
 
     hashes: np.ndarray
@@ -59,10 +56,7 @@ class RowStatistics:
 
     @classmethod
     def of(cls, X, sample_weight=None) -> RowStatistics:
-        """Statistics of rows, of which there may be none.
-
-        X (n_samples, n_features), sample_weight (n_samples,).
-        """
+        """Statistics of rows, of which there may be none."""
         if len(X):
             moments = GaussianStatistics.of(X, sample_weight)
         else:
@@ -119,11 +113,7 @@ class SplitStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table of rows in memory, each of positive weight.
-
-    X: values; NaN is missing, (n_samples, n_features)
-    weights: of the rows, or None, (n_samples,)
-    """
+    """A table of rows in memory, each of positive weight; NaN is missing."""
 
     X: np.ndarray
     weights: np.ndarray | None
@@ -180,8 +170,6 @@ def hold_out(X) -> np.ndarray:
 
     Rows that are equal stay on one side, so that a weight of 2 is still a row twice,
     and neither the order of the rows nor that of the columns matters.
-
-    X (n_samples, n_features) -> held_out (n_samples,).
     """
     bits = _scattered(X).sum(axis=1, dtype=np.uint64)
     with np.errstate(over="ignore"):

@@ -15,6 +15,8 @@ TINY = 1e-250
 # Smallest noise variance of a node, as a share of its variance. It keeps a duplicate
 # of another column, or a sum of others, at a finite likelihood.
 NOISE_SHARE = 1e-8
+# Digits of the statistics that a search sees.
+DIGITS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,6 @@ class GaussianStatistics:
     The scatter is centred, so that columns far from zero lose no digits.
 
     weight: number of rows, or sum of their weights
-    mean: weighted mean of the rows, or its expectation, (n_nodes,)
     scatter: weighted sum of the outer products of the centred rows, or its expectation:
         conditional covariances of missing values are part of it, (n_nodes, n_nodes)
     residue: digits of the mean that do not fit into `mean`, (n_nodes,). Columns that
@@ -38,10 +39,7 @@ class GaussianStatistics:
 
     @classmethod
     def of(cls, X, sample_weight=None) -> GaussianStatistics:
-        """Statistics of complete rows.
-
-        X (n_samples, n_nodes), sample_weight (n_samples,).
-        """
+        """Statistics of complete rows."""
         X = np.asarray(X, dtype=np.float64)
         weight = float(len(X) if sample_weight is None else np.sum(sample_weight))
         mean = np.average(X, axis=0, weights=sample_weight)
@@ -93,3 +91,42 @@ class GaussianStatistics:
         size = np.where(square > TINY, square, 1.0)
         variance = self.variance
         return NOISE_SHARE * np.where(variance > 0.0, variance, size)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Standard deviation of each node; a constant has the one of its floor."""
+        return np.sqrt(self.noise_floor / NOISE_SHARE)
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations, 0 for constant columns."""
+        scale = self.scale
+        correlation = self.covariance / np.outer(scale, scale)
+        constant = self.variance == 0.0
+        correlation[constant] = correlation[:, constant] = 0.0
+        return correlation
+
+
+def rounded(statistics: GaussianStatistics) -> GaussianStatistics:
+    """Statistics to ten digits.
+
+    Many moves of a search gain the same, and which one a computer takes for the best
+    depends on the last digits of the sums. Without them, rows in another order or in
+    other blocks, whose sums differ there, lead down the same path.
+    """
+    deviation = _round_digits(np.sqrt(np.diag(statistics.scatter)))
+    scale = np.where(deviation > 0.0, deviation, 1.0)
+    correlation = np.round(statistics.scatter / scale / scale[:, None], DIGITS)
+    return GaussianStatistics(
+        float(_round_digits(np.array(statistics.weight))),
+        _round_digits(statistics.mean),
+        correlation * scale * scale[:, None],
+    )
+
+
+def _round_digits(values):
+    """Round to so many significant digits."""
+    # Numbers this small have lost digits already, and their unit would be zero.
+    size = np.abs(np.where(np.abs(values) < 1e-280, 1.0, values))
+    unit = 10.0 ** (np.floor(np.log10(size)) - DIGITS)
+    return np.round(values / unit) * unit

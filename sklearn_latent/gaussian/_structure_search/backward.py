@@ -2,12 +2,8 @@
 
 A graph that has all edges it needs, and then some, may offer no deletion that pays
 while another graph of the same class does. Deletions are therefore tried in all graphs
-of the class; with unlimited data this ends in the class of the true graph [1]_.
-
-References
-----------
-.. [1] Chickering, D. M. (2002). Optimal structure identification with greedy search.
-   Journal of Machine Learning Research 3.
+of the class; with unlimited data this ends in the class of the true graph (Chickering,
+2002, JMLR 3).
 """
 
 from __future__ import annotations
@@ -25,10 +21,7 @@ MAX_COMMON = 6
 
 
 def extend(pattern, first=()) -> np.ndarray:
-    """A graph of an equivalence class.
-
-    pattern (n_nodes, n_nodes) -> adjacency (n_nodes, n_nodes).
-    """
+    """A graph of an equivalence class."""
     graph = pattern & ~pattern.T
     open_edges = pattern & pattern.T
     waiting = open_edges.any(axis=1)
@@ -72,10 +65,7 @@ def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
 def backward_search(
     evaluator: LinearEvaluator, adjacency, *, tol=1e-6, max_iter=10_000
 ) -> SearchResult:
-    """Delete edges as long as a graph of the class improves by it.
-
-    adjacency (n_nodes, n_nodes).
-    """
+    """Delete edges as long as a graph of the class improves by it."""
     history: list = []
     while len(history) < max_iter:
         pattern = equivalence_class(adjacency)

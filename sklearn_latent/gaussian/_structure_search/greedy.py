@@ -1,10 +1,4 @@
-"""Greedy search over graphs: add, delete, reverse and replace edges.
-
-References
-----------
-.. [1] Elidan, G., Nachman, I. and Friedman, N. (2007). "Ideal parent" structure
-   learning for continuous variable Bayesian networks. JMLR 8.
-"""
+"""Greedy search over graphs: add, delete, reverse and replace edges."""
 
 from __future__ import annotations
 
@@ -13,12 +7,12 @@ import numpy as np
 from ..._graphs import parents_of, reaches
 from .._scores.moves import (
     MoveEvaluator,
+    Rules,
     SearchResult,
     rounding_error,
     with_parent,
     without_parent,
 )
-from .rules import Rules
 
 # Gains are compared to so many decimals: directions that the score cannot tell apart
 # are decided by number, not by rounding errors.
@@ -123,24 +117,21 @@ class _State:
         """Best legal move as (gain, move); (-inf, None) if there is none."""
         rows = self.numbers
         best: tuple[float, tuple | None] = -np.inf, None
-        for table, choice in (
-            (self.add, self.best_add),
-            (self.replace, self.best_replace),
+        for kind, table, choice in (
+            ("add", self.add, self.best_add),
+            ("replace", self.replace, self.best_replace),
         ):
             gains = np.where(self.reach[rows, choice], -np.inf, table[rows, choice])
             x = int(gains.argmax())
             if gains[x] > best[0]:
-                best = float(gains[x]), self._describe(table, x, int(choice[x]))
+                z = int(choice[x])
+                gone = (int(self.replaced[x, z]),) if kind == "replace" else ()
+                best = float(gains[x]), (kind, *gone, z, x)
         gains = self.delete[rows, self.best_delete]
         x = int(gains.argmax())
         if gains[x] > best[0]:
             best = float(gains[x]), ("delete", int(self.best_delete[x]), x)
         return max(best, self._best_reversal(best[0]), key=lambda found: found[0])
-
-    def _describe(self, table, x, z):
-        if table is self.add:
-            return "add", z, x
-        return "replace", int(self.replaced[x, z]), z, x
 
     def _best_reversal(self, floor):
         """Best legal reversal whose gain is above the floor."""
@@ -217,12 +208,10 @@ class _State:
 def greedy_search(
     evaluator: MoveEvaluator, rules: Rules | None = None, *, initial=None
 ) -> SearchResult:
-    """Hill climbing over graphs, algorithm 1 of [1]_.
+    """Hill climbing over graphs, algorithm 1 of Elidan et al. (2007).
 
     With an evaluator that prunes it is algorithm 2. Only families that a move touched
     are scored again.
-
-    initial (n_nodes, n_nodes).
     """
     rules = Rules.free(evaluator.n_nodes) if rules is None else rules
     start = rules.required if initial is None else initial | rules.required

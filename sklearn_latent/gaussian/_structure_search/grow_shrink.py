@@ -1,11 +1,4 @@
-"""Grow-shrink trees [1]_: the parents of a node among any set of predecessors.
-
-References
-----------
-.. [1] Andrews, B., Ramsey, J., Sanchez Romero, R., Camchong, J. and Kummerfeld, E.
-   (2023). Fast scalable and accurate discovery of DAGs using the best order score
-   search and grow-shrink trees. NeurIPS.
-"""
+"""Grow-shrink trees (Andrews et al., 2023): parents among any set of predecessors."""
 
 from __future__ import annotations
 
@@ -15,9 +8,8 @@ import numpy as np
 
 from ..._graphs import parents_of
 from .._scores.linear import COLLINEAR, LinearEvaluator, regress
-from .._scores.moves import with_parent, without_parent
+from .._scores.moves import Rules, with_parent, without_parent
 from .._statistics.statistics import NOISE_SHARE
-from .rules import Rules
 
 # Sets of parents that are remembered in all, and at least for one node. Forgetting them
 # costs time only.
@@ -27,10 +19,8 @@ REMEMBERED_EACH = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Parents that a node grew from its predecessors.
+    """Parents that a node grew from its predecessors, and the score of the family.
 
-    score: score of the family
-    parents: the parents
     sensitive: the nodes whose presence among the predecessors matters: those that were
         chosen on the way, and those that would have been chosen had they been there
     """
@@ -74,13 +64,9 @@ class _Regression:
 
 
 class GrowShrinkTree:
-    """Grown and shrunk sets of parents of one node, remembered [1]_.
+    """Grown and shrunk sets of parents of one node, remembered.
 
     Sets that are reached in different ways are one, which makes the tree a graph.
-
-    evaluator: scores of families
-    child: the node
-    rules: edges and numbers of parents that are allowed
     """
 
     def __init__(self, evaluator: LinearEvaluator, child: int, rules: Rules):
@@ -98,10 +84,7 @@ class GrowShrinkTree:
         self._shrunk: dict[tuple[int, ...], tuple[float, tuple[int, ...]]] = {}
 
     def grow(self, predecessors) -> Growth:
-        """Grow parents one by one, the best first, then shrink them.
-
-        predecessors (n_nodes,).
-        """
+        """Grow parents one by one, the best first, then shrink them."""
         parents, regression = self.required, None
         sensitive = []
         while True:

@@ -1,15 +1,9 @@
-"""Best-order search [1]_: orders of the nodes instead of graphs.
+"""Best-order search (Andrews et al., 2023): orders of the nodes instead of graphs.
 
 Given an order, every node grows and shrinks its parents among its predecessors. Moving
 one node to its best place changes few of the others, and which those are is known from
 the way each of them grew its parents, so that a move costs a handful of growths
 instead of one per node and place.
-
-References
-----------
-.. [1] Andrews, B., Ramsey, J., Sanchez Romero, R., Camchong, J. and Kummerfeld, E.
-   (2023). Fast scalable and accurate discovery of DAGs using the best order score
-   search and grow-shrink trees. NeurIPS.
 """
 
 from __future__ import annotations
@@ -21,11 +15,10 @@ from sklearn.utils import check_random_state
 
 from ..._graphs import topological_order
 from .._scores.linear import LinearEvaluator
-from .._scores.moves import SearchResult, rounding_error
+from .._scores.moves import Rules, SearchResult, rounding_error
 from .backward import backward_search
 from .greedy import greedy_search
 from .grow_shrink import GrowShrinkTree, Growth
-from .rules import Rules
 
 # Nodes that a restart moves to random places, as a share of all.
 RESTART_SHARE = 0.1
@@ -226,10 +219,7 @@ def order_search(
     initial=None,
     n_restarts=0,
 ) -> SearchResult:
-    """Best-order score search [1]_ with grow-shrink trees.
-
-    initial (n_nodes, n_nodes).
-    """
+    """Best-order score search with grow-shrink trees."""
     n = evaluator.n_nodes
     rules = Rules.free(n) if rules is None else rules
     search = _OrderSearch(evaluator, rules)

@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis
 
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._hidden.factors import FactorData, fit_factors
-from sklearn_latent.gaussian._hidden.free_placement import residual_correlation
-from sklearn_latent.gaussian._hidden.growth import profile_correlation
-from sklearn_latent.gaussian._hidden.two_layer import TwoLayerSearch, edge_gains
+from sklearn_latent.gaussian._latents.factors import FactorData, fit_factors
+from sklearn_latent.gaussian._latents.free_placement import residual_correlation
+from sklearn_latent.gaussian._latents.growth import profile_correlation
+from sklearn_latent.gaussian._latents.two_layer import TwoLayerSearch, edge_gains
 from sklearn_latent.gaussian._learn import learn_incomplete
 from sklearn_latent.gaussian._missing.linear_em import fit_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
@@ -23,7 +24,7 @@ from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
 
 
 def two_layers(n_features, n_latents, shared, seed=0):
-    """A network of hidden roots over features, some of them with two parents."""
+    """A network of latent roots over features, some of them with two parents."""
     rng = np.random.RandomState(seed)
     mask = np.zeros((n_latents, n_features), dtype=bool)
     mask[np.arange(n_features) % n_latents, np.arange(n_features)] = True
@@ -43,7 +44,7 @@ def two_layers(n_features, n_latents, shared, seed=0):
 
 
 def recovery(truth, Z, network, X):
-    """Smallest correlation of matched hidden variables, and F1 of their edges."""
+    """Smallest correlation of matched latents, and F1 of their edges."""
     n = X.shape[1]
     found = network.expectation(X)[:, n:]
     n_true = truth.n_latents
@@ -56,7 +57,7 @@ def recovery(truth, Z, network, X):
 
 
 def options(n_features, max_latents, **more):
-    return SearchOptions.free(n_features, max_latents=max_latents, **more)
+    return free_options(n_features, max_latents=max_latents, **more)
 
 
 def with_gaps(X, share):
@@ -118,12 +119,12 @@ class TestFactors:
         start = data.start(mask, truth.weights[36:, :36] * mask)
         factors = fit_factors(data, start, tol=1e-10)
         gains, _ = edge_gains(data, factors)
-        for hidden, feature in [(0, i) for i in range(36)]:
+        for latent, feature in [(0, i) for i in range(36)]:
             other = factors.mask.copy()
-            other[hidden, feature] ^= True
+            other[latent, feature] ^= True
             refit = fit_factors(data, factors.with_mask(other), tol=1e-10)
             exact = abs(refit.log_likelihood - factors.log_likelihood)
-            estimate = gains[hidden, feature]
+            estimate = gains[latent, feature]
             if exact < 15:  # a quadratic is good for small changes
                 assert_allclose(estimate, exact, rtol=0.25, atol=0.3)
             else:
@@ -180,7 +181,7 @@ class TestTwoLayers:
             assert len(calls) == 1
             assert np.isfinite(learned.score)
 
-    def test_hidden_variables_are_standardised(self, planted):
+    def test_latents_are_standardised(self, planted):
         network = learn_incomplete(
             planted[1], None, options(36, 6, bipartite=True)
         ).network
@@ -207,7 +208,7 @@ class TestTwoLayers:
         assert learned.network.n_latents == 0
         assert not learned.network.adjacency.any()
 
-    def test_one_hidden_over_all_is_factor_analysis(self, planted):
+    def test_one_latent_over_all_is_factor_analysis(self, planted):
         X = planted[1][:, :8]
         learned = learn_incomplete(X, None, options(8, 1, bipartite=True, penalty=0.0))
         assert learned.network.adjacency[8, :8].all()
@@ -236,7 +237,7 @@ class TestTwoLayers:
         first = plain.network.adjacency[36:, :36][:, order]
         assert_array_equal(first, permuted.network.adjacency[36:, :36])
 
-    def test_chance_makes_no_hidden_variables(self):
+    def test_chance_makes_no_latents(self):
         # With 60 features, some triples are correlated by chance.
         truth = two_layers(60, 2, 0.2)
         for seed in range(3):
@@ -267,7 +268,7 @@ class TestPaper:
         assert learned.score > without.score
         ours = learned.network.log_likelihood(test).mean()
         assert ours > without.network.log_likelihood(test).mean()
-        assert ("hidden", 1) in [move for move, _ in learned.history]
+        assert ("latent", 1) in [move for move, _ in learned.history]
         for entry in learned.trace:
             assert np.diff(entry["log_likelihood"]).min() > -1e-6
             before, after = entry.get("expected_score", (0.0, 0.0))
@@ -287,7 +288,7 @@ class TestPaper:
 
 @pytest.fixture(scope="module")
 def mixed():
-    """Two hidden variables, one the child of a feature, and edges of features."""
+    """Two latents, one the child of a feature, and edges of features."""
     base = two_layers(16, 2, 0.0, seed=4)
     weights = base.weights.copy()
     children = np.flatnonzero(base.adjacency[16, :16])
@@ -302,7 +303,7 @@ def mixed():
 
 
 class TestFreePlacement:
-    def test_hidden_and_observed_edges(self, mixed):
+    def test_latent_and_observed_edges(self, mixed):
         truth, X, Z = mixed
         learned = learn_incomplete(X, None, options(16, 4))
         without = learn_incomplete(X, None, options(16, 0))
@@ -315,7 +316,7 @@ class TestFreePlacement:
         assert ((found | found.T) & true).sum() == 2
         assert found.sum() <= 6
 
-    def test_a_hidden_variable_causes_another(self):
+    def test_a_latent_causes_another(self):
         base = two_layers(20, 2, 0.0, seed=1)
         weights = base.weights.copy()
         weights[20, 21] = 0.9

@@ -1,4 +1,4 @@
-"""Linear networks with hidden variables anywhere, and edges between features."""
+"""Linear networks with latents anywhere, and edges between features."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ import numpy as np
 
 from ..._graphs import reaches
 from .._inference.inference import Joint
-from .._missing.linear_em import LinearState, fit_network
+from .._missing.linear_em import LinearState, fit_network, saturated_statistics
 from .._missing.structural_em import StructuralEM
-from .clusters import agglomerate, marginal_gain
-from .growth import drop_hidden, grow
-from .layers import as_state, feature_statistics, hidden_limit, two_layer_search
-from .two_layer import FEWEST_CHILDREN
-
-# Clusters, or edges between hidden variables, that are tried at a time.
-N_TRIALS = 3
+from .clusters import N_TRIALS, marginal_gain, promising
+from .growth import better, drop_latents, grow
+from .layers import as_state, latent_limit, two_layer_search
 
 
 def residual_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
     """Correlation of the features' noise that the network does not explain.
 
     The identity plus the gradient of the log-likelihood by the covariance of the noise
-    terms. Without hidden variables it is the correlation of the ideal profiles; with
-    them, it allows for the values of hidden variables being estimates.
+    terms. Without latents it is the correlation of the ideal profiles; with
+    them, it allows for the values of latents being estimates.
     """
     n = em.data.n_features
     joint = Joint(*state.parameters)
@@ -38,16 +34,16 @@ def residual_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
 
 
 def free_search(em: StructuralEM) -> LinearState:
-    """Best network with hidden variables anywhere.
+    """Best network with latents anywhere.
 
-    Starts from the best network without hidden variables, and from the best two layers
-    of each number of them: edges between features, added first, can hide what a hidden
-    variable would explain, and the other way round.
+    Starts from the best network without latents, and from the best two layers
+    of each number of them: edges between features, added first, can hide what a
+    latent would explain, and the other way round.
     """
     score = em.whole_score
     best = em.first()
     n = em.data.n_features
-    statistics = feature_statistics(em)
+    statistics = saturated_statistics(em.data)
     search = two_layer_search(em, statistics)
     search.run()
     # Good structures are at hand from here on, and change little at a time.
@@ -57,34 +53,34 @@ def free_search(em: StructuralEM) -> LinearState:
             continue
         start = as_state(em, search.found[n_latents], statistics)
         if em.penalty.is_extended and not em.options.required.any():
-            # A search charges more for edges of hidden variables than they cost in a
+            # A search charges more for edges of latents than they cost in a
             # whole network, and may drop too many.
-            best = _better(em, best, start, score)
+            best = better(em, best, start, score)
         # Two layers have no place for required edges.
         adjacency = start.adjacency.copy()
         adjacency[:n, :n] |= em.options.required
         trial = em.refine(adjacency, start.parameters, n_latents)
-        best = _better(em, best, trial, score)
+        best = better(em, best, trial, score)
     em.n_evaluated += search.n_evaluated
     em.n_considered += search.n_considered
     while not em.stopped:
         before = best
-        best = drop_hidden(em, best, score)
-        best = _connect_hidden(em, best, score)
+        best = drop_latents(em, best, score)
+        best = _connect_latents(em, best, score)
         best = _births(em, best, score)
         if best is before:
             break
     em.method = em.options.search
     if em.method != "greedy" and not em.stopped:
         trial = em.refine(best.adjacency, best.parameters, best.n_latents)
-        best = _better(em, best, trial, score)
+        best = better(em, best, trial, score)
     return best
 
 
-def _connect_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
-    """Try edges between hidden variables.
+def _connect_latents(em: StructuralEM, state: LinearState, score) -> LinearState:
+    """Try edges between latents.
 
-    Where one hidden variable causes another, independent ones can imitate them: the
+    Where one latent causes another, independent ones can imitate them: the
     children of the second depend on both. Searching on expected statistics does not
     find the way back, because expectations under independence show none of it.
     """
@@ -92,18 +88,18 @@ def _connect_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
     for _, a, b, share in sorted(connections(em, state), reverse=True)[:N_TRIALS]:
         trial = _connect(em, state, a, b, share)
         trial = em.refine(trial.adjacency, trial.parameters, trial.n_latents)
-        best = _better(em, best, trial, score)
+        best = better(em, best, trial, score)
     return best
 
 
 def connections(em: StructuralEM, state: LinearState):
-    """Promising edges between hidden variables.
+    """Promising edges between latents.
 
     With ``b' = b + share * a`` in place of b, a child of both depends on a by
     ``w_a - share * w_b`` only. The best share makes most of these vanish.
     """
     n = em.data.n_features
-    price = em.penalty.parameter + em.penalty.hidden_edge
+    price = em.penalty.parameter + em.penalty.latent_edge
     unit = 0.5 * em.data.weight / state.noise_variance[:n]
     reach = reaches(state.adjacency)
     found = []
@@ -125,14 +121,14 @@ def connections(em: StructuralEM, state: LinearState):
 
 
 def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
-    """Let hidden variable a cause b, and drop what that makes superfluous."""
+    """Let latent a cause b, and drop what that makes superfluous."""
     n = em.data.n_features
     weights = state.weights.copy()
     children = np.flatnonzero(state.adjacency[b, :n])
     weights[a, children] -= share * weights[b, children]
     loss = 0.5 * em.data.weight * weights[a, :n] ** 2 / state.noise_variance[:n]
     adjacency = state.adjacency.copy()
-    price = em.penalty.parameter + em.penalty.hidden_edge
+    price = em.penalty.parameter + em.penalty.latent_edge
     adjacency[a, children] = loss[children] > price
     adjacency[a, b] = True
     weights[a, b] = share
@@ -143,33 +139,17 @@ def _connect(em: StructuralEM, state: LinearState, a, b, share) -> LinearState:
     return fit_network(em.data, adjacency, parameters, state.n_latents)
 
 
-def _better(em, best: LinearState, trial: LinearState, score) -> LinearState:
-    """The better of two networks; what was gained goes to the history."""
-    gain = score(trial) - score(best)
-    if gain <= em.tol:
-        return best
-    em.history.append((("hidden", trial.n_latents), float(gain)))
-    return trial
-
-
 def _births(em: StructuralEM, state: LinearState, score) -> LinearState:
-    """Try one more hidden variable, over the most promising clusters."""
-    if state.n_latents >= hidden_limit(em):
+    """Try one more latent, over the most promising clusters."""
+    if state.n_latents >= latent_limit(em):
         return state
     gain = partial(
         marginal_gain,
         weight=em.data.weight,
         parameter_cost=em.penalty.parameter,
-        edge_cost=em.penalty.hidden_edge,
+        edge_cost=em.penalty.latent_edge,
     )
-    found = {
-        cluster.members.tobytes(): cluster
-        for level in agglomerate(residual_correlation(em, state), gain)
-        for cluster in level
-        if len(cluster.members) >= FEWEST_CHILDREN
-    }
-    ranked = sorted(found.values(), key=lambda cluster: -cluster.gain)[:N_TRIALS]
     best = state
-    for cluster in ranked:
-        best = _better(em, best, grow(em, state, cluster), score)
+    for cluster in promising(residual_correlation(em, state), gain):
+        best = better(em, best, grow(em, state, cluster), score)
     return best

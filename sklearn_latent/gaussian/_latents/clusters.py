@@ -1,12 +1,6 @@
-"""Candidates for hidden variables: clusters of similar ideal-parent profiles.
+"""Candidates for latents: clusters of similar ideal-parent profiles.
 
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Section 5.
-.. [2] Tipping, M. E., Bishop, C. M. (1999). Probabilistic principal component
-   analysis. Journal of the Royal Statistical Society B, 61.
+Numbers of sections and equations are those of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -16,14 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# A latent with one child is noise, with two children it is not identified.
+FEWEST_CHILDREN = 3
+# Clusters, or edges between latents, that are tried at a time.
+N_TRIALS = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Children that a new hidden variable would have.
+    """Children that a new latent would have.
 
     members: features, ascending
-    direction: coefficients of their profiles in the profile of the hidden variable: the
-        leading eigenvector of equation (13) of [1]_, of length 1, (n_members,)
+    direction: coefficients of their profiles in the profile of the latent: the
+        leading eigenvector of equation (13), of length 1, (n_members,)
     eigenvalue: leading eigenvalue
     gain: estimated gain of the score
     """
@@ -43,7 +42,7 @@ def leading(matrix) -> tuple[float, np.ndarray]:
 
 
 def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
-    """Score gain of a hidden parent whose profile is known, equation (10) of [1]_.
+    """Score gain of a latent parent whose profile is known, equation (10).
 
     Half of the leading eigenvalue of the scatter of the profiles, in units of their
     noise, bounds the gain of the children's log-likelihoods. The new node, of unit
@@ -54,11 +53,12 @@ def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
 
 
 def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
-    """Score gain of a hidden parent whose values are integrated out.
+    """Score gain of a latent parent whose values are integrated out.
 
-    The likelihood ratio of one principal component against none [2]_: a pair or a
+    The likelihood ratio of one principal component against none
+    (Tipping and Bishop, 1999, JRSS B 61): a pair or a
     single child gains nothing that the noise could not explain, so that clusters can
-    be compared without the arbitrary scale of the hidden variable.
+    be compared without the arbitrary scale of the latent.
     """
     size = np.asarray(size)
     others = np.maximum(size - 1, 1)
@@ -70,13 +70,11 @@ def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
 
 
 def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Cluster]]:
-    """Merge clusters, always those that gain most or lose least (Section 5 of [1]_).
+    """Merge clusters, always those that gain most or lose least (Section 5).
 
     Everything is done on sub-matrices. The eigenvalue of a merged cluster is bounded
     from below by that of the plane of the two eigenvectors, for all pairs at once, and
     computed exactly for the pair that is merged.
-
-    correlation (n_features, n_features).
     """
     n = len(correlation)
     vectors = np.eye(n)
@@ -121,3 +119,14 @@ def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Clust
         rate(i)
         levels.append(list(clusters.values()))
     return levels
+
+
+def promising(correlation, gain: Callable[..., np.ndarray]) -> list[Cluster]:
+    """The clusters, large enough for a latent, that gain most."""
+    found = {
+        cluster.members.tobytes(): cluster
+        for level in agglomerate(correlation, gain)
+        for cluster in level
+        if len(cluster.members) >= FEWEST_CHILDREN
+    }
+    return sorted(found.values(), key=lambda cluster: -cluster.gain)[:N_TRIALS]

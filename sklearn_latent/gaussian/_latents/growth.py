@@ -1,10 +1,6 @@
 """Latents added one at a time, and dropped where they do not improve the score.
 
-References
-----------
-.. [1] Elidan, G., Nachman, I., Friedman, N. (2007). "Ideal Parent" structure learning
-   for continuous variable Bayesian networks. Journal of Machine Learning Research, 8.
-   Sections 5 and 9.2.
+Sections 5 and 9.2 of Elidan et al. (2007).
 """
 
 from __future__ import annotations
@@ -14,14 +10,14 @@ from functools import partial
 import numpy as np
 
 from .._inference.inference import Joint, condition
-from .._missing.linear_em import LinearState, fit_network
+from .._missing.linear_em import LinearState, fit_network, saturated_statistics
 from .._missing.structural_em import StructuralEM
 from .clusters import Cluster, agglomerate, profile_gain
-from .layers import feature_statistics, two_layer_search
+from .layers import two_layer_search
 
 
 def profile_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
-    """Products of the ideal profiles, in units of the noise: Y'Y of [1]_ per row.
+    """Products of the ideal profiles, in units of the noise: Y'Y per row.
 
     With values missing, profiles are those of the expected values (Section 6).
     """
@@ -48,10 +44,10 @@ def best_profile_cluster(em: StructuralEM, state: LinearState) -> Cluster:
 
 
 def paper_search(em: StructuralEM) -> LinearState:
-    """Add hidden variables one at a time while that raises the score (Section 9.2).
+    """Add latents one at a time while that raises the score (Section 9.2).
 
-    Two layers start from a single hidden variable over all features, other networks
-    from the best one without hidden variables.
+    Two layers start from a single latent over all features, other networks
+    from the best one without latents.
     """
     best = independent(em) if em.options.bipartite else em.first()
     while best.n_latents < em.options.max_latents and not em.stopped:
@@ -59,19 +55,25 @@ def paper_search(em: StructuralEM) -> LinearState:
             cluster = _everything(em)
         else:
             cluster = best_profile_cluster(em, best)
-        trial = grow(em, best, cluster)
-        gain = em.score(trial) - em.score(best)
-        if gain <= em.tol:
+        before, best = best, better(em, best, grow(em, best, cluster), em.score)
+        if best is before:
             break
-        em.history.append((("hidden", trial.n_latents), float(gain)))
-        best = trial
-    return drop_hidden(em, best, em.score)
+    return drop_latents(em, best, em.score)
+
+
+def better(em: StructuralEM, best: LinearState, trial, score) -> LinearState:
+    """The better of two networks; what was gained goes to the history."""
+    gain = score(trial) - score(best)
+    if gain <= em.tol:
+        return best
+    em.history.append((("latent", trial.n_latents), float(gain)))
+    return trial
 
 
 def _everything(em: StructuralEM) -> Cluster:
     """All features as one cluster."""
     n = em.data.n_features
-    search = two_layer_search(em, feature_statistics(em))
+    search = two_layer_search(em, saturated_statistics(em.data))
     dense = search.factor_analysis(1)
     direction = dense.loadings[0] / np.sqrt(dense.noise)
     size = float(np.linalg.norm(direction))
@@ -87,7 +89,7 @@ def independent(em: StructuralEM) -> LinearState:
 
 
 def grow(em: StructuralEM, state: LinearState, cluster: Cluster) -> LinearState:
-    """Add a hidden variable over a cluster, fit it, and adapt the structure."""
+    """Add a latent over a cluster, fit it, and adapt the structure."""
     n = len(state.intercept)
     adjacency = np.pad(state.adjacency, (0, 1))
     adjacency[n, cluster.members] = True
@@ -104,12 +106,12 @@ def grow(em: StructuralEM, state: LinearState, cluster: Cluster) -> LinearState:
     return em.refine(adjacency, (weights, intercept, noise), state.n_latents + 1)
 
 
-def drop_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
-    """Remove hidden variables that stopped paying, the least useful first."""
+def drop_latents(em: StructuralEM, state: LinearState, score) -> LinearState:
+    """Remove latents that stopped paying, the least useful first."""
     n_features = em.data.n_features
     share = (state.weights[n_features:] ** 2 / state.noise_variance).sum(axis=1)
-    for hidden in np.argsort(share, kind="stable"):
-        node = n_features + int(hidden)
+    for latent in np.argsort(share, kind="stable"):
+        node = n_features + int(latent)
         kept = np.delete(np.arange(len(state.intercept)), node)
         noise = state.noise_variance + state.weights[node] ** 2
         parameters = (
@@ -122,8 +124,8 @@ def drop_hidden(em: StructuralEM, state: LinearState, score) -> LinearState:
         )
         gain = score(trial) - score(state)
         if gain > em.tol:
-            em.history.append((("drop hidden", int(hidden)), float(gain)))
-            return drop_hidden(em, trial, score)
+            em.history.append((("drop latent", int(latent)), float(gain)))
+            return drop_latents(em, trial, score)
         if em.stopped:
             break
     return state

@@ -1,15 +1,8 @@
-"""Two-layer linear networks: independent hidden roots over observed leaves.
+"""Two-layer linear networks: independent latent roots over observed leaves.
 
 Such a network is a factor analysis whose loadings are zero where there is no edge. The
 E-step needs the covariance of the features only, so its cost does not depend on the
 number of rows.
-
-References
-----------
-.. [1] Rubin, D. B., Thayer, D. T. (1982). EM algorithms for ML factor analysis.
-   Psychometrika, 47.
-.. [2] Liu, C., Rubin, D. B., Wu, Y. N. (1998). Parameter expansion to accelerate EM:
-   the PX-EM algorithm. Biometrika, 85.
 """
 
 from __future__ import annotations
@@ -18,18 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._missing.leaps import climb_by_leaps
+from .._missing.linear_em import climb_by_leaps
 from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Parameters of a two-layer network with standardised hidden variables.
+    """Parameters of a two-layer network with standardised latents.
 
-    mask: edges, (n_latents, n_features)
-    loadings: weights of the edges, zero elsewhere, (n_latents, n_features)
+    mask, loadings: edges and their weights, (n_latents, n_features)
     mean, noise: means and noise variances of the features, (n_features,)
-    log_likelihood: of the observed values
     """
 
     mask: np.ndarray
@@ -40,28 +31,15 @@ class Factors:
 
     @property
     def n_latents(self) -> int:
-        """Number of hidden variables."""
+        """Number of latents."""
         return len(self.mask)
 
-    def network_parameters(self):
-        """Weights, intercept and noise variance of all nodes, features first."""
-        n_latents, n_features = self.mask.shape
-        weights = np.zeros((n_features + n_latents,) * 2)
-        weights[n_features:, :n_features] = self.loadings
-        intercept = np.concatenate([self.mean, np.zeros(n_latents)])
-        return weights, intercept, np.concatenate([self.noise, np.ones(n_latents)])
-
-    def without(self, hidden) -> Factors:
-        """The network without some hidden variables; their share becomes noise."""
+    def without(self, latents) -> Factors:
+        """The network without some latents; their share becomes noise."""
         gone = np.zeros(self.n_latents, dtype=bool)
-        gone[hidden] = True
-        extra = (self.loadings[gone] ** 2).sum(axis=0)
-        return replace(
-            self,
-            mask=self.mask[~gone],
-            loadings=self.loadings[~gone],
-            noise=self.noise + extra,
-        )
+        gone[latents] = True
+        rest = self.with_mask(self.mask & ~gone[:, None])
+        return replace(rest, mask=rest.mask[~gone], loadings=rest.loadings[~gone])
 
     def with_mask(self, mask) -> Factors:
         """Other edges: new ones have weight zero, those that go become noise."""
@@ -75,17 +53,14 @@ class Factors:
 class _Expectation:
     """What an E-step says; second moments are centred and divided by the weight."""
 
+    parameters: Factors
     cross: np.ndarray  # (n_latents, n_features)
-    hidden: np.ndarray  # (n_latents, n_latents)
+    latent: np.ndarray  # (n_latents, n_latents)
     log_likelihood: float
 
 
 class FactorData:
-    """What a two-layer network needs of the data.
-
-    statistics: of the features; expected ones if values are missing
-    floor: smallest noise variances; None is that of the statistics, (n_features,)
-    """
+    """Statistics of the features, and their smallest noise variances."""
 
     def __init__(self, statistics: GaussianStatistics, floor=None):
         self.weight = statistics.weight
@@ -99,83 +74,61 @@ class FactorData:
         """Number of features."""
         return len(self.center)
 
-    def start(self, mask, loadings=None) -> Factors:
+    def start(self, mask, loadings) -> Factors:
         """Parameters to start from: given loadings, the rest of the variance noise."""
-        if loadings is None:
-            loadings = np.where(mask, 0.5 * np.sqrt(self.variance), 0.0)
         left = self.variance - (loadings**2).sum(axis=0)
         noise = np.maximum(np.maximum(left, 0.1 * self.variance), self.floor)
         return Factors(mask, loadings, self.center, noise)
 
     def expect(self, factors: Factors) -> _Expectation:
-        """E-step of [1]_; the log-likelihood is of the parameters that came."""
+        """E-step (Rubin and Thayer, 1982), and the log-likelihood of the factors."""
         loadings, noise = factors.loadings, factors.noise
         scaled = loadings / noise
         inner = np.eye(len(loadings)) + scaled @ loadings.T
         posterior = np.linalg.inv(inner)
         gain = posterior @ scaled
         cross = gain @ self.covariance
-        hidden = posterior + cross @ gain.T
+        latent = posterior + cross @ gain.T
         distance = (self.variance / noise).sum() - np.einsum("ij,ij->", scaled, cross)
         log_det = np.log(noise).sum() + np.linalg.slogdet(inner)[1]
         log_likelihood = (
             -0.5 * self.weight * (distance + log_det + len(noise) * LOG_2_PI)
         )
-        return _Expectation(cross, hidden, float(log_likelihood))
+        return _Expectation(factors, cross, latent, float(log_likelihood))
 
     def maximise(self, mask, e: _Expectation) -> Factors:
-        """M-step: one regression per feature, then hidden variables standardised.
+        """M-step: one regression per feature, then latents standardised.
 
-        The moments of the hidden variables are free in the regression and divided out
-        afterwards, which is parameter-expanded EM [2]_.
+        The moments of the latents are free in the regression and divided out
+        afterwards, which is parameter-expanded EM (Liu, Rubin and Wu, 1998).
         """
-        loadings = _masked_regressions(mask, e.hidden, e.cross)
-        explained = np.einsum("hi,hi->i", loadings, 2 * e.cross - e.hidden @ loadings)
+        loadings = _masked_regressions(mask, e.latent, e.cross)
+        explained = np.einsum("hi,hi->i", loadings, 2 * e.cross - e.latent @ loadings)
         noise = np.maximum(self.variance - explained, self.floor)
-        loadings = loadings * np.sqrt(np.diagonal(e.hidden))[:, None]
+        loadings = loadings * np.sqrt(np.diagonal(e.latent))[:, None]
         return Factors(mask, loadings, self.center, noise)
 
 
-def _masked_regressions(mask, hidden, cross):
-    """Regress every feature on its parents among the hidden variables."""
+def _masked_regressions(mask, latent, cross):
+    """Regress every feature on its parents among the latents."""
     if not len(mask):
         return np.zeros_like(cross)
     both = mask.T[:, :, None] & mask.T[:, None, :]
-    normal = np.where(both, hidden, 0.0)
+    normal = np.where(both, latent, 0.0)
     diagonal = np.arange(len(mask))
     normal[:, diagonal, diagonal] += ~mask.T
     target = np.where(mask, cross, 0.0).T
     return np.linalg.solve(normal, target[:, :, None])[:, :, 0].T
 
 
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """Parameters, and what they expect."""
-
-    parameters: Factors
-    expectation: _Expectation
-
-    @property
-    def log_likelihood(self) -> float:
-        """Of the observed values."""
-        return self.expectation.log_likelihood
-
-
 def fit_factors(
     data: FactorData, start: Factors, *, max_iter=250, tol=1e-7, trace=None
 ) -> Factors:
     """Maximise the likelihood by EM that leaps."""
-
-    def expect(factors):
-        return _Fitted(factors, data.expect(factors))
-
-    def maximise(fitted):
-        return data.maximise(start.mask, fitted.expectation)
-
     ascent = climb_by_leaps(
-        expect(start),
-        expect,
-        maximise,
+        data.expect(start),
+        data.expect,
+        lambda fitted: data.maximise(start.mask, fitted),
         lambda fitted: _units(fitted.parameters, data.floor),
         tol=tol * data.weight,
         max_iter=max_iter,

@@ -1,12 +1,4 @@
-"""Rotations of factor loadings towards few edges.
-
-References
-----------
-.. [1] Kaiser, H. F. (1958). The varimax criterion for analytic rotation in factor
-   analysis. Psychometrika, 23.
-.. [2] Jennrich, R. I. (2006). Rotation to simple loadings using component loss
-   functions: the oblique case. Psychometrika, 71.
-"""
+"""Rotations of factor loadings towards few edges."""
 
 from __future__ import annotations
 
@@ -24,10 +16,7 @@ def random_rotation(loadings, rng) -> np.ndarray:
 
 
 def varimax(loadings, *, max_iter=200, tol=1e-8) -> np.ndarray:
-    """Rotate loadings so that each feature has few large ones [1]_.
-
-    loadings (n_latents, n_features) -> rotated (n_latents, n_features).
-    """
+    """Rotate loadings so that each feature has few large ones (Kaiser, 1958)."""
     start = loadings.T
     rotation = np.eye(start.shape[1])
     before = -np.inf
@@ -46,12 +35,9 @@ def fewest_edges(loadings, weight, price, *, max_sweeps=30) -> tuple[np.ndarray,
     """Rotate loadings so that as many as possible can be dropped at little loss.
 
     A loading costs what its removal would take from the log-likelihood, but no more
-    than the price of an edge: a component loss [2]_ that measures what the search is
-    after. It is flat for large loadings, so planes are rotated one after the other by
-    trying all angles.
-
-    loadings (n_latents, n_features), weight (n_features,) -> rotated (n_latents,
-    n_features).
+    than the price of an edge: a component loss (Jennrich, 2006) that measures what the
+    search is after. It is flat for large loadings, so planes are rotated one after the
+    other by trying all angles.
     """
     # Edges without a price are all worth having; any rotation will do.
     price = max(price, 1e-6)

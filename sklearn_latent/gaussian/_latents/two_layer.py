@@ -1,15 +1,8 @@
-"""Structure of two-layer linear networks: which hidden variables, over which features.
+"""Structure of two-layer linear networks: which latents, over which features.
 
 Edges are added and dropped by what the *observed* likelihood says of them: the score
-test of an absent edge and the Wald test of a present one need no refit, so that many
-edges change at a time. Each change is then checked by the exact BIC.
-
-References
-----------
-.. [1] Rao, C. R. (1948). Large sample tests of statistical hypotheses concerning
-   several parameters. Proceedings of the Cambridge Philosophical Society, 44.
-.. [2] Scott, J. G., Berger, J. O. (2010). Bayes and empirical-Bayes multiplicity
-   adjustment in the variable-selection problem. Annals of Statistics, 38.
+test (Rao, 1948) of an absent edge and the Wald test of a present one need no refit, so
+that many edges change at a time. Each change is then checked by the exact BIC.
 """
 
 from __future__ import annotations
@@ -21,23 +14,18 @@ from functools import partial
 import numpy as np
 
 from ..._criteria import log_choices
-from .clusters import Cluster, agglomerate, marginal_gain
+from .clusters import FEWEST_CHILDREN, agglomerate, marginal_gain, promising
 from .factors import FactorData, Factors, fit_factors
 from .rotation import fewest_edges, random_rotation, varimax
 
-# Numbers of hidden variables beyond the best that are tried before giving up.
+# Numbers of latents beyond the best that are tried before giving up.
 PATIENCE = 3
 # Smallest gain, in nats, of a change: less may come from EM going on.
 MIN_GAIN = 0.05
-# A hidden variable with one child is noise, with two children it is not identified.
-FEWEST_CHILDREN = 3
 
 
 def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
-    """Estimated gain of the log-likelihood by each edge, at a maximum of it.
-
-    Returns gains (n_latents, n_features), steps (n_latents, n_features).
-    """
+    """Estimated gain of the log-likelihood by each edge, at a maximum of it."""
     mask, loadings, noise = factors.mask, factors.loadings, factors.noise
     e = data.expect(factors)
     scaled = loadings / noise
@@ -45,7 +33,7 @@ def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarr
     pull = posterior @ scaled  # precision @ loadings.T, transposed
     precision = 1.0 / noise - np.einsum("hi,hi->i", scaled, pull)
     # Fisher's identity: the gradient is that of the expected complete likelihood.
-    gradient = data.weight * (e.cross - e.hidden @ loadings) / noise
+    gradient = data.weight * (e.cross - e.latent @ loadings) / noise
     information = data.weight * (
         precision[:, None, None] * (np.eye(len(mask)) - posterior)
         - pull.T[:, :, None] * pull.T[:, None, :]
@@ -68,16 +56,11 @@ def edge_gains(data: FactorData, factors: Factors) -> tuple[np.ndarray, np.ndarr
 class TwoLayerSearch:
     """Search for the two-layer network of highest BIC.
 
-    data: data
-    max_latents: upper limit of the number of hidden variables
-    max_parents: upper limit of the number of hidden parents of a feature
     parameter_cost, edge_cost: what a parameter costs, and an edge on top
     multiplicity: weight of the price of choosing children, see `choice`
-    rng: source of random rotations
     report: ``report(message)`` is called for each network; True asks to stop
-    stopped: whether it was asked to stop
     history: accepted changes and what they gained
-    found: best network of each number of hidden variables that was tried
+    found: best network of each number of latents that was tried
     n_evaluated, n_considered: networks fitted, and edges rated
     """
 
@@ -113,15 +96,15 @@ class TwoLayerSearch:
         )
 
     def choice(self, n_children) -> np.ndarray:
-        """Log of the number of sets of so many children [2]_.
+        """Log of the number of sets of so many children (Scott and Berger, 2010).
 
-        Among hundreds of features some triple is always correlated by chance. A hidden
-        variable must gain more than the best of them.
+        Among hundreds of features some triple is always correlated by chance. A
+        latent must gain more than the best of them.
         """
         return self.multiplicity * log_choices(self.data.n_features, n_children)
 
     def fit(self, start: Factors, *, tol=5e-6, max_iter=70) -> Factors:
-        """Fit the parameters and drop hidden variables with too few children."""
+        """Fit the parameters and drop latents with too few children."""
         self.n_evaluated += 1
         few = start.mask.sum(axis=1) < FEWEST_CHILDREN
         if few.any():
@@ -223,18 +206,14 @@ class TwoLayerSearch:
         ]
 
     def _pruned(self, factors: Factors) -> Factors:
-        """The network without edges that do not pay."""
+        """The network without edges that do not pay, or are too many for a feature."""
         gains, _ = edge_gains(self.data, factors)
-        gains = np.where(gains >= self._kth_largest(gains), gains, 0.0)
-        return self.fit(factors.with_mask(gains > self.edge_price))
-
-    def _kth_largest(self, gains):
-        """Smallest gain of a feature's edges that the limit of parents leaves in."""
-        keep = min(self.max_parents, len(gains))
-        return np.sort(gains, axis=0)[len(gains) - keep] if keep else np.inf
+        rank = np.argsort(np.argsort(-gains, axis=0, kind="stable"), axis=0)
+        keep = (gains > self.edge_price) & (rank < self.max_parents)
+        return self.fit(factors.with_mask(keep))
 
     def independent(self) -> Factors:
-        """The network without hidden variables."""
+        """The network without latents."""
         mask = np.zeros((0, self.data.n_features), dtype=bool)
         return fit_factors(self.data, self.data.start(mask, mask.astype(float)))
 
@@ -243,7 +222,7 @@ class TwoLayerSearch:
 
         The identity plus the gradient of the log-likelihood by the covariance, in
         units of the noise: of all directions, its leading eigenvector is the one along
-        which a new hidden variable gains most at first.
+        which a new latent gains most at first.
         """
         scaled = factors.loadings / factors.noise
         inner = np.eye(factors.n_latents) + scaled @ factors.loadings.T
@@ -257,29 +236,28 @@ class TwoLayerSearch:
         np.fill_diagonal(left, 1.0)
         return left
 
-    def clusters(self, factors: Factors):
-        """Clusters of features with unexplained correlation, by estimated gain."""
-        gain = partial(
+    @property
+    def cluster_gain(self):
+        """Estimated gain of a latent over a cluster."""
+        return partial(
             marginal_gain,
             weight=self.data.weight,
             parameter_cost=self.parameter_cost,
             edge_cost=self.edge_cost,
         )
-        return agglomerate(self.residual_correlation(factors), gain)
 
     def clustered_start(self) -> Factors:
-        """All hidden variables at once: the clustering of highest estimated gain."""
+        """All latents at once: the clustering of highest estimated gain."""
         base = self.independent()
-        levels = self.clusters(base)
+        levels = agglomerate(self.residual_correlation(base), self.cluster_gain)
         best = max(levels, key=lambda level: sum(max(c.gain, 0.0) for c in level))
         chosen = sorted((c for c in best if c.gain > 0), key=lambda c: -c.gain)
-        factors = base
         for cluster in chosen[: self.max_latents]:
-            factors = self.with_cluster(factors, cluster)
-        return self.fit(factors)
+            base = self.with_cluster(base, cluster)
+        return self.fit(base)
 
     def with_cluster(self, factors: Factors, cluster) -> Factors:
-        """The network with one more hidden variable, over a cluster; not yet fitted."""
+        """The network with one more latent, over a cluster; not yet fitted."""
         size = np.sqrt(max(cluster.eigenvalue - 1.0, 0.01))
         row = np.zeros(self.data.n_features)
         share = cluster.direction * size
@@ -292,26 +270,20 @@ class TwoLayerSearch:
             np.maximum(noise, self.data.floor),
         )
 
-    def births(self, factors: Factors, n_trials=3) -> Factors:
-        """Try one more hidden variable, over the most promising clusters."""
+    def births(self, factors: Factors) -> Factors:
+        """Try one more latent, over the most promising clusters."""
         if factors.n_latents >= self.max_latents:
             return factors
-        found: dict[bytes, Cluster] = {}
-        for level in self.clusters(factors):
-            for cluster in level:
-                if len(cluster.members) >= FEWEST_CHILDREN:
-                    found[cluster.members.tobytes()] = cluster
-        ranked = sorted(found.values(), key=lambda c: -c.gain)[:n_trials]
         best, best_score = factors, self.score(factors)
-        for cluster in ranked:
-            trial = self.fit(self.with_cluster(factors, cluster))
-            trial = self.adapt(trial)
+        correlation = self.residual_correlation(factors)
+        for cluster in promising(correlation, self.cluster_gain):
+            trial = self.adapt(self.fit(self.with_cluster(factors, cluster)))
             if self.score(trial) > best_score + MIN_GAIN:
                 best, best_score = trial, self.score(trial)
         return best
 
     def deaths(self, factors: Factors) -> Factors:
-        """Drop hidden variables, the weakest first, while that raises the BIC.
+        """Drop latents, the weakest first, while that raises the BIC.
 
         The edges of the others are adapted before the verdict, so that one of them can
         take over the children: a merge.
@@ -319,14 +291,14 @@ class TwoLayerSearch:
         score = self.score(factors)
         gains, _ = edge_gains(self.data, factors)
         worth = np.where(factors.mask, gains, 0.0).sum(axis=1)
-        for hidden in np.argsort(worth, kind="stable"):
-            trial = self.adapt(self.fit(factors.without([hidden])))
+        for latent in np.argsort(worth, kind="stable"):
+            trial = self.adapt(self.fit(factors.without([latent])))
             if self.score(trial) > score + MIN_GAIN:
                 return self.deaths(trial)
         return factors
 
     def run(self) -> Factors:
-        """Start from several numbers of hidden variables; change the best of them."""
+        """Start from several numbers of latents; change the best of them."""
         best = self.independent()
         best = self._better(best, self.adapt(self.clustered_start()), "clusters")
         # Up and down from the number of clusters, until it is clear that it gets worse.
@@ -346,7 +318,7 @@ class TwoLayerSearch:
         return self.improve(best)
 
     def improve(self, best: Factors) -> Factors:
-        """Change edges, drop and add hidden variables until nothing is gained."""
+        """Change edges, drop and add latents until nothing is gained."""
         best = self._better(best, self.adapt(best), "edges")
         for _ in range(2 * self.max_latents + 10):
             if self.stopped:
@@ -369,7 +341,7 @@ class TwoLayerSearch:
         """The better of two networks; what was gained goes to the history."""
         if self.report is not None and not self.stopped:
             score = self.penalised(trial)
-            self.stopped = self.report(f"{trial.n_latents} hidden, score {score:.8g}")
+            self.stopped = self.report(f"{trial.n_latents} latents, score {score:.8g}")
         known = self.found.get(trial.n_latents)
         if known is None or self.score(trial) > self.score(known):
             self.found[trial.n_latents] = trial

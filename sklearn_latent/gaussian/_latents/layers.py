@@ -11,11 +11,6 @@ from .factors import FactorData, Factors, fit_factors
 from .two_layer import TwoLayerSearch
 
 
-def feature_statistics(em: StructuralEM) -> GaussianStatistics:
-    """Statistics of the features; expected ones, free of structure, where missing."""
-    return saturated_statistics(em.data)
-
-
 def two_layer_search(
     em: StructuralEM, statistics: GaussianStatistics
 ) -> TwoLayerSearch:
@@ -24,41 +19,35 @@ def two_layer_search(
     limit = options.parent_limit(em.data.weight)
     return TwoLayerSearch(
         factor_data(em, statistics),
-        max_latents=hidden_limit(em),
+        max_latents=latent_limit(em),
         max_parents=max(limit, 0),
         parameter_cost=em.penalty.parameter,
-        edge_cost=em.penalty.hidden_edge,
+        edge_cost=em.penalty.latent_edge,
         multiplicity=em.penalty.multiplicity,
         report=em.report,
     )
 
 
-def hidden_limit(em: StructuralEM) -> int:
-    """Largest number of hidden variables that features and rows can tell apart."""
-    return max(
-        0,
-        min(
-            em.options.max_latents,
-            em.data.n_features // 2,
-            int(em.data.weight) - 1,
-        ),
-    )
+def latent_limit(em: StructuralEM) -> int:
+    """Largest number of latents that features and rows can tell apart."""
+    limits = em.options.max_latents, em.data.n_features // 2, int(em.data.weight) - 1
+    return max(0, min(limits))
 
 
 def two_layers(em: StructuralEM) -> LinearState:
     """Best two-layer network.
 
     Where values are missing, the network found so far says what is expected of the
-    features, and the search goes on from there: structural EM in which hidden variables
+    features, and the search goes on from there: structural EM in which latents
     are integrated out exactly.
     """
-    statistics = feature_statistics(em)
+    statistics = saturated_statistics(em.data)
     search = two_layer_search(em, statistics)
     factors = search.run()
     for _ in range(MAX_ROUNDS):
         start = as_state(em, factors, statistics)
         if em.data.n_missing == 0 or em.report(
-            f"{factors.n_latents} hidden, score {em.score(start):.8g}"
+            f"{factors.n_latents} latents, score {em.score(start):.8g}"
         ):
             break
         state = fit_network(
@@ -71,7 +60,7 @@ def two_layers(em: StructuralEM) -> LinearState:
             state.statistics.scatter[:n, :n],
         )
         search.data = factor_data(em, expected)
-        scale = standardise(expected)[1]
+        scale = expected.scale
         again = Factors(
             factors.mask,
             state.weights[n:, :n] / scale,
@@ -80,13 +69,10 @@ def two_layers(em: StructuralEM) -> LinearState:
         )
         statistics = expected
         again = search.improve(search.fit(again))
-        if (
-            again.mask.shape == factors.mask.shape
-            and (again.mask == factors.mask).all()
-        ):
-            factors = again
-            break
+        same = np.array_equal(again.mask, factors.mask)
         factors = again
+        if same:
+            break
     factors = fit_factors(search.data, factors, tol=1e-12, max_iter=2500)
     em.history += search.history
     em.n_evaluated += search.n_evaluated
@@ -104,22 +90,19 @@ def as_state(
     em: StructuralEM, factors: Factors, statistics: GaussianStatistics
 ) -> LinearState:
     """Two layers as a network in the units of the data."""
-    n_features = em.data.n_features
-    scale = standardise(statistics)[1]
-    factors = Factors(
-        factors.mask,
-        factors.loadings * scale,
-        statistics.mean,
-        factors.noise * scale**2,
-    )
-    parameters = factors.network_parameters()
-    adjacency = np.zeros(parameters[0].shape, dtype=bool)
-    adjacency[n_features:, :n_features] = factors.mask
-    return expect(em.data, adjacency, parameters, factors.n_latents)
+    n_latents, n = factors.mask.shape
+    scale = statistics.scale
+    weights = np.zeros((n + n_latents, n + n_latents))
+    weights[n:, :n] = factors.loadings * scale
+    adjacency = np.zeros(weights.shape, dtype=bool)
+    adjacency[n:, :n] = factors.mask
+    intercept = np.append(statistics.mean, np.zeros(n_latents))
+    noise = np.append(factors.noise * scale**2, np.ones(n_latents))
+    return expect(em.data, adjacency, (weights, intercept, noise), n_latents)
 
 
 def canonical(em: StructuralEM, state: LinearState) -> LinearState:
-    """Hidden variables in order of what they explain, signs by the majority of it.
+    """Latents in order of what they explain, signs by the majority of it.
 
     Order and signs are arbitrary in the model; fixed, results can be compared.
     """

@@ -1,1 +1,0 @@
-"""Where hidden variables go."""
