@@ -16,6 +16,7 @@ from .export import edges_to_frame
 from .plotting import LatentGraphDisplay
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Base class of all estimators.
 
-    A subclass provides ``fit``, ``transform``, ``score_samples``, ``sample``,
-    ``to_networkx`` and ``_n_features_out`` (number of columns of ``transform``), and
-    sets ``network_``, ``n_latents_`` and ``structure_``. The rest comes from here.
+    A subclass provides ``fit``, ``transform``, ``score_samples`` and
+    ``_n_features_out`` (number of columns of ``transform``), and sets ``network_``,
+    ``n_latents_`` and ``structure_``. The rest comes from here.
     """
 
     network_: Any
@@ -92,7 +93,6 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data.
-
         y : Ignored
             Present for API consistency.
 
@@ -134,6 +134,53 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         return _criteria.aic(self.score_samples(X).sum(), self._n_parameters())
 
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw rows from the fitted network.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState instance or None, default=None
+            Source of randomness.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Features.
+        Z : ndarray of shape (n_samples, n_latents)
+            The latents behind them.
+        """
+        check_is_fitted(self)
+        return self.network_.sample(n_samples, random_state=random_state)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Export the fitted network as a graph.
+
+        Returns
+        -------
+        graph : networkx.DiGraph
+            Nodes have a ``kind``, "latent" or "feature". Parameters are attributes of
+            nodes and edges, and edges have a ``strength``.
+        """
+        return self.network_.to_networkx(self.latent_names_, self._node_names())
+
+    def to_pgmpy(self) -> Any:
+        """Export the fitted network to pgmpy.
+
+        Returns
+        -------
+        model : pgmpy model
+            As ``network_.to_pgmpy`` makes it, with the names of the data.
+        """
+        return self.network_.to_pgmpy(self.latent_names_, self._node_names())
+
+    def _node_names(self) -> Any:
+        """Names of the features as nodes of a graph."""
+        return self._feature_names()
+
     def to_frame(self) -> pd.DataFrame:
         """Table of the edges of the fitted model.
 
@@ -151,7 +198,6 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `LatentGraphDisplay.plot`.
 

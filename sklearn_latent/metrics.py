@@ -42,10 +42,8 @@ def match_latents(
     ----------
     true_failure : array-like of shape (n_true, n_features)
         Failure probabilities of the true network; 1 = no edge.
-
     failure : array-like of shape (n_learned, n_features)
         Failure probabilities of the learned network.
-
     prior : array-like of shape (n_learned,) or None, default=None
         Priors of the learned latents. If None, priors are not considered.
 
@@ -53,7 +51,6 @@ def match_latents(
     -------
     pairs : ndarray of int of shape (min(n_true, n_learned), 2)
         Index of a true latent and of its learned partner, sorted by the true one.
-
     recovered : ndarray of bool of shape (n_true,)
         Whether each true latent has a partner at a distance of at most 1 whose prior
         is at least 0.02. ``recovered.sum()`` is the number of latents recovered.
@@ -102,7 +99,6 @@ def edge_f1(true_structure: Any, structure: Any) -> float:
     ----------
     true_structure : {array-like, sparse matrix} of shape (n_true, n_features)
         Nonzero where the true network has an edge.
-
     structure : {array-like, sparse matrix} of shape (n_learned, n_features)
         Nonzero where the learned network has an edge.
 
@@ -151,7 +147,6 @@ def structural_hamming_distance(true: Any, learned: Any) -> tuple[int, int]:
     -------
     shd : int
         Number of differing edges.
-
     o_shd : int
         Number of differing edges into features. Among relabellings with the smallest
         `shd`, the smallest `o_shd` is taken.

@@ -46,37 +46,27 @@ def make_gaussian_bn(
     ----------
     n_features : int, default=20
         Number of features.
-
     n_latents : int, default=0
         Number of latents. They have no parents.
-
     n_samples : int, default=1000
         Number of rows.
-
     n_parents : float, default=2.0
         Mean number of parents per feature. With ``bipartite=True`` every feature has
         at least one.
-
     bipartite : bool, default=False
         Whether features have latents as their only parents.
-
     link : str or Link, default="linear"
         Link function. Unless it is linear, weights are scaled such that the weighted
         sum of the parents has a standard deviation of 1.5.
-
     noise : {"additive", "multiplicative"}, default="additive"
         Noise model. With multiplicative noise all weights and values are positive, and
         the noise of features with parents has a hundredth of `noise_variance`.
-
     weight : (float, float), default=(0.5, 1.5)
         Range of the absolute values of the weights. Signs are random.
-
     noise_variance : (float, float), default=(0.5, 1.5)
         Range of the variances of the noise. Latents have variance 1.
-
     missing : float, default=0.0
         Share of the values that are missing completely at random.
-
     random_state : int, RandomState instance or None, default=None
         Source of randomness.
 

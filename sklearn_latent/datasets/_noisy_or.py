@@ -96,7 +96,6 @@ def make_noisy_or_images(n_samples: int = 1000, random_state: Any = None) -> Bun
     ----------
     n_samples : int, default=1000
         Number of rows.
-
     random_state : int, RandomState instance or None, default=None
         Source of randomness.
 
@@ -150,20 +149,15 @@ def make_noisy_or(
     structure : {array-like, sparse matrix} of shape (n_latents, n_features) or None
         True where a latent is a parent of a feature; every latent needs a child.
         If None, `figure_1_structure`.
-
     n_samples : int, default=1000
         Number of rows.
-
     prior : float, tuple or array-like of shape (n_latents,), default=(0.2, 0.8)
         P(latent on).
-
     failure : float, tuple or array-like of shape (n_latents, n_features), \
 default=(0.2, 0.8)
         P(latent fails to turn on its child); values without an edge are ignored.
-
     leak : float, tuple or array-like of shape (n_features,), default=0.01
         P(feature on | all latents off).
-
     random_state : int, RandomState instance or None, default=None
         Source of randomness.
 
@@ -220,17 +214,13 @@ def make_qmr_like(
     ----------
     n_latents : int, default=570
         Number of diseases.
-
     n_features : int, default=4075
         Number of findings.
-
     n_edges : int, default=45470
         Number of edges, from `n_latents` (each disease has a finding) to
         ``n_latents * n_features``.
-
     n_samples : int, default=1000
         Number of patients. For millions of them, draw batches by ``network.sample``.
-
     random_state : int, RandomState instance or None, default=None
         Source of randomness.
 

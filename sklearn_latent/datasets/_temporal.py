@@ -52,33 +52,25 @@ def make_latent_dbn(
     ----------
     graph : {"G1", "G2", "G3"} or TemporalGraph, default="G3"
         The structure; undirected edges are oriented as ``graph.directed()`` does it.
-
     n_sequences : int, default=2000
         Number of sequences.
-
     n_slices : int, default=4
         Their length.
-
     cardinality : int or array-like of shape (n_latents,), default=4
         Number of states of the latents.
-
     n_categories : int, array-like of shape (n_observed,) or None, default=None
         Number of values of the features; None gives each as many as its latent has
         states.
-
     reliability : float or array-like of shape (n_observed,), default=0.8
         Probability that a feature shows the value that stands for the state of its
         latent; the rest is spread evenly over the other values.
-
     persistence : float or array-like of shape (n_latents,), default=0.8
         Probability of the value that the parents of a latent point to; the rest is
         spread evenly. With one parent this is the parent's own state; with more it is
         drawn at random per configuration, such that every parent matters.
-
     relabel : bool, default=True
         Whether to rename the values of each feature at random. Categories are names:
         a method must not rely on their order.
-
     random_state : int, RandomState instance or None, default=None
         Source of randomness.
 

@@ -61,10 +61,8 @@ class IdealParentGaussianBN(GaussianModel):
     ----------
     link : {"linear", "sigmoid"} or Link, default="linear"
         How the mean of a node depends on its parents.
-
     noise : {"additive", "multiplicative"} or Noise, default="additive"
         Noise around the mean. Multiplicative noise needs positive data.
-
     search : {"auto", "greedy", "order"}, default="auto"
         "greedy": add, delete, reverse and replace edges as long as the score improves,
         and add latents one at a time, as in [1]_. "order": move one node at a time to
@@ -75,53 +73,41 @@ class IdealParentGaussianBN(GaussianModel):
         search with extended BIC; with latents, order search. For other networks greedy
         search with the similarity "C3". Unless "greedy" is given, latents are found
         from several starts, with edges rated by the likelihood of what is observed.
-
     similarity : {"C1", "C2", "C3"}, default="C2"
         How candidates are compared with the ideal parent: theorems 3.2 and 3.4 of
         [1]_ and, for links that are not linear, 7.1 and 8.2. "C3", which is not in the
         paper, is the gain when all parameters of the family move, to first order; where
         links bend it misses far fewer good candidates. C1 and C2 rank the candidates of
         a linear network alike, and there "C3" does as they do.
-
     n_candidates : int or None, default=5
         How many candidates greedy search scores exactly per family. None scores all:
         the baseline of [1]_. Where ``search="auto"`` chooses greedy search for a linear
         network it scores all, because that costs nothing.
-
     max_parents : int or None, default=None
         Maximum number of parents of a node. In any case at most half of the number of
         different rows, less one.
-
     max_latents : int, default=0
         Maximum number of latents. Each must improve the score.
-
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
-
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
         boolean matrix.
-
     penalty : float, "ebic" or "auto", default="auto"
         Factor of the penalty of the BIC. "ebic": the extended BIC [3]_, which adds the
         log of the number of structures to choose from, and more where rows are so few
         that chance gains more; it predicts better where rows are few compared with
         features. "auto": "ebic" with latents, except for ``search="greedy"``; without
         them 1, unless ``search="auto"`` chooses.
-
     max_iter : int, default=10_000
         Maximum number of moves of a greedy search, or of passes of an order search.
-
     tol : float, default=1e-8
         Smallest gain of the score per row, in nats, that makes a move worth it.
-
     warm_start : bool, default=False
         Whether to start from the graph that was fitted before.
-
     random_state : int, RandomState instance or None, default=0
         Order of the moves and restarts of order search, and bootstrap samples.
-
     verbose : int, default=0
         Whether to print progress; above 1 every move.
 
@@ -129,61 +115,43 @@ class IdealParentGaussianBN(GaussianModel):
     ----------
     adjacency_ : ndarray of bool of shape (n_nodes, n_nodes)
         ``[i, j]`` = i -> j. Nodes are the features, then the latents.
-
     weights_ : ndarray of shape (n_nodes, n_nodes)
         ``[i, j]`` is the coefficient of i in j.
-
     intercept_ : ndarray of shape (n_nodes,)
         Mean of a node whose parents are zero; the offset of a sigmoid.
-
     noise_variance_ : ndarray of shape (n_nodes,)
         Variance of the noise.
-
     n_latents_ : int
         Number of latents.
-
     node_names_ : ndarray of shape (n_nodes,)
         Names of the features, then latent0, latent1, ...
-
     network_ : GaussianNetwork
         The fitted model.
-
     structure_ : ndarray of bool of shape (n_latents, n_features)
         The block of ``adjacency_`` from latents to features.
-
     latent_names_ : ndarray of shape (n_latents,)
         Names of the latents.
-
     log_likelihood_ : float
         Log-likelihood of the training rows.
-
     is_exact_ : bool
         Whether ``log_likelihood_`` is exact; otherwise it is an estimate, because links
         are not linear and values are missing or latent.
-
     bic_ : float
         Bayesian information criterion of the training rows; lower is better.
-
     search_, penalty_
         The search and the penalty that were used.
-
     history_ : list of (tuple, float)
         Moves and their gains: ("add", parent, child), ("delete", parent, child),
         ("reverse", parent, child), ("replace", old parent, new parent, child) or, in
         order search, ("move", node, place).
-
     n_evaluated_ : int
         Families whose parameters were fitted.
-
     n_considered_ : int
         Families that would have been fitted without pruning.
-
     n_iter_ : int
         Number of moves, at least 1.
-
     n_features_in_ : int
         Number of features seen in `fit`.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen in `fit`, if all are strings.
 
@@ -290,10 +258,8 @@ class IdealParentGaussianBN(GaussianModel):
             Data; NaN is missing. For a linear network without latents also an iterator
             of batches of complete rows or, with Dask installed, a Dask array or data
             frame of them, which is summed up block by block on its own workers.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
 
@@ -324,13 +290,10 @@ class IdealParentGaussianBN(GaussianModel):
         X : array-like of shape (n_samples, n_features)
             Data without missing values; also an iterator of batches, a Dask array or a
             Dask data frame.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
-
         update : bool, default=True
             Whether to learn the network now. Pass False for all but the last of many
             batches to save time.
@@ -373,14 +336,11 @@ class IdealParentGaussianBN(GaussianModel):
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; NaN is missing.
-
         n_bootstraps : int, default=100
             Number of fits, each to as many rows drawn with replacement. If the
             estimator is fitted, they use the search and the penalty that it chose.
-
         n_jobs : int or None, default=None
             Number of jobs, through joblib.
-
         random_state : int, RandomState instance or None, default=None
             Source of the draws; None takes that of the estimator.
 

@@ -16,7 +16,7 @@ from ._network import GaussianNetwork, check_size
 from ._nonlinear.noise import Noise, get_noise
 
 if TYPE_CHECKING:
-    import networkx as nx
+    pass
 
 
 def check_block(X) -> np.ndarray:
@@ -164,50 +164,3 @@ class GaussianModel(BaseLatentModel):
         """
         check_is_fitted(self)
         return self.network_.leave_one_out(self._check_X(X))
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw rows from the fitted network.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Features.
-
-        Z : ndarray of shape (n_samples, n_latents)
-            The latents behind them.
-        """
-        check_is_fitted(self)
-        return self.network_.sample(n_samples, random_state=random_state)
-
-    def to_networkx(self) -> nx.DiGraph:
-        """Export the fitted network as a graph.
-
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Nodes with ``kind`` ("feature" or "latent"), ``intercept`` and
-            ``noise_variance``; edges with a ``weight``.
-        """
-        check_is_fitted(self)
-        return self.network_.to_networkx()
-
-    def to_pgmpy(self) -> Any:
-        """Export the fitted network to pgmpy.
-
-        Returns
-        -------
-        model : pgmpy.models.LinearGaussianBayesianNetwork
-            For ``link="linear"`` and ``noise="additive"`` only: pgmpy has no others.
-        """
-        check_is_fitted(self)
-        return self.network_.to_pgmpy()

@@ -40,31 +40,23 @@ class GaussianNetwork(Densities, Network):
     ----------
     adjacency : array-like of bool of shape (n_nodes, n_nodes)
         ``[i, j]`` = i -> j; without directed cycles.
-
     weights : array-like of shape (n_nodes, n_nodes)
         ``[i, j]`` is the coefficient of i in j; 0 without an edge.
-
     intercept : array-like of shape (n_nodes,)
         Mean of a node when all of its parents are zero (linear link), or of a node
         without parents.
-
     noise_variance : array-like of shape (n_nodes,)
         Variance of the noise: added to the mean, or of the factor that multiplies it.
-
     link : str or Link, default="linear"
         Link function of all nodes that have parents.
-
     noise : {"additive", "multiplicative"}, default="additive"
         Noise of all nodes that have parents; others have additive noise.
-
     link_parameters : array-like of shape (n_nodes, 2 or 3) or None, default=None
         Offset, scale and bias (or none) of the link function of each node; the offset
         and scale of the sigmoid are theta_0 and theta_1 of the paper. Not used by
         linear links.
-
     n_latents : int, default=0
         How many of the last nodes are latents.
-
     node_names : sequence of str or None, default=None
         None stands for x0, x1, ... and latent0, latent1, ...
 
@@ -149,7 +141,6 @@ class GaussianNetwork(Densities, Network):
         -------
         mean : ndarray of shape (n_nodes,)
             Mean of each node.
-
         covariance : ndarray of shape (n_nodes, n_nodes)
             Covariance of the nodes, features first.
         """
@@ -270,7 +261,6 @@ class GaussianNetwork(Densities, Network):
         ----------
         n_samples : int, default=1
             Number of rows.
-
         random_state : int, RandomState instance or None, default=None
             Source of randomness.
 
@@ -278,7 +268,6 @@ class GaussianNetwork(Densities, Network):
         -------
         X : array-like of shape (n_samples, n_features)
             Features.
-
         Z : ndarray of shape (n_samples, n_latents)
             Latents.
         """

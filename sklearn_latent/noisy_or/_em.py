@@ -57,12 +57,10 @@ class NoisyOrEM(NoisyOrModel):
     ----------
     n_latents : int or None, default=None
         Number of latents. None: as many as `structure` has rows, else 1.
-
     structure : array-like or sparse matrix of shape (n_latents, n_features) or None, \
 default=None
         True where a latent is a parent of a feature. None: every latent is a parent of
         every feature.
-
     inference : {"exact", "variational"}, default="exact"
         "exact" sums over all states of the latents, of which at most 16 may be coupled
         by the structure; after 100 iterations EM hands over to quasi-Newton steps [1]_,
@@ -70,30 +68,22 @@ default=None
         mean-field lower bound of the likelihood [2]_; its cost is linear in the number
         of edges, but it is biased: it tends to give a feature to one of its parents
         alone.
-
     n_init : int, default=1
         Number of random starts, of which the best is kept.
-
     max_iter : int, default=1000
         Maximum number of iterations of each start.
-
     tol : float, default=1e-6
         EM stops when iterations gain less than this in the mean log-likelihood per
         row; quasi-Newton steps stop when the gradient vanishes.
-
     warm_start : bool, default=False
         Whether a further `fit` goes on from the parameters of the last one, instead of
         from `n_init` random starts.
-
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
-
     n_jobs : int or None, default=None
         Number of starts that run at the same time, through joblib.
-
     random_state : int, RandomState instance or None, default=None
         Source of the random starts.
-
     verbose : int, default=0
         Whether to report progress.
 
@@ -101,44 +91,31 @@ default=None
     ----------
     n_latents_ : int
         Number of latents.
-
     structure_ : ndarray of bool of shape (n_latents, n_features)
         Which latent drives which feature.
-
     prior_ : ndarray of shape (n_latents,)
         P(latent on).
-
     failure_ : ndarray of shape (n_latents, n_features)
         Failure probabilities, 1.0 where there is no edge.
-
     leak_ : ndarray of shape (n_features,)
         P(feature on | all latents off).
-
     network_ : NoisyOrNetwork
         The three as a model.
-
     lower_bound_ : float
         Mean log-likelihood per row of the training data, or its variational bound.
-
     log_likelihood_ : float
         Log-likelihood of the training rows, in nats.
-
     bic_ : float
         Bayesian information criterion of the training rows; lower is better.
-
     is_exact_ : bool
         Whether these two are exact; with ``inference="variational"`` they are estimated
         from a sample of the rows if many latents are coupled.
-
     n_iter_ : int
         Iterations of the best start, of the component that took longest.
-
     converged_ : bool
         Whether the best start converged.
-
     n_features_in_ : int
         Number of features seen in `fit`.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` has string names.
 
@@ -207,10 +184,8 @@ default=None
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data; NaN is missing. Also an iterator of such batches, or a Dask array or
             data frame, which is read block by block on its own workers.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
 

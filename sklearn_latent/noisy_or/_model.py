@@ -22,7 +22,7 @@ from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
 
 if TYPE_CHECKING:
-    import networkx as nx
+    pass
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -236,50 +236,3 @@ class NoisyOrModel(BaseLatentModel):
         warn_of_bounds(np.concatenate(bounds), "missing values")
         # What was inferred must be on, or off, by the threshold of the data.
         return fill_gaps(X, missing, np.floor(self.binarize or 0.0) + is_on)
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Draw rows from the fitted network.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-
-        random_state : int, RandomState instance or None, default=None
-            Source of randomness.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Binary features.
-
-        Z : ndarray of shape (n_samples, n_latents)
-            The latents behind them.
-        """
-        check_is_fitted(self)
-        return self.network_.sample(n_samples, random_state=random_state)
-
-    def to_networkx(self) -> nx.DiGraph:
-        """Export the fitted network as a graph.
-
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Latent and feature nodes, with priors, leaks and failures as attributes.
-        """
-        names = self._feature_names()
-        return self.network_.to_networkx(self.get_feature_names_out(), names)
-
-    def to_pgmpy(self) -> Any:
-        """Export the fitted network to pgmpy.
-
-        Returns
-        -------
-        model : pgmpy.models.DiscreteBayesianNetwork
-            Features with at most 16 parents only, because its tables hold 2^parents
-            columns.
-        """
-        names = self._feature_names()
-        return self.network_.to_pgmpy(self.get_feature_names_out(), names)

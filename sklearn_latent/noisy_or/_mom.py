@@ -38,28 +38,22 @@ class NoisyOrMoMLearner(NoisyOrModel):
 default=None
         True where a latent is a parent of a feature. None: one latent over all
         features.
-
     use_pairs : bool, default=True
         Whether to use pairs of features too, once a latent is partly known.
-
     clean_up : bool, default=True
         Whether to learn edges that no schedule reaches, by a grid search and least
         squares. Without it they are left without effect.
-
     refine : bool, default=True
         Whether to improve on the published estimator: combine several triplets per
         edge by their estimated variance, then maximise the likelihood of connected
         components of the network that are small enough for it, and fit the others by
         least squares to pairs and triplets of siblings. False is the estimator of
         [1]_: one triplet per edge.
-
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
-
     n_jobs : int or None, default=None
         Number of threads that count; None is 1 unless in a
         :obj:`joblib.parallel_config` context.
-
     verbose : int, default=0
         Whether to print progress.
 
@@ -67,43 +61,31 @@ default=None
     ----------
     prior_ : ndarray of shape (n_latents,)
         P(latent on).
-
     failure_ : ndarray of shape (n_latents, n_features)
         P(a latent that is on fails to switch on the feature); 1 without an edge.
-
     leak_ : ndarray of shape (n_features,)
         P(feature on | all latents off).
-
     n_latents_ : int
         Number of latents.
-
     structure_ : ndarray of bool of shape (n_latents, n_features)
         Edges that have an effect.
-
     prior_stderr_ : ndarray of shape (n_latents,)
         Standard errors of the priors, computed at first use.
-
     failure_stderr_ : ndarray of shape (n_latents, n_features)
         Standard errors of the failures, computed at first use; NaN without an edge, or
         where only the clean-up reached and nothing was refined. For refined components
         with very many moments they are those of the published estimator, which are
         larger.
-
     network_ : NoisyOrNetwork
         The fitted model.
-
     depth_ : ndarray of shape (n_latents, n_features)
         Round in which the schedule learned the edge; NaN: no edge; inf: not reached.
-
     schedule_ : Schedule
         The schedule.
-
     n_samples_seen_ : float
         Number of rows, or sum of their weights.
-
     n_features_in_ : int
         Number of features seen in `fit`.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen in `fit`, if all are strings.
 
@@ -169,10 +151,8 @@ default=None
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data; NaN is missing. Also an iterator of such batches, or a Dask array or
             data frame, which is read block by block on its own workers.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
 
@@ -202,13 +182,10 @@ default=None
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data; NaN is missing.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
-
         update : bool, default=True
             Whether to solve for the parameters now. Pass False for all but the last
             of many batches to save time.

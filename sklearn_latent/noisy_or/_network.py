@@ -44,11 +44,9 @@ class NoisyOrNetwork(Network):
     ----------
     prior : array-like of shape (n_latents,)
         P(latent on).
-
     failure : array-like of shape (n_latents, n_features)
         Probability that a latent that is on fails to switch a feature on; 1.0 means
         that there is no edge.
-
     leak : array-like of shape (n_features,)
         P(feature on | all latents off).
 
@@ -56,10 +54,8 @@ class NoisyOrNetwork(Network):
     ----------
     prior, failure, leak : ndarray
         The parameters as read-only float arrays.
-
     structure : bool ndarray of shape (n_latents, n_features)
         Where there is an edge.
-
     n_latents, n_features : int
         Numbers of latents and features.
 
@@ -142,7 +138,6 @@ class NoisyOrNetwork(Network):
         ----------
         n_samples : int, default=1
             Number of rows.
-
         random_state : int, RandomState instance or None, default=None
             Source of randomness.
 
@@ -150,7 +145,6 @@ class NoisyOrNetwork(Network):
         -------
         X : int8 ndarray of shape (n_samples, n_features)
             Features.
-
         Z : int8 ndarray of shape (n_samples, n_latents)
             Latents.
         """
@@ -220,7 +214,6 @@ class NoisyOrNetwork(Network):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of 0 and 1, or booleans; NaN is missing and is summed out.
-
         method : {"auto", "exact", "variational"}, default="auto"
             As in `posterior`; what is not exact is a lower bound.
 
@@ -242,7 +235,6 @@ class NoisyOrNetwork(Network):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of 0 and 1, or booleans; NaN is missing.
-
         method : {"auto", "exact", "variational"}, default="auto"
             "exact" raises ValueError if some row is out of reach. "auto" gives those
             rows the sum over their likeliest states, a lower bound, and warns with

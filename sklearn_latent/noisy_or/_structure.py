@@ -55,41 +55,32 @@ class QuartetStructureLearner(NoisyOrModel):
         How quartets are tested: by the third singular value of their unfolded joint
         distribution, or by the agreement of the parameters that their triplets give
         and the error of the distribution that these imply.
-
     quartet_threshold : float or "auto", default="auto"
         Largest third singular value, or reconstruction error with
         ``test="coherence"``, of a quartet that passes; 0.01 in [1]_. "auto" compares
         with the sampling noise of each quartet: singly coupled ones are rejected with
         probability 0.01.
-
     coherence_threshold : float or "auto", default="auto"
         Largest variance of a parameter over the triplets of a quartet; only with
         ``test="coherence"``. "auto" falls with the number of rows.
-
     extend_threshold : float or "auto", default="auto"
         How much the pointwise mutual information of two features must exceed the
         conditional one, given a third, for the three to share a cause; 0.1 in [1]_.
         "auto" compares with the sampling noise: of the triplets that pass, a share of
         5 / rows, and at most 0.05, is expected to be wrong; if all features are
         independent, that is the probability that any passes.
-
     max_depth : int or None, default=None
         Number of rounds of subtraction, 0 for none. None: until nothing new is found.
-
     refine : bool, default=True
         Whether to go on by likelihood. False is the algorithm of [1]_.
-
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
-
     n_jobs : int or None, default=None
         Number of threads that count; None is 1 unless in a
         :obj:`joblib.parallel_config` context.
-
     random_state : int, RandomState instance or None, default=None
         Chooses the rows that the search looks at if there are too many. Pass an int
         for the same choice every time.
-
     verbose : int, default=0
         Whether to print progress.
 
@@ -97,49 +88,35 @@ class QuartetStructureLearner(NoisyOrModel):
     ----------
     n_latents_ : int
         Number of latents found, maybe 0.
-
     structure_ : ndarray of bool of shape (n_latents, n_features)
         Which latent drives which feature.
-
     prior_ : ndarray of shape (n_latents,)
         P(latent on).
-
     failure_ : ndarray of shape (n_latents, n_features)
         P(a latent that is on fails to switch on the feature); 1 without an edge.
-
     leak_ : ndarray of shape (n_features,)
         P(feature on | all latents off).
-
     network_ : NoisyOrNetwork
         The fitted model.
-
     depth_ : ndarray of shape (n_latents,)
         Round in which a quartet revealed the latent; inf: only the refinement did.
-
     quartets_ : ndarray of int of shape (n_latents, 4)
         That quartet of features; -1: none.
-
     prior_stderr_ : ndarray of shape (n_latents,)
         Standard errors of the priors.
-
     failure_stderr_ : ndarray of shape (n_latents, n_features)
         Standard errors of the failures; NaN without an edge, and for edges that
         ``refine=False`` did not learn from the quartet itself.
-
     log_likelihood_ : float
         Log-likelihood of the training rows, in nats.
-
     bic_ : float
         Bayesian information criterion of the training rows; lower is better.
-
     is_exact_ : bool
         Whether these two are exact. If not, they are estimated from a sample of the
         rows, because there are many, or from lower bounds, because many latents are
         coupled.
-
     n_features_in_ : int
         Number of features seen in `fit`.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen in `fit`, if all are strings.
 
@@ -218,10 +195,8 @@ class QuartetStructureLearner(NoisyOrModel):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data; NaN is missing. Also an iterator of such batches, or a Dask array or
             data frame, which is read block by block on its own workers.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
 
@@ -258,13 +233,10 @@ class QuartetStructureLearner(NoisyOrModel):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data; NaN is missing.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Row weights; a weight of 2 is a row twice.
-
         update : bool, default=True
             Whether to find the latents now. Pass False for all but the last of many
             batches: each search costs as much as a `fit`.
@@ -394,7 +366,6 @@ class QuartetStructureLearner(NoisyOrModel):
         ----------
         shape : tuple of two int
             Height and width of the images that the rows of X are.
-
         **kwargs : dict
             Passed on to `LatentImagesDisplay.plot`.
 

@@ -44,13 +44,10 @@ class LatentGraphDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the picture.
-
     figure_ : matplotlib Figure
         Figure of these axes.
-
     positions_ : dict
         Coordinates ``(x, y)`` by node.
-
     edges_ : matplotlib LineCollection
         The edges.
 
@@ -82,10 +79,8 @@ class LatentGraphDisplay:
         ----------
         estimator : estimator
             Fitted estimator with the method ``to_networkx``.
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `plot`.
 
@@ -116,13 +111,10 @@ class LatentGraphDisplay:
         ----------
         network : NoisyOrNetwork, GaussianNetwork or LatentDBN
             The network.
-
         latent_names, feature_names : sequence of str or None, default=None
             Names of the nodes. If None, they are latent0, ... and x0, ...
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `plot`.
 
@@ -151,18 +143,14 @@ class LatentGraphDisplay:
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         min_strength : float, default=0.0
             Edges below this strength are not drawn.
-
         feature_labels : {"auto", True, False}, default="auto"
             Whether to write the names of features. "auto" writes as many as fit.
-
         color_by : str or None, default=None
             Numeric edge attribute that determines the colours, for example "depth" of
             noisy-or networks or "support" of temporal models. If None, edges are
             coloured by latent, by sign or by kind, depending on the graph.
-
         legend : bool, default=True
             Whether to add a legend of edge widths and colours.
 

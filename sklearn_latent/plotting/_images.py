@@ -29,10 +29,8 @@ class LatentImagesDisplay:
     ----------
     strength : array-like of shape (n_latents, n_features)
         1 - failure.
-
     shape : tuple of two int
         Height and width of the images.
-
     titles : sequence of str or None, default=None
         Titles of the images.
 
@@ -40,7 +38,6 @@ class LatentImagesDisplay:
     ----------
     axes_ : ndarray of matplotlib Axes of shape (n_latents,)
         One per latent.
-
     figure_ : matplotlib Figure
         Figure of these axes.
 
@@ -76,13 +73,10 @@ class LatentImagesDisplay:
         ----------
         estimator : estimator
             Fitted estimator with ``failure_`` and ``prior_``.
-
         shape : tuple of two int
             Height and width of the images.
-
         axes : array-like of matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `plot`.
 
@@ -112,7 +106,6 @@ class LatentImagesDisplay:
         ----------
         axes : array-like of matplotlib Axes or None, default=None
             At least one per latent. If None, a new figure is created.
-
         cmap : str, default="gray"
             Colour map, from no edge to an edge that never fails.
 

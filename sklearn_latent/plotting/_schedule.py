@@ -43,7 +43,6 @@ class ScheduleDisplay:
     ----------
     depth : array-like of shape (n_latents, n_features)
         Round in which an edge is learned. NaN means no edge, inf only by clean-up.
-
     latent_names, feature_names : sequence of str or None, default=None
         Names of the nodes. If None, they are latent0, ... and x0, ...
 
@@ -51,7 +50,6 @@ class ScheduleDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the picture.
-
     figure_ : matplotlib Figure
         Figure of these axes.
 
@@ -95,13 +93,10 @@ class ScheduleDisplay:
         ----------
         schedule : Schedule
             As returned by `find_schedule`.
-
         latent_names, feature_names : sequence of str or None, default=None
             Names of the nodes.
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `plot`.
 
@@ -134,13 +129,10 @@ class ScheduleDisplay:
         estimator : NoisyOrMoMLearner or QuartetStructureLearner
             Fitted estimator with ``depth_``. If it has one depth per latent, as
             `QuartetStructureLearner` does, all edges of a latent share it.
-
         latent_names : sequence of str or None, default=None
             Names of the latents.
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `plot`.
 
@@ -164,7 +156,6 @@ class ScheduleDisplay:
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         cmap : str, default="viridis"
             Colour map, from the first round to the last.
 

@@ -34,10 +34,8 @@ def score_and_count(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:
     ----------
     estimator : estimator
         Fitted estimator with ``score`` and ``to_networkx``.
-
     X : array-like of shape (n_samples, n_features)
         Rows to score.
-
     y : Ignored
         Present for API consistency.
 
@@ -94,17 +92,13 @@ class ThresholdCurveDisplay:
     ----------
     param_name : str
         Name of the parameter.
-
     param_values : sequence of length n_values
         Its values. Positive numbers that span more than a factor of ten are drawn on
         a logarithmic axis, values that are not numbers side by side.
-
     score : array-like of shape (n_values,)
         Mean log-likelihood of held-out rows.
-
     score_error : array-like of shape (n_values,) or None, default=None
         Its standard error.
-
     counts : dict of str to array-like of shape (n_values,) or None, default=None
         Numbers to show in the panels below, by label.
 
@@ -112,10 +106,8 @@ class ThresholdCurveDisplay:
     ----------
     ax_ : matplotlib Axes
         The axes that hold the panels.
-
     axes_ : ndarray of matplotlib Axes of shape (1 + len(counts),)
         The panels, the likelihood first.
-
     figure_ : matplotlib Figure
         Figure of these axes.
 
@@ -177,22 +169,16 @@ class ThresholdCurveDisplay:
         ----------
         estimator : estimator
             Estimator with ``score`` and ``to_networkx``; it is cloned.
-
         X : array-like of shape (n_samples, n_features)
             Data.
-
         param_name : str
             Name of the parameter to vary.
-
         param_range : sequence
             Its values.
-
         cv : int, splitter or None, default=None
             Folds, as in :func:`sklearn.model_selection.cross_validate`.
-
         n_jobs : int or None, default=None
             Number of folds to fit at the same time.
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
 
@@ -231,11 +217,9 @@ class ThresholdCurveDisplay:
         search : GridSearchCV or another search of scikit-learn
             Fitted search. Latents and edges are shown if its ``scoring`` was
             `score_and_count`.
-
         param_name : str or None, default=None
             Parameter to show. At each of its values, the best values of the other
             parameters are taken. If None, the only parameter of the search.
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
 

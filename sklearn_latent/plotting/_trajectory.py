@@ -39,13 +39,10 @@ class TrajectoryDisplay:
     ----------
     probabilities : list of array-like of shape (n_sequences, n_slices, n_states)
         One array per latent: P(state | sequence).
-
     latent_names : sequence of str or None, default=None
         Names of the latents. If None, they are latent0, latent1, ...
-
     sequence_names : sequence of str or None, default=None
         Names of the sequences. If None, they are numbered.
-
     slice_names : sequence of str or None, default=None
         Names of the slices. If None, they are numbered.
 
@@ -53,10 +50,8 @@ class TrajectoryDisplay:
     ----------
     ax_ : matplotlib Axes
         The axes that hold the panels.
-
     axes_ : ndarray of matplotlib Axes of shape (n_rows, n_latents)
         The panels, with one row per sequence or one for all.
-
     figure_ : matplotlib Figure
         Figure of these axes.
 
@@ -106,17 +101,13 @@ class TrajectoryDisplay:
         estimator : LGLPCCTemporal, SEMDBN or LPCC
             Fitted estimator with ``cardinality_``, whose ``transform`` gives
             probabilities of states.
-
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
             The sequences to draw; NaN is missing.
-
         latent_names, sequence_names, slice_names : sequence of str or None
             Names. If None, they are numbered.
-
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         **kwargs : dict
             Passed to `plot`.
 
@@ -151,7 +142,6 @@ class TrajectoryDisplay:
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-
         kind : {"auto", "bars", "heatmap"}, default="auto"
             Bars for each sequence, or a heat map with a row for each. "auto" draws
             bars for up to six sequences.

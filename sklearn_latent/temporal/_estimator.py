@@ -117,45 +117,34 @@ class LGLPCCTemporal(StructureLearner):
     n_slices : int, default=1
         Number of slices of a row of a two-dimensional `X`. Three-dimensional data
         brings its own.
-
     local : {"bic", "lpcc"}, default="bic"
         How local graphs are learned. "bic": features share a latent where one hidden
         class explains them better than two dependent ones, and edges are those of
         highest BIC given expected counts; in the vote for an edge, each pair of slices
         weighs as much as its evidence. "lpcc": pairwise cluster comparison and a
         majority vote for edges, as published [1]_ [2]_; it needs clean data.
-
     cardinality : "auto" or int, default="auto"
         Number of states of every latent. "auto": chosen by BIC for each.
-
     max_cardinality : int, default=6
         Largest number of states that "auto" tries.
-
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
         cut into as many bins of about equal size.
-
     max_categories : int, default=10
         Whole numbers up to this many values are categories.
-
     max_joint_states : int, default=500
         Joint states of connected latents up to which inference is exact. Above, it is
         factored, with a warning.
-
     max_iter : int, default=200
         Maximum number of EM iterations on the chain of all slices.
-
     tol : float, default=1e-4
         EM has converged when its log-posterior gains no more than this per sequence
         and iteration, and the gains are not about to grow again.
-
     n_jobs : int or None, default=None
         Number of local graphs that are learned at the same time, through joblib.
-
     random_state : int, RandomState instance or None, default=None
         Source of the random starts of latent class models, and of the sample of
         batches or of a Dask collection.
-
     verbose : int, default=0
         Whether to report progress.
 
@@ -163,63 +152,44 @@ class LGLPCCTemporal(StructureLearner):
     ----------
     structure_ : ndarray of bool of shape (n_latents, n_observed)
         Features of each latent. A feature that depends on nothing measures none.
-
     intra_ : ndarray of bool of shape (n_latents, n_latents)
         Edges within a slice: ``[i, j]`` and not ``[j, i]`` is i -> j; both are an
         undirected edge, whose direction the data cannot tell.
-
     inter_ : ndarray of bool of shape (n_latents, n_latents)
         Edges from latent i to latent j of the next slice.
-
     cardinality_ : ndarray of int of shape (n_latents,)
         Number of states of each latent.
-
     graph_ : TemporalGraph
         The three matrices as one object.
-
     local_graphs_ : list of LocalGraph
         One per pair of consecutive slices.
-
     support_ : Support
         Share of the local graphs behind each possible edge, in the matrices
         ``structure``, ``intra`` and ``inter``.
-
     start_, transition_, emission_ : list of ndarray
         Tables of the fitted network.
-
     network_ : LatentDBN
         The fitted network.
-
     categories_ : list of ndarray
         Labels of each feature of a slice, by number.
-
     n_latents_ : int
         Number of latents.
-
     n_slices_ : int
         Number of slices seen in `fit`.
-
     n_observed_ : int
         Number of features per slice.
-
     log_likelihood_ : float
         Log-likelihood of the training data; a lower bound if `is_exact_` is False.
-
     bic_ : float
         Bayesian information criterion of the training data; lower is better.
-
     is_exact_ : bool
         Whether inference is exact, with at most `max_joint_states` joint states.
-
     n_iter_ : int
         Number of iterations of the last EM.
-
     converged_ : bool
         Whether it converged.
-
     n_features_in_ : int
         Number of slices times number of features per slice.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if `X` has string names.
 

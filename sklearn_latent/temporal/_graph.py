@@ -24,11 +24,9 @@ class TemporalGraph(Persistent):
     ----------
     structure : array-like of bool of shape (n_latents, n_observed)
         True where a latent is the parent of a feature of its own slice.
-
     intra : array-like of bool of shape (n_latents, n_latents)
         Edges within a slice: ``[i, j]`` and not ``[j, i]`` is i -> j, both are an
         undirected edge. The directed edges have no cycle.
-
     inter : array-like of bool of shape (n_latents, n_latents)
         ``[i, j]`` is an edge from latent i at slice t to latent j at slice t + 1.
 

@@ -21,35 +21,26 @@ class LPCC(StructureLearner):
         "bic": features share a latent where one hidden class explains them better than
         two dependent ones, and edges are those of highest BIC given expected counts.
         "lpcc": both stages of pairwise cluster comparison.
-
     cardinality : "auto" or int, default="auto"
         Number of states of every latent. "auto": chosen by BIC for each.
-
     max_cardinality : int, default=6
         Largest number of states that "auto" tries.
-
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
         cut into as many bins of about equal size.
-
     max_categories : int, default=10
         Whole numbers up to this many values are categories.
-
     max_joint_states : int, default=500
         Joint states of connected latents up to which inference is exact. Above, it is
         factored, with a warning.
-
     max_iter : int, default=200
         Maximum number of EM iterations.
-
     tol : float, default=1e-4
         EM has converged when its log-posterior gains no more than this per row and
         iteration, and the gains are not about to grow again.
-
     random_state : int, RandomState instance or None, default=None
         Source of the random starts of latent class models, and of the sample of
         batches or of a Dask collection.
-
     verbose : int, default=0
         Whether to report progress.
 
@@ -57,47 +48,33 @@ class LPCC(StructureLearner):
     ----------
     structure_ : ndarray of bool of shape (n_latents, n_features)
         Features of each latent. A feature that depends on nothing measures none.
-
     intra_ : ndarray of bool of shape (n_latents, n_latents)
         Edges: ``[i, j]`` and not ``[j, i]`` is i -> j; both are an undirected edge,
         whose direction the data cannot tell.
-
     cardinality_ : ndarray of int of shape (n_latents,)
         Number of states of each latent.
-
     graph_ : TemporalGraph
         The matrices as one object, with no edges into a next slice.
-
     start_, emission_ : list of ndarray
         Tables of the fitted network.
-
     network_ : LatentDBN
         The fitted network, with one slice.
-
     categories_ : list of ndarray
         Labels of each feature, by number.
-
     n_latents_ : int
         Number of latents.
-
     log_likelihood_ : float
         Log-likelihood of the training data; a lower bound if `is_exact_` is False.
-
     bic_ : float
         Bayesian information criterion of the training data; lower is better.
-
     is_exact_ : bool
         Whether inference is exact, with at most `max_joint_states` joint states.
-
     n_iter_ : int
         Number of EM iterations.
-
     converged_ : bool
         Whether it converged.
-
     n_features_in_ : int
         Number of features seen in `fit`.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` has string names.
 

@@ -62,22 +62,17 @@ class LatentDBN(Network):
     graph : TemporalGraph
         The structure. Each feature has at most one parent. Undirected edges are
         oriented as ``graph.directed()`` does it.
-
     cardinality : array-like of int of shape (n_latents,)
         Number of states of each latent.
-
     start : list of array-like
         ``start[j]``: P(latent j | its parents within the slice) in the first slice,
         one axis per parent in order of their numbers, then one for the latent.
-
     transition : list of array-like
         ``transition[j]``: P(latent j | its parents) in later slices, one axis per
         parent in the slice before, then per parent within the slice, then its own.
-
     emission : list of array-like of shape (cardinality of parent, n_categories)
         P(category | state of the parent), per feature; one row for a feature that
         measures no latent.
-
     max_joint_states : int, default=500
         Largest number of joint states of coupled latents for which inference is exact.
         Above, it is factored and a warning says so.
@@ -252,7 +247,6 @@ class LatentDBN(Network):
         ----------
         codes : array-like of int of shape (n, n_slices, n_observed)
             Categories by number, -1 = missing.
-
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the sequences.
 
@@ -271,7 +265,6 @@ class LatentDBN(Network):
         ----------
         codes : array-like of int of shape (n, n_slices, n_observed)
             Categories by number, -1 = missing.
-
         return_log_probability : bool, default=False
             Whether to return log P(states, sequence) too.
 
@@ -279,7 +272,6 @@ class LatentDBN(Network):
         -------
         states : ndarray of int of shape (n, n_slices, n_latents)
             The states.
-
         log_probability : ndarray of shape (n,)
             Only with `return_log_probability`.
         """
@@ -333,10 +325,8 @@ class LatentDBN(Network):
         ----------
         n_samples : int, default=1
             Number of sequences.
-
         n_slices : int, default=1
             Their length.
-
         random_state : int, RandomState instance or None, default=None
             Source of randomness.
 
@@ -344,7 +334,6 @@ class LatentDBN(Network):
         -------
         codes : ndarray of int of shape (n_samples, n_slices, n_observed)
             Categories by number.
-
         states : ndarray of int of shape (n_samples, n_slices, n_latents)
             The states behind them.
         """
@@ -380,7 +369,6 @@ class LatentDBN(Network):
         -------
         start : ndarray
             P(states in the first slice), one axis per latent.
-
         transition : ndarray
             P(states now | states before), one axis per latent of the slice before, then
             one per latent of this slice.

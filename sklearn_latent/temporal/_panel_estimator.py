@@ -108,10 +108,8 @@ class PanelModel(BaseLatentModel):
             `LGLPCCTemporal` then learn latents, edges and categories from a random
             sample of at most 20,000 sequences, and tables from all of them, on the
             workers that hold them; `SEMDBN` gathers all.
-
         y : Ignored
             Present for API consistency.
-
         sample_weight : array-like of shape (n_sequences,) or None, default=None
             Weights of the sequences; a weight of 2 is a sequence twice.
 
@@ -306,7 +304,7 @@ class PanelModel(BaseLatentModel):
             states = [f"t{t}_{name}" for t in range(self.n_slices_) for name in states]
         return np.asarray(states, dtype=object)
 
-    def _observed_names(self) -> list[str]:
+    def _node_names(self) -> list[str]:
         """Names of the features of a slice: those of the columns of the first slice."""
         return [str(name) for name in self._feature_names()[: self.n_observed_]]
 
@@ -378,7 +376,6 @@ class PanelModel(BaseLatentModel):
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
             Sequences; NaN and None are missing.
-
         strategy : {"posterior", "hybrid"}, default="posterior"
             "posterior": given the latents, as the model has it. "hybrid": also given
             the feature's own previous and next value, which real panels often follow
@@ -408,7 +405,6 @@ class PanelModel(BaseLatentModel):
         ----------
         n_samples : int, default=1
             Number of sequences.
-
         random_state : int, RandomState instance or None, default=None
             Source of randomness.
 
@@ -417,7 +413,6 @@ class PanelModel(BaseLatentModel):
         X : ndarray of shape (n_samples, n_slices * n_observed)
             Values as in the training data; a binned column holds a typical value of
             each bin.
-
         Z : ndarray of shape (n_samples, n_slices, n_latents)
             The states behind them, shaped as in `predict`.
         """
@@ -446,20 +441,9 @@ class PanelModel(BaseLatentModel):
         return dbn_to_networkx(
             self.network_,
             self.latent_names_,
-            self._observed_names(),
+            self._node_names(),
             support=getattr(self, "support_", None),
         )
-
-    def to_pgmpy(self) -> Any:
-        """Export the fitted model to pgmpy.
-
-        Returns
-        -------
-        model : pgmpy.models.DynamicBayesianNetwork
-            Two slices; undirected edges are oriented as in the fitted tables.
-        """
-        check_is_fitted(self)
-        return self.network_.to_pgmpy(self.latent_names_, self._observed_names())
 
 
 def _n_dimensions(X) -> int:

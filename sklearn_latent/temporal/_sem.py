@@ -43,52 +43,38 @@ class SEMDBN(PanelModel):
     ----------
     n_latents : int, default=1
         Number of latents; no more than there are features in a slice.
-
     cardinality : int or array-like of shape (n_latents,), default=2
         Number of states of the latents.
-
     n_slices : int, default=1
         Number of slices of a two-dimensional `X`; a three-dimensional one brings its
         own.
-
     n_init : int, default=5
         Number of random starts, of which the one with the best BIC is kept.
-
     init : {"classes", "random"}, default="classes"
         First tables of a start: of a latent class model of the features that the start
         gives to each latent, or drawn at random, as is usual.
-
     max_rounds : int, default=50
         Maximum number of rounds of EM and moves of a start.
-
     max_iter : int, default=200
         Maximum number of EM iterations of a round.
-
     tol : float, default=1e-4
         EM has converged when its log-posterior gains no more than this per sequence
         and iteration, and the gains are not about to grow again.
-
     warm_start : bool, default=False
         Whether a further `fit` goes on from the graph and tables of the last one,
         instead of from `n_init` random starts.
-
     n_bins : int, default=4
         Number of bins of a numeric feature.
-
     max_categories : int, default=10
         Most values of a feature of integers that stay categories.
-
     max_joint_states : int, default=500
         Largest number of joint states of the latents for which inference is exact.
         Above, it is factored, with a warning, and a start gives each latent at most
         two parents.
-
     n_jobs : int or None, default=None
         Number of starts that run at the same time, through joblib.
-
     random_state : int, RandomState instance or None, default=None
         Source of the random starts.
-
     verbose : int, default=0
         Whether to report progress.
 
@@ -96,55 +82,38 @@ class SEMDBN(PanelModel):
     ----------
     structure_ : ndarray of bool of shape (n_latents, n_observed)
         Features of each latent.
-
     intra_ : ndarray of bool of shape (n_latents, n_latents)
         Edges within a slice, ``[i, j]`` = i -> j.
-
     inter_ : ndarray of bool of shape (n_latents, n_latents)
         Edges into the next slice.
-
     graph_ : TemporalGraph
         The three matrices as one object.
-
     cardinality_ : ndarray of int of shape (n_latents,)
         Number of states of each latent.
-
     network_ : LatentDBN
         The fitted model.
-
     start_, transition_, emission_ : list of ndarray
         Its tables.
-
     categories_ : list of ndarray
         Values of each feature; for a binned one, a typical value of each bin.
-
     n_latents_ : int
         Number of latents.
-
     log_likelihood_ : float
         Log-likelihood of the training sequences; a lower bound if `is_exact_` is False.
-
     bic_ : float
         Bayesian information criterion of the training sequences; lower is better.
-
     is_exact_ : bool
         Whether inference is exact, with at most `max_joint_states` joint states.
-
     bics_ : ndarray of shape (n_starts,)
         The same for each start; lower is better.
-
     history_ : list of (str, float)
         Moves of the best start and what they gained in expectation.
-
     n_iter_ : int
         Rounds of EM of the best start.
-
     converged_ : bool
         Whether the best start ended because no move helped.
-
     n_features_in_ : int
         Number of columns seen in `fit`.
-
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if `X` has string names.
 

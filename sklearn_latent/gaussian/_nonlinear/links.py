@@ -45,14 +45,11 @@ class Link(ABC):
     ----------
     name : str
         How the link is called in messages.
-
     image : (float, float)
         The open interval of the values of `shape`.
-
     scaled : bool
         Whether the scale is a parameter. It is 1 for links that are closed under
         scaling of the parents, as the linear one.
-
     biased : bool
         Whether the bias, a shift inside the shape, is a parameter.
     """

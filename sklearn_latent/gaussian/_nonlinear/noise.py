@@ -30,7 +30,6 @@ class Noise(ABC):
     ----------
     name : str
         How it is called in messages.
-
     positive : bool
         Whether values and means must be positive.
     """

@@ -89,11 +89,9 @@ def identifiability_order(
     ----------
     structure : array-like or sparse matrix of shape (n_latents, n_features)
         True where a latent is a parent of a feature.
-
     max_order : int or None, default=None
         Largest order to try; None: the number of features. The number of moments grows
         as ``n_features ** max_order``.
-
     random_state : int, RandomState instance or None, default=None
         Where the random parameter value comes from.
 

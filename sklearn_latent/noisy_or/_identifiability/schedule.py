@@ -45,13 +45,10 @@ class Schedule:
     ----------
     structure : ndarray of bool of shape (n_latents, n_features)
         The structure it was made for.
-
     depth : ndarray of shape (n_latents, n_features)
         Round in which an edge is learned; NaN: no edge; inf: out of reach.
-
     step_depth, step_latent : ndarrays of int of shape (n_steps,)
         Round and latent of each step, in order of rounds.
-
     step_features : ndarray of int of shape (n_steps, 3)
         Target first; -1 in the last place makes the step a pair.
     """
@@ -293,10 +290,8 @@ def find_schedule(
     ----------
     structure : array-like or sparse matrix of shape (n_latents, n_features)
         True where a latent is a parent of a feature.
-
     use_pairs : bool, default=True
         Whether singly coupled pairs may be used; that makes schedules shallower.
-
     n_per_edge : int, default=1
         Largest number of steps for one edge. More than one lets estimates be combined.
 

@@ -24,17 +24,13 @@ def sequences_from_frame(
     ----------
     frame : pandas.DataFrame or polars.DataFrame
         The table.
-
     sequence : str
         Column that says to which sequence (person, machine) a row belongs.
-
     time : str
         Column of the time of a row. Its distinct values in the whole table, in order,
         are the slices.
-
     columns : list of str or None, default=None
         Columns to keep; None keeps all but `sequence` and `time`.
-
     return_labels : bool, default=False
         Whether to return the labels of sequences and slices too.
 
@@ -43,10 +39,8 @@ def sequences_from_frame(
     X : ndarray of shape (n_sequences, n_slices, n_columns)
         Sequences in the order of their labels; NaN where a visit or a value is
         missing. Numbers are floats; an array with other labels holds objects.
-
     sequences : ndarray of shape (n_sequences,)
         Labels of the sequences, only with `return_labels`.
-
     times : ndarray of shape (n_slices,)
         Labels of the slices, only with `return_labels`.
 
