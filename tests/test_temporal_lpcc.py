@@ -7,6 +7,7 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal._classes.latent_class import Rows
 from sklearn_latent.temporal._local.lpcc import (
     Clusters,
+    _first_stage,
     _paths,
     cluster_rows,
     compare_pairs,
@@ -124,3 +125,12 @@ def test_sets_that_change_together_are_joined():
     # With few sets nothing tells the direction.
     few = _paths(columns[:, :3])
     np.testing.assert_array_equal(few, (expected | expected.T)[:3, :3])
+
+
+def test_a_rare_configuration_of_latents_has_a_major_cluster_too():
+    centers = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 3, axis=1)
+    clusters = Clusters(centers, np.array([100.0, 100.0, 100.0, 5.0]))
+    assert clusters.is_major.tolist() == [True, True, True, False]
+    sets, majors, parents = _first_stage(clusters)
+    assert sets == [(0, 1, 2), (3, 4, 5)] and not parents
+    np.testing.assert_array_equal(majors.centers, centers)
