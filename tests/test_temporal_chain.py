@@ -34,6 +34,18 @@ def test_likelihood_and_posteriors_equal_enumeration(network, n_slices, seed):
 
 @few
 @given(dbns(), st.integers(1, 3), seeds)
+def test_expected_counts_add_up(network, n_slices, seed):
+    codes = sequences(network, 5, n_slices, seed)
+    whole = network.expected_counts(codes)
+    parts = network.expected_counts(codes[:2]) + network.expected_counts(codes[2:])
+    assert np.isclose(whole.log_likelihood, parts.log_likelihood)
+    for name in ("start", "transition", "emission"):
+        for one, two in zip(getattr(whole, name), getattr(parts, name), strict=True):
+            np.testing.assert_allclose(one, two, atol=1e-10)
+
+
+@few
+@given(dbns(), st.integers(1, 3), seeds)
 def test_expected_counts_equal_enumeration(network, n_slices, seed):
     codes = sequences(network, 3, n_slices, seed)
     rng = np.random.default_rng(seed)

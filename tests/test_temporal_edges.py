@@ -55,6 +55,17 @@ def test_independent_latents_have_no_edges():
     assert not intra.any() and not inter.any()
 
 
+@pytest.mark.parametrize("child", range(3))
+def test_a_collider_is_directed_whatever_its_number(child):
+    # P(1) of the child given two independent parents.
+    share = np.array([[0.1, 0.5], [0.5, 0.9]])
+    joint = 2000 * np.stack([1 - share, share], axis=-1)
+    intra, _ = learn_edges(JointCounts(np.moveaxis(joint, -1, child), 3))
+    expected = np.zeros((3, 3), bool)
+    expected[[i for i in range(3) if i != child], child] = True
+    np.testing.assert_array_equal(intra, expected)
+
+
 def test_no_latents():
     intra, inter = learn_edges(JointCounts(np.zeros(()), 0))
     assert intra.shape == inter.shape == (0, 0)

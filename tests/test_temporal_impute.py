@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal._em import impute
 from sklearn_latent.temporal._em.em import fit_chain
 from sklearn_latent.temporal._em.impute import IMPUTE_STRATEGIES, Imputer, _last_known
 from sklearn_latent.temporal._panels.panel import Panel
@@ -114,6 +115,19 @@ def test_hybrid_is_as_good_as_a_true_model():
     hybrid = accuracy(imputer.fill(network, gaps, "hybrid"), test, hidden)
     posterior = accuracy(imputer.fill(network, gaps), test, hidden)
     assert hybrid > posterior - 0.01
+
+
+def test_weights_are_learned_from_a_bounded_number_of_values(monkeypatch):
+    rng = np.random.default_rng(0)
+    inputs, offset = rng.normal(size=(101, 2)), np.zeros((101, 3))
+    target, mass = rng.integers(3, size=101), np.ones(101)
+    monkeypatch.setattr(impute, "MAX_VALUES", 51)
+    some = impute._fit_weights(inputs, offset, target, mass)
+    # Every second value, from the first to the last.
+    every = [part[::2] for part in (inputs, offset, target, mass)]
+    np.testing.assert_allclose(some, impute._fit_weights(*every))
+    monkeypatch.undo()
+    assert not np.allclose(some, impute._fit_weights(inputs, offset, target, mass))
 
 
 def test_last_known_value_and_its_age():

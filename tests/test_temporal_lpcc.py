@@ -7,6 +7,8 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal._classes.latent_class import Rows
 from sklearn_latent.temporal._local.lpcc import (
     Clusters,
+    _first_stage,
+    _paths,
     cluster_rows,
     compare_pairs,
     find_colliders,
@@ -111,3 +113,24 @@ def test_local_graph_of_two_slices():
 def test_nothing_to_compare(codes):
     graph = lpcc_graph(Panel.of(codes, np.full(3, 2)))
     assert graph.n_latents == 0
+
+
+def test_sets_that_change_together_are_joined():
+    # Each leaf differs from the hub in one comparison and from another leaf in two.
+    hub, leaves = np.ones((6, 1)), np.ones((6, 3)) - np.eye(6)[:, :3]
+    columns = np.concatenate([leaves[:, :2], hub, leaves[:, 2:]], axis=1)
+    expected = np.zeros((4, 4), bool)
+    expected[2, [0, 1, 3]] = True
+    np.testing.assert_array_equal(_paths(columns), expected)
+    # With few sets nothing tells the direction.
+    few = _paths(columns[:, :3])
+    np.testing.assert_array_equal(few, (expected | expected.T)[:3, :3])
+
+
+def test_a_rare_configuration_of_latents_has_a_major_cluster_too():
+    centers = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 3, axis=1)
+    clusters = Clusters(centers, np.array([100.0, 100.0, 100.0, 5.0]))
+    assert clusters.is_major.tolist() == [True, True, True, False]
+    sets, majors, parents = _first_stage(clusters)
+    assert sets == [(0, 1, 2), (3, 4, 5)] and not parents
+    np.testing.assert_array_equal(majors.centers, centers)

@@ -1,16 +1,27 @@
 """Groups of features that share a latent."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.temporal._classes.latent_pair import fit_pair
+from sklearn_latent.temporal._edges.structure import (
+    CLOSE_APART,
+    CLOSE_TOGETHER,
+    _Review,
+)
 from sklearn_latent.temporal._measurement.groups import (
     SearchOptions,
     choose_states,
     lone_states,
 )
-from sklearn_latent.temporal._measurement.measurement import learn_measurement
+from sklearn_latent.temporal._measurement.measurement import (
+    MeasurementSearch,
+    learn_measurement,
+)
 from sklearn_latent.temporal._panels.panel import Panel
 
 OPTIONS = SearchOptions()
@@ -115,3 +126,71 @@ def test_lone_feature_with_a_memory():
     assert len(lone_states(Panel.of(data.codes, [2]), OPTIONS)[0]) == 2
     fresh = np.random.default_rng(0).integers(2, size=(500, 5, 1))
     assert lone_states(Panel.of(fresh, [2]), OPTIONS) is None
+
+
+def test_from_given_groups_only_their_own_tables_are_tried():
+    data = make_latent_dbn("G2", 200, 3, random_state=0)
+    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS, [])
+    first, second = frozenset(range(3)), frozenset(range(3, 6))
+    model = search.two_classes(first, second)
+    tables = [search.one_class(group).emission for group in (first, second)]
+    in_first = np.arange(6) < 3
+    own = fit_pair(search.rows_of(first | second), in_first, *tables)
+    assert model.bic == own.bic
+    # No model of both groups together was fitted.
+    assert set(search._models) == {first, second}
+
+
+def test_no_move_leaves_a_group_of_one():
+    """Feature 0 gains most but would leave feature 1 alone; the next one moves."""
+    bics = {frozenset([0, 1]): 10.0, frozenset([0, 1, 2]): 20.0}
+    search = SimpleNamespace(
+        two_classes=lambda first, second: SimpleNamespace(bic=bics[first]),
+        _move_gains=lambda first, second: {0: 5.0, 1: -1.0, 2: 3.0, 3: 0.0, 4: -2.0},
+    )
+    settled = MeasurementSearch._settle(search, frozenset([0, 1]), frozenset([2, 3, 4]))
+    assert settled == ({0, 1, 2}, {3, 4})
+
+
+class TestReview:
+    """The chain decides where slices alone hardly do."""
+
+    first, second = frozenset([0, 1]), frozenset([2, 3])
+
+    def review(self, one, two, gain):
+        pair = SimpleNamespace(bic=two)
+        search = SimpleNamespace(
+            one_class=lambda group: SimpleNamespace(bic=one),
+            two_classes=lambda first, second: pair,
+            best_halves=lambda group: [(self.first, self.second, two)],
+            neighbours=lambda groups: [(0, 1)] if len(groups) > 1 else [],
+        )
+        review = _Review(None, search, OPTIONS)
+        review.gain_of_two = lambda first, second: gain
+        return review
+
+    @pytest.mark.parametrize(
+        ("margin", "gain", "is_split"),
+        [
+            (CLOSE_TOGETHER - 1, CLOSE_TOGETHER, True),
+            (CLOSE_TOGETHER - 1, CLOSE_TOGETHER - 1, False),
+            (CLOSE_TOGETHER, 1000.0, False),
+        ],
+    )
+    def test_split(self, margin, gain, is_split):
+        group = self.first | self.second
+        parts = self.review(0.0, -margin, gain).split(group)
+        assert parts == ([self.first, self.second] if is_split else [group])
+
+    @pytest.mark.parametrize(
+        ("margin", "gain", "is_joined"),
+        [
+            (CLOSE_APART - 1, 1 - CLOSE_APART, True),
+            (CLOSE_APART - 1, 2 - CLOSE_APART, False),
+            (CLOSE_APART, -1000.0, False),
+        ],
+    )
+    def test_join(self, margin, gain, is_joined):
+        groups = [self.first, self.second]
+        found = self.review(0.0, margin, gain).join(groups)
+        assert found == ([self.first | self.second] if is_joined else groups)

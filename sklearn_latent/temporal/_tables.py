@@ -125,8 +125,6 @@ def free_parameters(tables) -> int:
 
 def log_prior(tables, smoothing: float) -> float:
     """Logarithm of the Dirichlet prior of tables, up to a constant."""
-    if smoothing == 0:
-        return 0.0
     return sum(
         smoothing / table.shape[-1] * float(np.log(np.maximum(table, 1e-300)).sum())
         for table in tables

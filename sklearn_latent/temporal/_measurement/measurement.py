@@ -71,18 +71,16 @@ class MeasurementSearch:
 
     def run(self, start=None) -> list[tuple[int, ...]]:
         """Split, then join and move until nothing changes."""
-        if start is None:
-            _, labels = connected_components(self.dependent, directed=False)
-            groups = [
-                group
-                for label in range(labels.max(initial=-1) + 1)
-                for group in self._split(frozenset(np.flatnonzero(labels == label)))
-            ]
-        else:
-            groups = [frozenset(group) for group in start if len(group)]
+        if start is not None:
             self.enlarge = False
-            return _as_tuples(self._move(groups))
-        groups = [group for group in groups if len(group) > 1]
+            return _as_tuples(self._move([frozenset(group) for group in start]))
+        _, labels = connected_components(self.dependent, directed=False)
+        groups = [
+            group
+            for label in np.unique(labels)
+            for group in self._split(frozenset(np.flatnonzero(labels == label)))
+            if len(group) > 1
+        ]
         for _ in range(MAX_ROUNDS):
             before = set(groups)
             groups = self._join(groups)
@@ -146,20 +144,20 @@ class MeasurementSearch:
 
         They know of states that a weak group alone does not show.
         """
-        both = key[0] | key[1]
-        rows = self.rows_of(both)
-        emission = self.one_class(both).emission
-        in_first = np.array([feature in key[0] for feature in sorted(both)])
+        rows, in_first = self._sides(*key)
+        emission = self.one_class(key[0] | key[1]).emission
         columns = np.repeat(in_first, rows.n_categories)
         return [emission[:, columns], emission[:, ~columns]]
 
     def _fit_pair(self, key, tables, max_iter=200) -> LatentPair:
-        first, second = key
-        both = sorted(first | second)
-        in_first = np.array([feature in first for feature in both])
-        return fit_pair(
-            self.rows_of(first | second), in_first, *tables, max_iter=max_iter
-        )
+        rows, in_first = self._sides(*key)
+        return fit_pair(rows, in_first, *tables, max_iter=max_iter)
+
+    def _sides(self, first, second) -> tuple[Rows, np.ndarray]:
+        """Rows of two groups together, and which features are of the first."""
+        both = first | second
+        in_first = np.array([feature in first for feature in sorted(both)])
+        return self.rows_of(both), in_first
 
     # Steps
 
@@ -212,11 +210,8 @@ class MeasurementSearch:
     def _move_gains(self, first, second) -> dict[int, float]:
         """About how much BIC gains when a feature changes its group."""
         first, second = _ordered(first, second)
-        model = self.two_classes(first, second)
-        both = sorted(first | second)
-        in_first = np.array([feature in first for feature in both])
-        gains = move_gains(self.rows_of(first | second), in_first, model)
-        return dict(zip(both, gains, strict=True))
+        gains = move_gains(*self._sides(first, second), self.two_classes(first, second))
+        return dict(zip(sorted(first | second), gains, strict=True))
 
     def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Join groups that one hidden class explains better than two."""
@@ -224,17 +219,15 @@ class MeasurementSearch:
         while len(groups) > 1:
             pairs = self.neighbours(groups)
             for i, j in pairs:
-                if self._joins(groups[i], groups[j]):
-                    joined = groups[i] | groups[j]
+                joined = groups[i] | groups[j]
+                two = self.two_classes(groups[i], groups[j])
+                if self.one_class(joined).bic >= two.bic:
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]
                     groups.append(joined)
                     break
             else:
                 break
         return groups
-
-    def _joins(self, first, second) -> bool:
-        return self.one_class(first | second).bic >= self.two_classes(first, second).bic
 
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
@@ -291,8 +284,6 @@ class MeasurementSearch:
             return False
         others = group - {feature}
         alone = fit_classes(self.rows_of(frozenset([feature])), 1)
-        if len(others) == 2 and self.one_class(group).n_classes == 1:
-            return True
         return self.one_class(others).bic + alone.bic > self.one_class(group).bic
 
 
