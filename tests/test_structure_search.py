@@ -169,6 +169,13 @@ class TestStops:
         assert len(kept.prior) == 8
         assert (kept.structure.sum(axis=1) >= 3).all()
 
+    def test_latents_of_three_features_may_stay(self):
+        network = NoisyOrNetwork([0.3], [[0.1, 0.1, 0.1]], [0.01] * 3)
+        X, _ = network.sample(500, random_state=0)
+        likelihood = Likelihood(Patterns.of(X), np.random.RandomState(0))
+        model = likelihood.fit(Model(network.prior, network.failure, network.leak))
+        assert _search.prune_latents(model, likelihood) is model
+
     def test_a_model_that_is_right_stays(self, images, likelihood):
         right = likelihood.fit(true_model(images))
         assert _search.change_edges(right, likelihood) is right
