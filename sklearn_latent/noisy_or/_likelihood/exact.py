@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from ..._climb import Ascent, climb
 from .._numerics import LOG_ZERO, clip_probability, safe_log
@@ -92,7 +91,9 @@ class StateTable(NamedTuple):
 
 def row_chunks(n_rows: int, row_elements: int):
     """Slices of rows whose temporary arrays stay within CHUNK_ELEMENTS."""
-    return gen_batches(n_rows, max(1, CHUNK_ELEMENTS // max(1, row_elements)))
+    step = max(1, CHUNK_ELEMENTS // max(1, row_elements))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
 
 
 def joint_log_probability(table: StateTable, on, observed=None) -> np.ndarray:
