@@ -204,3 +204,10 @@ class TestStops:
             source, likelihood, images.network.structure[:2], report=report
         )
         assert len(calls) == 1
+
+
+def test_batches_wait_for_the_search(images):
+    learner = QuartetStructureLearner().partial_fit(images.X[:300], update=False)
+    assert not hasattr(learner, "network_")
+    learner.partial_fit(images.X[300:])
+    assert learner.n_latents_ == 8
