@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent import NoisyOrNetwork
+from sklearn_latent.noisy_or import _em
 from sklearn_latent.noisy_or._em import NoisyOrEM
 from sklearn_latent.noisy_or._likelihood.exact import expected_statistics
 from sklearn_latent.noisy_or._likelihood.likelihood import likelihood_gradient
@@ -175,3 +176,11 @@ def test_limit_of_iterations_warns():
 def test_wrong_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         NoisyOrEM(**parameters).fit(np.eye(4))
+
+
+def test_as_many_latents_as_can_be_enumerated(monkeypatch):
+    monkeypatch.setattr(_em, "MAX_ENUMERATED", 2)
+    X, _ = random_network(0, 2, 4).sample(200, random_state=0)
+    assert NoisyOrEM(2, random_state=0).fit(X).n_latents_ == 2
+    with pytest.raises(ValueError, match=r"at most 2 latents .* got 3"):
+        NoisyOrEM(3).fit(X)

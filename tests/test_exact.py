@@ -224,6 +224,10 @@ def test_components_are_maximised_apart():
     of_one = start[0][:2], start[1][:2, :5], start[2][:5]
     alone = maximize_likelihood(of_one, FIGURE_1, Patterns.of(X[:, :5]))
     np.testing.assert_allclose(fit.failure[:2, :5], alone.failure, atol=1e-8)
+    other = maximize_likelihood(of_one, FIGURE_1, Patterns.of(X[:, 5:]))
+    assert fit.n_iter == max(alone.n_iter, other.n_iter) > 0
+    total = alone.log_likelihood + other.log_likelihood
+    assert fit.log_likelihood == pytest.approx(total)
     errors = standard_errors(Parameters(*fit[:3]), both, Patterns.of(X))
     point = Parameters(*alone[:3])
     of_first = standard_errors(point, FIGURE_1, Patterns.of(X[:, :5]))

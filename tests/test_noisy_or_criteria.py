@@ -60,6 +60,16 @@ def test_no_latent_is_scored_too():
     assert model.bic_ == pytest.approx(model.bic(X))
 
 
+def test_only_samples_are_scored_quickly(monkeypatch):
+    data = make_noisy_or_images(300, random_state=0)
+    monkeypatch.setattr(inference, "MAX_TABLE", 0)
+    monkeypatch.setitem(inference.MAX_COST, "quick", 0)
+    assert QuartetStructureLearner(refine=False).fit(data.X).is_exact_
+    monkeypatch.setattr(evidence, "MAX_COUPLED", 2)
+    monkeypatch.setattr(evidence, "SCORED_ROWS", 100)
+    assert not QuartetStructureLearner(refine=False).fit(data.X).is_exact_
+
+
 def test_bounds_and_samples_are_not_exact(monkeypatch):
     data = make_noisy_or_images(300, random_state=0)
     monkeypatch.setattr(inference, "MAX_TABLE", 0)

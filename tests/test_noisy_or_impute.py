@@ -67,6 +67,13 @@ def test_rows_that_cannot_be_say_nothing(monkeypatch, most):
     np.testing.assert_allclose(found.off, [0.7])
 
 
+def test_components_without_a_gap_are_passed_over():
+    failure = np.kron(np.eye(2) < 1, np.ones((1, 3))) + np.kron(np.eye(2), [[0.1] * 3])
+    network = NoisyOrNetwork([0.3, 0.3], failure, [0.01] * 6)
+    X = np.array([[1, 1, np.nan, 0, 0, 0], [0, 0, np.nan, 1, 1, 1]])
+    np.testing.assert_allclose(predict(network, X).off, brute_off(network, X))
+
+
 def test_other_causes_explain_a_cell_away():
     """The joint posterior counts: alone, each latent would leave the cell off."""
     network = NoisyOrNetwork(

@@ -39,6 +39,23 @@ def test_packing_keeps_every_bit(n_rows, n_columns):
     assert not bits[:, n_rows:].any()
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_chosen_rows_come_with_their_weights(missing):
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.0, 1.0, np.nan] if missing else [0.0, 1.0], size=(150, 4))
+    weights = rng.integers(1, 5, 150).astype(float)
+    packed = PackedRows.of(X, weights=weights)
+    chosen = np.array([3, 64, 149])
+    for rows in (chosen, None):
+        found = packed.unpack(rows)
+        expected = X if rows is None else X[rows]
+        np.testing.assert_array_equal(found.on, expected == 1)
+        np.testing.assert_array_equal(found.known, ~np.isnan(expected))
+        assert (found.observed is None) is not missing
+        wanted = weights if rows is None else weights[rows]
+        np.testing.assert_array_equal(found.weights, wanted)
+
+
 def assert_equal(one, two):
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)

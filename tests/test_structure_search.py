@@ -169,6 +169,13 @@ class TestStops:
         assert len(kept.prior) == 8
         assert (kept.structure.sum(axis=1) >= 3).all()
 
+    def test_latents_of_three_features_may_stay(self):
+        network = NoisyOrNetwork([0.3], [[0.1, 0.1, 0.1]], [0.01] * 3)
+        X, _ = network.sample(500, random_state=0)
+        likelihood = Likelihood(Patterns.of(X), np.random.RandomState(0))
+        model = likelihood.fit(Model(network.prior, network.failure, network.leak))
+        assert _search.prune_latents(model, likelihood) is model
+
     def test_a_model_that_is_right_stays(self, images, likelihood):
         right = likelihood.fit(true_model(images))
         assert _search.change_edges(right, likelihood) is right
@@ -197,3 +204,10 @@ class TestStops:
             source, likelihood, images.network.structure[:2], report=report
         )
         assert len(calls) == 1
+
+
+def test_batches_wait_for_the_search(images):
+    learner = QuartetStructureLearner().partial_fit(images.X[:300], update=False)
+    assert not hasattr(learner, "network_")
+    learner.partial_fit(images.X[300:])
+    assert learner.n_latents_ == 8
