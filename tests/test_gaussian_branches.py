@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from gaussian_strategies import free_options, random_linear_network
 
+from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian._latents import free_placement, growth
 from sklearn_latent.gaussian._latents.clusters import Cluster
+from sklearn_latent.gaussian._latents.factors import FactorData
+from sklearn_latent.gaussian._latents.two_layer import TwoLayerSearch
 from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
@@ -171,6 +174,45 @@ class TestFreePlacement:
         two.score += 0.1
         assert growth.better(em, one, two, lambda s: s.score) is two
         assert em.history[0][0] == ("latent", 1)
+
+    @pytest.mark.parametrize(("search", "kept"), [("greedy", 2), ("order", None)])
+    def test_candidates_are_pruned_if_that_was_asked_for(self, X, search, kept):
+        em = make_em(X, search=search, n_candidates=2)
+        assert em.evaluator(GaussianStatistics.of(X)).n_candidates == kept
+
+
+class TestTwoLayers:
+    @pytest.fixture
+    def search(self, monkeypatch):
+        """A search whose clusters suggest two latents, and the numbers it tries."""
+        data = make_gaussian_bn(12, 2, 300, bipartite=True, random_state=0)
+        search = TwoLayerSearch(
+            FactorData(GaussianStatistics.of(data.X)),
+            max_latents=6,
+            max_parents=6,
+            parameter_cost=0.5 * np.log(300),
+        )
+        tried = []
+
+        def rotate(best, n_latents, n_random):
+            tried.append(n_latents)
+            return best
+
+        monkeypatch.setattr(search, "_rotate", rotate)
+        monkeypatch.setattr(search, "improve", lambda best: best)
+        return search, tried
+
+    def test_numbers_around_that_of_the_clusters_are_tried(self, search):
+        search, tried = search
+        assert search.run().n_latents == 2
+        # Upwards until it is clear that it gets worse, downwards, and once more.
+        assert tried == [2, 3, 4, 1, 2]
+
+    def test_without_clusters_numbers_begin_at_one(self, search, monkeypatch):
+        search, tried = search
+        monkeypatch.setattr(search, "clustered_start", search.independent)
+        assert search.run().n_latents == 0
+        assert tried == [1, 2, 3]
 
 
 class TestOrderSearch:

@@ -148,3 +148,19 @@ def test_progress_may_stop_the_search():
     result = greedy_search(make_evaluator(), Rules.free(8, progress=stop))
     assert len(messages) == len(result.history) == 2
     assert result.adjacency.sum() == 2
+
+
+def test_a_required_parent_stays_beside_a_better_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    X[:, 2] += 2.0 * X[:, 0]
+    required = np.zeros((3, 3), dtype=bool)
+    required[1, 2] = True
+    evaluator = LinearEvaluator(GaussianStatistics.of(X))
+    rules = Rules.free(3, required=required)
+    result = greedy_search(evaluator, rules)
+    assert result.adjacency[1, 2]
+    assert result.adjacency[0, 2] or result.adjacency[2, 0]
+    # Alone it would go: it explains nothing.
+    free = greedy_search(evaluator, Rules.free(3), initial=result.adjacency)
+    assert not free.adjacency[1, 2]

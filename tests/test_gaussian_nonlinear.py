@@ -10,8 +10,10 @@ from test_gaussian_links import Softplus, Tanh
 
 from sklearn_latent.gaussian._nonlinear.fitter import fit_families, fit_network
 from sklearn_latent.gaussian._nonlinear.levenberg import (
+    Curve,
     LeastSquares,
     Likelihood,
+    _damped_step,
     minimise,
 )
 from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
@@ -144,6 +146,32 @@ def test_linear_link_is_least_squares():
     assert fit.noise_variance[0] == pytest.approx(squares[0] / len(X))
     assert fit.theta[1].tolist() == [pytest.approx(X[:, 3].mean()), 0.0, 0.0]
     assert fit.noise_variance[1] == pytest.approx(X[:, 3].var())
+
+
+class TestDampedStep:
+    """Of one slope and the bend, by the identity as curvature."""
+
+    curve = Curve(Sigmoid())
+
+    def step(self, gradient, bend):
+        gradient, bend = np.array([gradient]), np.array([bend])
+        return _damped_step(gradient, np.eye(2)[None], np.zeros(1), bend, self.curve)[0]
+
+    def test_a_linear_response_does_not_get_more_so(self):
+        step = self.step([-0.1, 0.1], self.curve.smallest)
+        assert step[1] == 0.0 < step[0]
+
+    def test_a_linear_response_may_bend(self):
+        assert self.step([0.1, -0.1], self.curve.smallest)[1] > 0.0
+
+    def test_a_bent_response_may_get_linear(self):
+        assert self.step([-0.1, 0.1], 1.0)[1] < 0.0
+
+    def test_steps_have_a_limit(self):
+        step = self.step([-100.0, 0.0], 1.0)
+        assert step[0] * self.curve.slope == pytest.approx(1.0)
+        short = self.step([-0.1, 0.0], 1.0)
+        assert short[0] == pytest.approx(0.1)
 
 
 def means(fit, families, X, link):

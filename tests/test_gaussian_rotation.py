@@ -110,6 +110,12 @@ class TestClusters:
         assert marginal_gain(1.0, 1, 100, 0.0) == 0.0
         assert profile_gain(1.0, 1, 100, 0.0) < 0.0
 
+    def test_equal_features_gain_a_finite_amount(self):
+        rest = 3e-9 / 2
+        expected = -0.5 * (np.log(3.0) + 2 * np.log(rest))
+        assert marginal_gain(3.0, 3, 1, 0.0) == pytest.approx(expected, rel=1e-6)
+        assert marginal_gain(3.1, 3, 1, 0.0) == marginal_gain(3.0, 3, 1, 0.0)
+
     @pytest.mark.parametrize("rule", [marginal_gain, profile_gain])
     def test_groups_are_found(self, profiles, rule):
         correlation = np.corrcoef(profiles.T)

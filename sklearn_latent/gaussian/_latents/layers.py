@@ -15,12 +15,10 @@ def two_layer_search(
     em: StructuralEM, statistics: GaussianStatistics
 ) -> TwoLayerSearch:
     """Search for two layers with the options of the structural EM."""
-    options = em.options
-    limit = options.parent_limit(em.data.weight)
     return TwoLayerSearch(
         factor_data(em, statistics),
         max_latents=latent_limit(em),
-        max_parents=max(limit, 0),
+        max_parents=max(em.options.parent_limit(em.data.weight), 0),
         parameter_cost=em.penalty.parameter,
         edge_cost=em.penalty.latent_edge,
         multiplicity=em.penalty.multiplicity,

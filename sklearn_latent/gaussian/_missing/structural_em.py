@@ -112,8 +112,7 @@ class StructuralEM:
         if result.score <= before + rules.tol:
             result = SearchResult(initial, before, [])
         # Back to the units of the data.
-        scale = statistics.scale
-        units = -statistics.weight * float(np.log(scale).sum())
+        units = -statistics.weight * float(np.log(statistics.scale).sum())
         result.score += units
         return result, before + units
 
