@@ -268,15 +268,17 @@ class TestChains:
             chain_learner().set_callbacks(failing).fit(da.zeros((0, 12)))
         assert failing.torn_down == 1
 
-    def test_one_warning_of_steps(self, sequences, monkeypatch, capsys):
+    @pytest.mark.parametrize("max_iter", [1, 3])
+    def test_one_warning_of_steps(self, sequences, monkeypatch, capsys, max_iter):
         monkeypatch.setattr(chains, "MAX_SAMPLE", 150)
-        model = chain_learner().set_params(max_iter=1, tol=0.0, verbose=1)
-        with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations") as caught:
+        model = chain_learner().set_params(max_iter=max_iter, tol=0.0, verbose=1)
+        message = f"max_iter={max_iter} iterations"
+        with pytest.warns(ConvergenceWarning, match=message) as caught:
             model.fit(da.from_array(sequences, chunks=(100, 12)))
         assert len(caught) == 1
         printed = capsys.readouterr().out
         assert printed.count("log-likelihood") == 1
-        assert printed.count("log-posterior") == 1
+        assert printed.count("log-posterior") == max_iter
 
     def test_lost_worker(self, sequences, monkeypatch):
         distributed = pytest.importorskip("distributed")

@@ -27,6 +27,12 @@ def model(data):
     return LGLPCCTemporal(4, random_state=0).fit(data.X)
 
 
+def test_nested_lists_of_three_dimensions(data, model):
+    codes = data.codes[:5]
+    expected = model.transform(codes)
+    np.testing.assert_array_equal(model.transform(codes.tolist()), expected)
+
+
 @pytest.mark.parametrize("name", ["G1", "G2", "G3"])
 def test_true_graph(name):
     data = make_latent_dbn(name, 1000, 4, random_state=1)
