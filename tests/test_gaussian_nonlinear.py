@@ -478,3 +478,18 @@ def test_costs_of_parameters_and_edges():
         pytest.approx(2.0 * 5 + 2.0)
     )
     assert plain.family_score(2, ()) - costly.family_score(2, ()) == pytest.approx(4.0)
+
+
+def test_expected_gains_are_net_of_the_penalty():
+    X = sigmoid_table(0)
+    plain, costly = (
+        NonlinearEvaluator(X, link="linear", parameter_cost=price, edge_cost=price)
+        for price in (0.0, 1.5)
+    )
+    for parents in ((), (0,), (0, 1)):
+        family = 2, parents
+        free, priced = plain._scan(family), costly._scan(family)
+        # A parent of a linear family has one parameter and one edge.
+        np.testing.assert_allclose(priced.add, free.add - 3.0)
+        np.testing.assert_allclose(priced.replace, free.replace)
+        np.testing.assert_allclose(priced.delete, free.delete + 3.0)
