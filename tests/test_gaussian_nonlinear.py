@@ -493,3 +493,10 @@ def test_expected_gains_are_net_of_the_penalty():
         np.testing.assert_allclose(priced.add, free.add - 3.0)
         np.testing.assert_allclose(priced.replace, free.replace)
         np.testing.assert_allclose(priced.delete, free.delete + 3.0)
+
+
+def test_more_candidates_than_moves():
+    evaluator = NonlinearEvaluator(sigmoid_table(0), n_candidates=50, similarity="C1")
+    allowed = np.array([[True, True, False, True]])
+    scores = evaluator.add_scores([(2, ())], allowed)
+    np.testing.assert_array_equal(np.isfinite(scores), allowed)
