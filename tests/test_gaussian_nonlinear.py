@@ -500,3 +500,13 @@ def test_more_candidates_than_moves():
     allowed = np.array([[True, True, False, True]])
     scores = evaluator.add_scores([(2, ())], allowed)
     np.testing.assert_array_equal(np.isfinite(scores), allowed)
+
+
+@pytest.mark.parametrize("similarity", ["C1", "C3"])
+def test_only_c3_leaves_out_what_loses_by_far(similarity):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    evaluator = NonlinearEvaluator(X, parameter_cost=50.0, similarity=similarity)
+    allowed = np.array([[True, True, False, True]])
+    scores = evaluator.add_scores([(2, ())], allowed)
+    fitted = similarity == "C1"
+    np.testing.assert_array_equal(np.isfinite(scores), allowed & fitted)
