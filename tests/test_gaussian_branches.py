@@ -8,11 +8,13 @@ import pytest
 from gaussian_strategies import free_options, random_linear_network
 
 from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian._inference.mean_field import MeanField
 from sklearn_latent.gaussian._latents import free_placement, growth
 from sklearn_latent.gaussian._latents.clusters import Cluster
 from sklearn_latent.gaussian._latents.factors import FactorData
 from sklearn_latent.gaussian._latents.two_layer import TwoLayerSearch
 from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
+from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._scores.moves import Rules, SearchResult
@@ -159,6 +161,26 @@ class TestFreePlacement:
         assert free_placement.free_search(em) is first
         assert not calls
 
+    @pytest.mark.parametrize(("stopped", "expected"), [(False, [1]), (True, [])])
+    def test_starts_have_latents(self, X, monkeypatch, stopped, expected):
+        em, first, _ = self.run(monkeypatch, X, 0)
+        monkeypatch.setattr(em, "whole_score", lambda state: 0.0)
+        found = {0: "none", 1: "one"}
+
+        def run():
+            em.stopped = stopped
+
+        search = SimpleNamespace(found=found, run=run, n_evaluated=0, n_considered=0)
+        monkeypatch.setattr(free_placement, "two_layer_search", lambda *_: search)
+        started = []
+        monkeypatch.setattr(
+            free_placement,
+            "as_state",
+            lambda em, start, _: started.append(start) or first,
+        )
+        free_placement.free_search(em)
+        assert started == [found[n] for n in expected]
+
     def test_no_births_beyond_the_limit(self, X, monkeypatch):
         em = make_em(X, max_latents=1)
         monkeypatch.setattr(free_placement, "grow", None)
@@ -179,6 +201,22 @@ class TestFreePlacement:
     def test_candidates_are_pruned_if_that_was_asked_for(self, X, search, kept):
         em = make_em(X, search=search, n_candidates=2)
         assert em.evaluator(GaussianStatistics.of(X)).n_candidates == kept
+
+
+class TestNonlinear:
+    def test_families_keep_what_is_better(self):
+        X = make_gaussian_bn(3, 0, 100, link="sigmoid", random_state=0).X
+        em = _NonlinearEM(X, None, make_em(X, link="sigmoid"))
+        graph = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
+        field = MeanField(X, 3, positive=False)
+        best = em.maximise(graph, 0, field)
+        noise = best.noise_variance * [1.0, 1.0, 4.0]
+        worse = bent_network(best, graph, best.weights, best.link_parameters, noise)
+        again = em.maximise(graph, 0, field, worse)
+        np.testing.assert_allclose(again.noise_variance, best.noise_variance, rtol=1e-6)
+        # A family with other parents has nothing to keep.
+        other = em.maximise(graph & [True, True, False], 0, field, best)
+        assert not other.weights[:, 2].any()
 
 
 class TestTwoLayers:

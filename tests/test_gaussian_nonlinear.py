@@ -478,3 +478,35 @@ def test_costs_of_parameters_and_edges():
         pytest.approx(2.0 * 5 + 2.0)
     )
     assert plain.family_score(2, ()) - costly.family_score(2, ()) == pytest.approx(4.0)
+
+
+def test_expected_gains_are_net_of_the_penalty():
+    X = sigmoid_table(0)
+    plain, costly = (
+        NonlinearEvaluator(X, link="linear", parameter_cost=price, edge_cost=price)
+        for price in (0.0, 1.5)
+    )
+    for parents in ((), (0,), (0, 1)):
+        family = 2, parents
+        free, priced = plain._scan(family), costly._scan(family)
+        # A parent of a linear family has one parameter and one edge.
+        np.testing.assert_allclose(priced.add, free.add - 3.0)
+        np.testing.assert_allclose(priced.replace, free.replace)
+        np.testing.assert_allclose(priced.delete, free.delete + 3.0)
+
+
+def test_more_candidates_than_moves():
+    evaluator = NonlinearEvaluator(sigmoid_table(0), n_candidates=50, similarity="C1")
+    allowed = np.array([[True, True, False, True]])
+    scores = evaluator.add_scores([(2, ())], allowed)
+    np.testing.assert_array_equal(np.isfinite(scores), allowed)
+
+
+@pytest.mark.parametrize("similarity", ["C1", "C3"])
+def test_only_c3_leaves_out_what_loses_by_far(similarity):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    evaluator = NonlinearEvaluator(X, parameter_cost=50.0, similarity=similarity)
+    allowed = np.array([[True, True, False, True]])
+    scores = evaluator.add_scores([(2, ())], allowed)
+    fitted = similarity == "C1"
+    np.testing.assert_array_equal(np.isfinite(scores), allowed & fitted)
