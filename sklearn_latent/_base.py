@@ -165,6 +165,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Nodes have a ``kind``, "latent" or "feature". Parameters are attributes of
             nodes and edges, and edges have a ``strength``.
         """
+        check_is_fitted(self)
         return self.network_.to_networkx(self.latent_names_, self._node_names())
 
     def to_pgmpy(self) -> Any:
@@ -175,6 +176,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         model : pgmpy model
             As ``network_.to_pgmpy`` makes it, with the names of the data.
         """
+        check_is_fitted(self)
         return self.network_.to_pgmpy(self.latent_names_, self._node_names())
 
     def _node_names(self) -> Any:

@@ -90,7 +90,7 @@ REFUSED = [
     (("fields", "prior", "values"), [0.1, float("nan")], "must be finite"),
     (("fields", "prior", "values"), [0.1, float("inf")], "must be finite"),
     (("fields", "prior", "values"), [0.1, 10**400], "does not fit"),
-    (("fields", "prior", "values"), [0.1, 1.5], "prior must be within"),
+    (("fields", "prior", "values"), [0.1, 1.5], "prior must hold probabilities"),
     (("fields", "prior", "values"), [Bomb(), 0.1], "got \\['Bomb'\\]"),
     (("fields", "prior"), Bomb(), "an object of type Bomb"),
 ]
@@ -114,7 +114,7 @@ class TestDictionaries:
         assert again == NETWORK
         assert not again.prior.flags.writeable
         state = NETWORK.__getstate__() | {"prior": np.array([0.3, 7.0])}
-        with pytest.raises(ValueError, match="prior must be within"):
+        with pytest.raises(ValueError, match="prior must hold probabilities"):
             NoisyOrNetwork.__new__(NoisyOrNetwork).__setstate__(state)
 
     @pytest.mark.parametrize("number", range(len(REFUSED)))
