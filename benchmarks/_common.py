@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 import statistics
+import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy
 import sklearn
+from sklearn.utils import check_random_state
 
 import sklearn_latent
 
@@ -33,26 +35,45 @@ COLORS = {
 }
 
 
-def parse_arguments(description, **options):
-    """Read the command line; further options are given as name=default."""
+def parse_arguments(description, *, quick=None, **options):
+    """Read the command line; further options are given as name=default.
+
+    A tuple is the default of an option that takes several values, of words these alone;
+    False that of a switch. `quick` has other defaults for the short version. A run that
+    is quick or selects values is `partial`.
+    """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="run a short version")
     for name, default in options.items():
+        several = isinstance(default, tuple)
+        sample = default[0] if several else default
+        kind = {"action": "store_true"} if default is False else {"type": type(sample)}
+        if several:
+            kind |= {"nargs": "+", "metavar": name.upper()}
+            kind |= {"choices": default} if isinstance(sample, str) else {}
         parser.add_argument(
             f"--{name.replace('_', '-')}",
-            type=type(default),
             default=default,
-            help=f"default {default}",
+            help=f"default {' '.join(map(str, default)) if several else default}",
+            **kind,
         )
-    return parser.parse_args()
+    if "--quick" in sys.argv[1:]:
+        parser.set_defaults(**quick or {})
+    arguments = parser.parse_args()
+    arguments.partial = arguments.quick or any(
+        tuple(getattr(arguments, name)) != default
+        for name, default in options.items()
+        if isinstance(default, tuple)
+    )
+    return arguments
 
 
 class Report:
     """Prints Markdown and saves it, with the plots, under one name.
 
-    A quick run has its own name, so that it never replaces the full tables.
+    A quick or partial run has its own name, so that it never replaces the full tables.
     """
 
     def __init__(self, name, title, *, quick=False):
@@ -63,6 +84,8 @@ class Report:
 
     def text(self, *paragraphs):
         """Print paragraphs."""
+        if self.lines and not self.lines[-1].endswith("\n"):
+            self._add("")  # ends a table of single rows
         for paragraph in paragraphs:
             self._add(f"{paragraph}\n")
 
@@ -80,6 +103,25 @@ class Report:
         rule = ["-" * widths[0], *["-" * (width - 1) + ":" for width in widths[1:]]]
         lines = ["| " + " | ".join(row) + " |" for row in [head, rule, *body]]
         self._add("\n".join(lines) + "\n")
+
+    def begin(self, header, widths):
+        """Print the head of a table whose rows follow one by one, with `row`."""
+        self.widths = [
+            max(*pair) for pair in zip(map(len, header), widths, strict=True)
+        ]
+        self.row(header)
+        self.row(
+            "-" * width if place == 0 else "-" * (width - 1) + ":"
+            for place, width in enumerate(self.widths)
+        )
+
+    def row(self, cells):
+        """Print a row as soon as it is known."""
+        padded = [
+            str(cell).rjust(width) if place else str(cell).ljust(width)
+            for place, (cell, width) in enumerate(zip(cells, self.widths, strict=True))
+        ]
+        self._add("| " + " | ".join(padded) + " |")
 
     def figure(self, figure):
         """Save a plot."""
@@ -155,12 +197,22 @@ def summed_error(model, truth):
 
 
 def random_structure(n_latents, n_features, n_children, random_state):
-    """Give each latent the same number of children, drawn at random."""
-    rng = np.random.RandomState(random_state)
+    """Give each latent children drawn at random; (low, high): also their number."""
+    rng = check_random_state(random_state)
     structure = np.zeros((n_latents, n_features), dtype=bool)
     for row in structure:
-        row[rng.choice(n_features, n_children, replace=False)] = True
+        number = n_children
+        if isinstance(n_children, tuple):
+            number = rng.randint(n_children[0], n_children[1] + 1)
+        row[rng.choice(n_features, number, replace=False)] = True
     return structure
+
+
+def component_supports(components):
+    """Structures of components without failures (NMF, ...), at several thresholds."""
+    weights = np.maximum(components, 0.0)
+    shares = weights / np.maximum(weights.max(axis=1, keepdims=True), 1e-12)
+    return [shares > threshold for threshold in (0.2, 0.3, 0.4, 0.5)]
 
 
 def per_cent(share):

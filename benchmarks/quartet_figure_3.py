@@ -16,7 +16,7 @@ from collections import defaultdict
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import Report, expected, parse_arguments, timed
+from _common import Report, component_supports, expected, parse_arguments, timed
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM
@@ -56,9 +56,8 @@ def random_starts(data):
 
 def supports(make):
     def fit(data):
-        weights = np.maximum(make().fit(data.X.astype(float)).components_, 0.0)
-        shares = weights / np.maximum(weights.max(axis=1, keepdims=True), 1e-12)
-        choices = [np.where(shares > t, 0.1, 1.0) for t in (0.2, 0.3, 0.4, 0.5)]
+        components = make().fit(data.X.astype(float)).components_
+        choices = [np.where(s, 0.1, 1.0) for s in component_supports(components)]
         truth = data.network.failure
         return max(choices, key=lambda f: match_latents(truth, f)[1].sum()), None
 
