@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 PATIENCE = 2
 
-# Average rows that are added to every class. One is usual; more is better for words.
-SMOOTHING = (1.0, 3.0)
+# Average rows that are added to every class. One is usual; words need more.
+SMOOTHING = (1.0, 3.0, 10.0)
 
 
 class BernoulliMixture:
@@ -65,9 +65,9 @@ def _log_joint(rows, weight, rate):
     return rows @ (np.log(rate) - off).T + off.sum(axis=1) + np.log(weight)
 
 
-def best_mixture(X, X_judge):
+def best_mixture(X, X_judge, smoothing=SMOOTHING):
     """The mixture that other rows prefer, over numbers of classes and smoothing."""
-    models = [_best_size(X, X_judge, pseudo) for pseudo in SMOOTHING]
+    models = [_best_size(X, X_judge, pseudo) for pseudo in smoothing]
     return max(models, key=lambda model: model.score(X_judge))
 
 
@@ -86,7 +86,7 @@ def _best_size(X, X_judge, pseudo):
     return best
 
 
-def validated_mixture(X, X_fit, X_valid):
+def validated_mixture(X, X_fit, X_valid, smoothing=SMOOTHING):
     """The mixture that validation rows prefer, fitted again to all training rows."""
-    chosen = best_mixture(X_fit, X_valid)
+    chosen = best_mixture(X_fit, X_valid, smoothing)
     return BernoulliMixture(chosen.n_classes, chosen.pseudo).fit(X)

@@ -22,7 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _bernoulli_mixture import best_mixture, validated_mixture
+from _bernoulli_mixture import (
+    SMOOTHING,
+    BernoulliMixture,
+    best_mixture,
+    validated_mixture,
+)
 from _binary import (
     TABLES,
     ChowLiuTree,
@@ -65,40 +70,42 @@ def make_split(name, table, seed):
     return Split(train, part, valid, test)
 
 
-def by_validation(split):
-    (_, seconds), model = clocked(
-        validated_mixture, split.train, split.part, split.valid
-    )
-    return seconds, model
+def methods(smoothing=SMOOTHING):
+    """Functions of a split that return seconds and a model."""
 
+    def in_hindsight(split):
+        (_, seconds), model = clocked(best_mixture, split.train, split.test, smoothing)
+        return seconds, model
 
-def in_hindsight(split):
-    (_, seconds), model = clocked(best_mixture, split.train, split.test)
-    return seconds, model
+    def by_validation(split):
+        rows = split.train, split.part, split.valid
+        (_, seconds), model = clocked(validated_mixture, *rows, smoothing)
+        return seconds, model
 
-
-# Functions of a split that return seconds and a model.
-METHODS = {
-    "best mixture": in_hindsight,
-    "mixture": by_validation,
-    "independence": lambda split: fit(Independence(), split.train),
-    "tree": lambda split: fit(ChowLiuTree(), split.train),
-    "alone": lambda split: learn(split.train, refine=False),
-    "default": lambda split: learn(split.train),
-}
+    return {
+        "best mixture": in_hindsight,
+        "mixture": by_validation,
+        "independence": lambda split: fit(Independence(), split.train),
+        "tree": lambda split: fit(ChowLiuTree(), split.train),
+        "alone": lambda split: learn(split.train, refine=False),
+        "default": lambda split: learn(split.train),
+    }
 
 
 def size(model):
-    """Number of latents and, where there are any, of classes."""
+    """Number of latents, of classes and, of mixtures, the smoothing."""
+    if isinstance(model, BernoulliMixture):
+        return f"{model.n_classes} classes, smoothing {model.pseudo:g}"
     counts = {
         "latents": getattr(model, "n_latents_", None),
-        "classes": getattr(model, "n_classes", getattr(model, "n_classes_", None)),
+        "classes": getattr(model, "n_classes_", None),
     }
     shown = [f"{count} {unit}" for unit, count in counts.items() if count is not None]
     return ", ".join(shown) or "-"
 
 
-def score_table(report, name, table, methods, n_splits):
+def score_table(report, name, table, chosen, n_splits):
+    """Scores of the chosen methods."""
     splits = [make_split(name, table, seed) for seed in range(n_splits)]
     report.text(
         f"**{name}**, {len(table):,} x {table.shape[1]}, {n_splits} splits. Test "
@@ -106,10 +113,10 @@ def score_table(report, name, table, methods, n_splits):
         "error over splits; size in the first split; median processor seconds of a fit."
     )
     header = ["model", "log-likelihood", "difference", "size", "seconds"]
-    report.begin(header, [12, 14, 15, 22, 7])
+    report.begin(header, [12, 14, 14, 25, 7])
     reference = None
-    for method in methods:
-        results = [METHODS[method](split) for split in splits]
+    for method, learn_from in chosen.items():
+        results = [learn_from(split) for split in splits]
         scores = np.array(
             [
                 held_out(model, split.test)
@@ -118,12 +125,14 @@ def score_table(report, name, table, methods, n_splits):
         )
         reference = scores if reference is None else reference
         gain = scores - reference
-        error = gain.std(ddof=1) / np.sqrt(n_splits) if n_splits > 1 else np.nan
+        difference = f"{gain.mean():+.3f}"
+        if n_splits > 1:
+            difference += f" ± {gain.std(ddof=1) / np.sqrt(n_splits):.3f}"
         report.row(
             [
                 method,
                 f"{scores.mean():.3f}",
-                f"{gain.mean():+.3f} ± {error:.3f}",
+                difference,
                 size(results[0][1]),
                 f"{np.median([seconds for seconds, _ in results]):.1f}",
             ]
@@ -179,18 +188,21 @@ def main():
         quick={"case": ("digits", "fraction"), "splits": 1},
         data="",
         case=tuple(TABLES),
-        method=tuple(METHODS),
+        method=tuple(methods()),
+        smoothing=SMOOTHING,
         splits=0,
         words=False,
     )
     report = Report("noisy_or_tables", "Real 0/1 tables", quick=arguments.partial)
+    known = methods(arguments.smoothing)
+    chosen = {method: known[method] for method in arguments.method}
     for name in arguments.case:
         table = load_table(name, arguments.data, report)
         if table is None:
             continue
         fixed = table.index.name == "split"
         n_splits = 1 if fixed else arguments.splits or N_SPLITS.get(name, 10)
-        score_table(report, name, table, arguments.method, n_splits)
+        score_table(report, name, table, chosen, n_splits)
         if name == "news" and arguments.words:
             word_table(report, table)
         if name == "fraction":
