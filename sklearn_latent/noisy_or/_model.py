@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,10 @@ from .._blocks import Blocks
 from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._validation import check_columns, check_flag
-from ._inference.inference import infer, predict_off
+from ._inference.classes import infer_network, predict_network
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
-
-if TYPE_CHECKING:
-    pass
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -149,13 +146,13 @@ class NoisyOrModel(BaseLatentModel):
     def _store_score(self, patterns: Patterns, n_rows=None):
         """Set the likelihood of the training rows, or an estimate from some of them.
 
+        patterns: as the user coded them, whatever the polarity of the network
         n_rows: number of all rows, if the patterns are a sample of them
         """
         network, weights = self.network_, patterns.weights
         share = 1.0 if n_rows is None else weights.sum() / n_rows
-        parameters = network.prior, network.failure, network.leak
         method = "auto" if share == 1.0 else "quick"
-        found = infer(*parameters, patterns.on, patterns.observed, method)
+        found = infer_network(network, patterns.on, patterns.observed, method)
         self._store_fit(
             weights @ found.log_likelihood / share,
             weights.sum() / share,
@@ -224,13 +221,7 @@ class NoisyOrModel(BaseLatentModel):
             if rows.dtype == bool:
                 continue
             missing[where] = np.isnan(rows)
-            found = predict_off(
-                network.prior,
-                network.failure,
-                network.leak,
-                rows == 1,
-                ~missing[where],
-            )
+            found = predict_network(network, rows == 1, ~missing[where])
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")
