@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
+from .._diagnosis import checks_to_frame
 from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._validation import check_columns, check_flag
+from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
 from ._inference.classes import infer_network, predict_network
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -192,6 +197,65 @@ class NoisyOrModel(BaseLatentModel):
             Log-probability of each binary row.
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
+
+    def diagnose(self, X: Any) -> pd.DataFrame:
+        """Check whether rows follow the fitted model.
+
+        A check fails if the difference is larger than chance explains, given that many
+        checks are made: at most about 5% of the tables that follow the model have a
+        check that fails. Small differences show in many rows, so at most 5,000 rows are
+        used, chosen at random but always the same.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        checks : pandas.DataFrame
+            One row per check, with the columns ``check``, ``what`` (a feature, a pair,
+            a latent), ``observed``, ``expected``, ``z`` (the difference in standard
+            errors) and ``ok``. Of each kind the worst are listed:
+
+            - "likelihood": mean log-likelihood of a row, and that of independent
+              columns, which should be smaller;
+            - "rate": share of rows in which a feature is on;
+            - "pair": share of rows in which two features are on, given their rates;
+            - "negative dependence": correlation of two features, which independent
+              latents cannot make negative;
+            - "row total": standard deviation of the number of features that are on in
+              a row (its z compares all of the distribution), and shares of rows with so
+              many features on;
+            - "dependent latents": correlation of the posteriors of two latents in the
+              rows, and in rows drawn from the model;
+            - "certainty": share of the variance of a latent that the rows tell, in the
+              rows and in rows drawn from the model; it fails below 0.1;
+            - "near-duplicates": correlation of two features; it fails above 0.95.
+
+            Features that the model reads as their opposite are called "not ..." in
+            pairs, and count as on when they are 0. Where values are missing, the checks
+            that draw rows ("row total", "dependent latents", "certainty") assume that
+            this does not depend on the values.
+
+        Examples
+        --------
+        >>> from sklearn_latent import NoisyOrEM
+        >>> from sklearn_latent.datasets import make_noisy_or
+        >>> X = make_noisy_or(n_samples=2000, random_state=0).X
+        >>> checks = NoisyOrEM(n_latents=2, random_state=0).fit(X).diagnose(X)
+        >>> bool(checks.ok.all())
+        True
+        """
+        check_is_fitted(self, "network_")
+        table = self._check_X(X)
+        n_rows, limit = table.shape[0], row_limit(MOST_COUNTED, table.shape[1])
+        if n_rows > limit:
+            chosen = np.random.RandomState(0).choice(n_rows, limit, replace=False)
+            table = table[np.sort(chosen)]
+        patterns = PackedRows.of(table, self.binarize).patterns()
+        names = self._feature_names(), self.latent_names_
+        return checks_to_frame(diagnose_network(self.network_, patterns, *names))
 
     def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.
