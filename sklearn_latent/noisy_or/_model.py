@@ -17,9 +17,12 @@ from .._diagnosis import checks_to_frame
 from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._validation import check_columns, check_flag
+from .._warn import warn
+from ..exceptions import PoorDataWarning
 from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
 from ._inference.classes import infer_network, predict_network
 from ._network import NoisyOrNetwork, warn_of_bounds
+from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
 
@@ -103,6 +106,7 @@ class NoisyOrModel(BaseLatentModel):
     binarize: float | None
     n_jobs: int | None
     network_: NoisyOrNetwork
+    _columns: Columns
     prior_: NDArray[np.float64]
     failure_: NDArray[np.float64]
     leak_: NDArray[np.float64]
@@ -132,9 +136,30 @@ class NoisyOrModel(BaseLatentModel):
             fresh = False
             return table
 
-        return read_blocks(
+        blocks = read_blocks(
             X, sample_weight, check, check_rows, cut=_row_slices, n_jobs=self.n_jobs
         )
+        before = None if reset else self.__dict__.get("_columns")
+
+        def look(columns):
+            self._columns = Columns.merge([before, columns])
+            self._columns_are_new = True
+
+        return WatchedBlocks(blocks, self.binarize, look)
+
+    def _warn_of_columns(self) -> None:
+        """Warn of columns that cannot be meant as they are, of all rows so far.
+
+        Once a model is learned: a first batch of few rows has many constant columns.
+        """
+        if not self.__dict__.pop("_columns_are_new", False):
+            return
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)]
+        complaint = self._columns.complaint(names, self.binarize)
+        if complaint:
+            warn(f"X has poor columns: {complaint}.", PoorDataWarning)
 
     def _by_rows(self, X, function):
         """Apply a function of binary rows to `X`, batch by batch."""
@@ -147,6 +172,13 @@ class NoisyOrModel(BaseLatentModel):
     def _store(self, network: NoisyOrNetwork) -> None:
         """Set the fitted attributes that describe the network."""
         self.__dict__.update(network_attributes(network))
+        self._warn_of_columns()
+
+    def _store_fit(
+        self, log_likelihood: float, n_rows: float, *, is_exact: bool = True
+    ) -> None:
+        super()._store_fit(log_likelihood, n_rows, is_exact=is_exact)
+        self._warn_of_columns()
 
     def _store_score(self, patterns: Patterns, n_rows=None):
         """Set the likelihood of the training rows, or an estimate from some of them.
