@@ -44,11 +44,13 @@ class Array:
     kind: type of the values
     ndim: number of dimensions; None is any
     optional: whether the value may be None
+    omitted: whether None is not written at all, so that simple models read simply
     """
 
     kind: str = "float"
     ndim: int | None = None
     optional: bool = False
+    omitted: bool = False
 
     def encode(self, value):
         """Shape and flat list."""
@@ -192,15 +194,19 @@ class Model:
 class Persistent:
     """Mixin of model objects: plain dictionaries and JSON, without pickle.
 
-    A subclass lists the arguments of its constructor, which are attributes too, in
-    ``_fields``.
+    A subclass lists the arguments of its constructor in ``_fields``. They are
+    attributes too, unless ``_arguments`` says otherwise.
     """
 
     _fields: ClassVar[dict[str, Field]]
 
+    def _arguments(self) -> dict[str, Any]:
+        """Arguments that make an equal model."""
+        return {name: getattr(self, name) for name in self._fields}
+
     # Other formats restore a model through its constructor too, which validates.
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._fields}
+        return self._arguments()
 
     def __setstate__(self, state: Any) -> None:
         values = _mapping("state", state, set(self._fields))
@@ -211,12 +217,13 @@ class Persistent:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
+        theirs = other._arguments()
         return all(
-            _equal(getattr(self, name), getattr(other, name)) for name in self._fields
+            _equal(value, theirs[name]) for name, value in self._arguments().items()
         )
 
     def __hash__(self) -> int:
-        return hash(tuple(_hashable(getattr(self, name)) for name in self._fields))
+        return hash(tuple(map(_hashable, self._arguments().values())))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain form of the model: numbers, strings, lists and dictionaries.
@@ -226,15 +233,22 @@ class Persistent:
         data : dict
             Can be written by `json.dump` and read by `from_dict`.
         """
+        may_lack = self._may_lack()
         return {
             "format": FORMAT,
             "version": VERSION,
             "type": type(self).__name__,
             "fields": {
-                name: field.encode(getattr(self, name))
-                for name, field in self._fields.items()
+                name: self._fields[name].encode(value)
+                for name, value in self._arguments().items()
+                if not (value is None and name in may_lack)
             },
         }
+
+    @classmethod
+    def _may_lack(cls) -> set[str]:
+        """Fields that are not written if they are None."""
+        return {n for n, field in cls._fields.items() if getattr(field, "omitted", 0)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -266,10 +280,14 @@ class Persistent:
             raise ValueError(
                 f"type must be {cls.__name__!r}, got {_described(head['type'])}."
             )
-        fields = _mapping("fields", head["fields"], set(cls._fields))
+        may_lack = cls._may_lack()
+        fields = _mapping(
+            "fields", head["fields"], set(cls._fields) - may_lack, may_lack
+        )
         values = {
             name: field.decode(name, fields[name])
             for name, field in cls._fields.items()
+            if name in fields
         }
         return cls(**values)
 
@@ -330,18 +348,19 @@ def _refuse(constant):
     raise ValueError(f"{constant} is no number of a model")
 
 
-def _mapping(name, value, keys) -> Mapping:
-    """Check that a value is a dictionary with just these keys."""
+def _mapping(name, value, keys, optional=frozenset()) -> Mapping:
+    """Check that a value is a dictionary with these keys and perhaps optional ones."""
     if type(value) is not dict:
         raise ValueError(f"{name} must be a dictionary, got {_described(value)}.")
     missing = sorted(keys - value.keys())
     if missing:
         raise ValueError(f"{name} must have {', '.join(missing)}, got no such entry.")
-    if len(value) > len(keys):
-        surplus = next(key for key in value if key not in keys)
+    known = keys | optional
+    surplus = [key for key in value if key not in known]
+    if surplus:
         raise ValueError(
-            f"{name} must have no more than {', '.join(sorted(keys))}, got also "
-            f"{_described(surplus)}."
+            f"{name} must have no more than {', '.join(sorted(known))}, got also "
+            f"{_described(surplus[0])}."
         )
     return value
 

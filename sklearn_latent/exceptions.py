@@ -3,6 +3,7 @@
 __all__ = [
     "ApproximateInferenceWarning",
     "LatentWarning",
+    "ModelMisfitWarning",
     "PoorDataWarning",
     "UnidentifiableWarning",
 ]
@@ -22,3 +23,7 @@ class UnidentifiableWarning(LatentWarning):
 
 class ApproximateInferenceWarning(LatentWarning):
     """Exact inference was too expensive for some rows; a bound was used."""
+
+
+class ModelMisfitWarning(LatentWarning):
+    """The fitted model contradicts the data that it was learned from."""

@@ -10,8 +10,13 @@ from sklearn_latent import NoisyOrNetwork
 FIGURE_1 = np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], dtype=bool)
 
 
-def random_network(seed, n_latents, n_features, *, density=0.6, corners=False):
-    """A network; `corners` takes parameters from the ends of [0, 1] too."""
+def random_network(
+    seed, n_latents, n_features, *, density=0.6, corners=False, n_classes=None
+):
+    """A network; `corners` takes parameters from the ends of [0, 1] too.
+
+    n_classes: of hidden classes, together with a random polarity
+    """
     rng = np.random.default_rng(seed)
 
     def draw(*shape):
@@ -20,8 +25,15 @@ def random_network(seed, n_latents, n_features, *, density=0.6, corners=False):
         return rng.uniform(0.02, 0.98, size=shape)
 
     edges = rng.random((n_latents, n_features)) < density
+    rows = () if n_classes is None else (n_classes,)
+    parameters = [draw(*rows, n_latents), np.where(edges, draw(*edges.shape), 1.0)]
+    parameters.append(draw(n_features))
+    if n_classes is None:
+        return NoisyOrNetwork(*parameters)
     return NoisyOrNetwork(
-        draw(n_latents), np.where(edges, draw(*edges.shape), 1.0), draw(n_features)
+        *parameters,
+        class_weight=rng.dirichlet(np.ones(n_classes)),
+        polarity=rng.choice([-1, 1], n_features),
     )
 
 
@@ -49,12 +61,20 @@ def off_probability(network, Z):
     return (1 - network.leak) * fails.prod(axis=1)
 
 
+def class_joint(network, Z):
+    """P(class, latents), (n_classes, n_states)."""
+    prior = network.class_prior[:, np.newaxis]
+    given_class = np.where(Z, prior, 1 - prior).prod(axis=2)
+    return network.class_weight[:, np.newaxis] * given_class
+
+
 def joint(network, X):
     """P(row, state) for every row and every state of the latents."""
     Z = states(network.n_latents)
-    weight = np.where(Z, network.prior, 1 - network.prior).prod(axis=1)
+    weight = class_joint(network, Z).sum(axis=0)
     off = off_probability(network, Z)
     x = np.asarray(X, dtype=float)[:, np.newaxis]
+    x = np.where(network.polarity < 0, 1 - x, x)
     chance = np.where(np.isnan(x), 1.0, np.where(x == 1, 1 - off, off))
     return chance.prod(axis=2) * weight, Z
 
@@ -79,4 +99,14 @@ networks = st.builds(
     n_features=st.integers(1, 7),
     density=st.floats(0.1, 0.9),
     corners=st.booleans(),
+)
+
+class_networks = st.builds(
+    random_network,
+    seed=st.integers(0, 2**32 - 1),
+    n_latents=st.integers(0, 5),
+    n_features=st.integers(1, 6),
+    density=st.floats(0.1, 0.9),
+    corners=st.booleans(),
+    n_classes=st.integers(1, 4),
 )

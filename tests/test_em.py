@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent import NoisyOrNetwork
+from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.noisy_or import _em
 from sklearn_latent.noisy_or._em import NoisyOrEM
 from sklearn_latent.noisy_or._likelihood.exact import expected_statistics
@@ -137,7 +138,9 @@ def test_sparse_and_pickled():
 @pytest.mark.parametrize("inference", ["exact", "variational"])
 def test_constant_data_gives_a_poor_model_and_no_crash(n_latents, value, inference):
     X = np.full((10, 3), float(value))
-    model = NoisyOrEM(n_latents, inference=inference, tol=1e-4, random_state=0).fit(X)
+    model = NoisyOrEM(n_latents, inference=inference, tol=1e-4, random_state=0)
+    with pytest.warns(PoorDataWarning, match="columns x0, x1, x2 are"):
+        model.fit(X)
     for array in (model.prior_, model.failure_, model.leak_):
         assert ((array >= 1e-6) & (array <= 1 - 1e-6)).all()
     assert model.transform(X).shape == (10, n_latents)

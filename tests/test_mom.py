@@ -215,6 +215,7 @@ class TestRows:
             lambda X: X.tolist(),
         ],
     )
+    @pytest.mark.filterwarnings("ignore:X has poor columns.*are not binary")
     def test_containers(self, container):
         X = figure_1_data(2000).X
         dense = NoisyOrMoMLearner(FIGURE_1).fit(X)

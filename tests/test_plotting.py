@@ -115,6 +115,37 @@ def test_stronger_edges_are_wider_and_darker():
     assert ends[int(np.argmax(widths))] == pytest.approx(strongest)
 
 
+def test_the_class_stands_above_and_flipped_features_are_marked():
+    network = NoisyOrNetwork(
+        [[0.1, 0.5, 0.3], [0.2, 0.1, 0.3]],
+        [[0.1, 0.5, 1.0], [1.0, 0.4, 0.3], [0.5, 1.0, 0.9]],
+        [0, 0, 0],
+        class_weight=[0.4, 0.6],
+        polarity=[1, -1, 1],
+    )
+    display = draw(network)
+    heights = {name: y for name, (_, y) in display.positions_.items()}
+    assert set(heights) == set(noisy_or_to_networkx(network))
+    assert heights["class"] > heights["latent1"] > heights["x1"]
+    assert len(display.edges_.get_segments()) == 3 + 6
+    assert {"class", "2", "latent1", "x0", "not x1"} <= set(texts(display))
+    assert "x1" not in texts(display)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "read as its opposite" in legend
+    assert len(draw(network, min_strength=0.3).edges_.get_segments()) == 1 + 5
+    by_failure = draw(network, color_by="failure")
+    assert len(by_failure.edges_.get_segments()) == 3 + 6
+
+
+def test_edges_into_a_class_are_refused():
+    graph = nx.DiGraph([("a", "c")], family="noisy-or")
+    graph.nodes["a"]["kind"], graph.nodes["c"]["kind"] = "latent", "class"
+    with pytest.raises(
+        ValueError, match="from latents to features only, got 'a' -> 'c'"
+    ):
+        LatentGraphDisplay(graph).plot()
+
+
 def test_weak_edges_can_be_left_out():
     network = NoisyOrNetwork([0.3], [[0.1, 0.5, 0.9]], [0, 0, 0])
     assert len(draw(network, min_strength=0.3).edges_.get_segments()) == 2

@@ -18,15 +18,40 @@ def noisy_or_to_networkx(network, latent_names=None, feature_names=None):
         latent_names, network.n_latents, feature_names, network.n_features
     )
     graph = nx.DiGraph(family="noisy-or", edge_attributes="failure strength")
+    if network.n_classes > 1:
+        _add_class(graph, network, latents, features)
     for name, prior in zip(latents, network.prior.tolist(), strict=True):
         graph.add_node(name, kind="latent", prior=prior)
-    for name, leak in zip(features, network.leak.tolist(), strict=True):
+    signs = network.polarity.tolist()
+    for name, leak, sign in zip(features, network.leak.tolist(), signs, strict=True):
         graph.add_node(name, kind="feature", leak=leak)
+        if sign < 0:
+            graph.nodes[name]["polarity"] = sign
     rows, columns = np.nonzero(network.structure)
     failures = network.failure[rows, columns].tolist()
     for i, j, failure in zip(rows.tolist(), columns.tolist(), failures, strict=True):
         graph.add_edge(latents[i], features[j], failure=failure, strength=1 - failure)
+        if min(signs) < 0:
+            graph.edges[latents[i], features[j]]["polarity"] = signs[j]
     return graph
+
+
+def _add_class(graph, network, latents, features) -> None:
+    """Add the class above the latents; attributes are numbers, as GraphML needs."""
+    top = _class_name(latents, features)
+    weights = {f"weight{c}": w for c, w in enumerate(network.class_weight.tolist())}
+    graph.add_node(top, kind="class", n_classes=network.n_classes, **weights)
+    for name, priors in zip(latents, network.class_prior.T.tolist(), strict=True):
+        graph.add_node(name, **{f"prior{c}": p for c, p in enumerate(priors)})
+        graph.add_edge(top, name, strength=max(priors) - min(priors))
+
+
+def _class_name(latents, features) -> str:
+    """Name of the node of the class, unless another node has it."""
+    name, taken = "class", {*latents, *features}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def noisy_or_to_pgmpy(network, latent_names=None, feature_names=None):
@@ -49,14 +74,21 @@ def noisy_or_to_pgmpy(network, latent_names=None, feature_names=None):
 
     model = DiscreteBayesianNetwork()
     model.add_nodes_from([*latents, *features])
-    for name, prior in zip(latents, network.prior, strict=True):
-        model.add_cpds(TabularCPD(name, 2, [[1 - prior], [prior]]))
+    n_classes, given = network.n_classes, {}
+    if n_classes > 1:
+        top = _class_name(latents, features)
+        model.add_node(top)
+        model.add_edges_from([(top, name) for name in latents])
+        model.add_cpds(TabularCPD(top, n_classes, network.class_weight[:, np.newaxis]))
+        given = {"evidence": [top], "evidence_card": [n_classes]}
+    for name, prior in zip(latents, network.class_prior.T, strict=True):
+        model.add_cpds(TabularCPD(name, 2, np.stack([1 - prior, prior]), **given))
     for j, name in enumerate(features):
         parents = np.flatnonzero(structure[:, j])
         evidence = [latents[i] for i in parents]
         model.add_edges_from([(parent, name) for parent in evidence])
         off = _off_table(network.failure[parents, j], network.leak[j])
-        table = np.stack([off, 1 - off])
+        table = np.stack([off, 1 - off])[:: network.polarity[j]]
         model.add_cpds(
             TabularCPD(name, 2, table, evidence, [2] * len(evidence))
             if evidence

@@ -13,16 +13,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
+from .._diagnosis import checks_to_frame
 from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._validation import check_columns, check_flag
-from ._inference.inference import infer, predict_off
+from .._warn import warn
+from ..exceptions import PoorDataWarning
+from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
+from ._inference.classes import infer_network, predict_network
 from ._network import NoisyOrNetwork, warn_of_bounds
+from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
 
 if TYPE_CHECKING:
-    pass
+    import pandas as pd
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -101,6 +106,7 @@ class NoisyOrModel(BaseLatentModel):
     binarize: float | None
     n_jobs: int | None
     network_: NoisyOrNetwork
+    _columns: Columns
     prior_: NDArray[np.float64]
     failure_: NDArray[np.float64]
     leak_: NDArray[np.float64]
@@ -130,9 +136,30 @@ class NoisyOrModel(BaseLatentModel):
             fresh = False
             return table
 
-        return read_blocks(
+        blocks = read_blocks(
             X, sample_weight, check, check_rows, cut=_row_slices, n_jobs=self.n_jobs
         )
+        before = None if reset else self.__dict__.get("_columns")
+
+        def look(columns):
+            self._columns = Columns.merge([before, columns])
+            self._columns_are_new = True
+
+        return WatchedBlocks(blocks, self.binarize, look)
+
+    def _warn_of_columns(self) -> None:
+        """Warn of columns that cannot be meant as they are, of all rows so far.
+
+        Once a model is learned: a first batch of few rows has many constant columns.
+        """
+        if not self.__dict__.pop("_columns_are_new", False):
+            return
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)]
+        complaint = self._columns.complaint(names, self.binarize)
+        if complaint:
+            warn(f"X has poor columns: {complaint}.", PoorDataWarning)
 
     def _by_rows(self, X, function):
         """Apply a function of binary rows to `X`, batch by batch."""
@@ -145,17 +172,24 @@ class NoisyOrModel(BaseLatentModel):
     def _store(self, network: NoisyOrNetwork) -> None:
         """Set the fitted attributes that describe the network."""
         self.__dict__.update(network_attributes(network))
+        self._warn_of_columns()
+
+    def _store_fit(
+        self, log_likelihood: float, n_rows: float, *, is_exact: bool = True
+    ) -> None:
+        super()._store_fit(log_likelihood, n_rows, is_exact=is_exact)
+        self._warn_of_columns()
 
     def _store_score(self, patterns: Patterns, n_rows=None):
         """Set the likelihood of the training rows, or an estimate from some of them.
 
+        patterns: as the user coded them, whatever the polarity of the network
         n_rows: number of all rows, if the patterns are a sample of them
         """
         network, weights = self.network_, patterns.weights
         share = 1.0 if n_rows is None else weights.sum() / n_rows
-        parameters = network.prior, network.failure, network.leak
         method = "auto" if share == 1.0 else "quick"
-        found = infer(*parameters, patterns.on, patterns.observed, method)
+        found = infer_network(network, patterns.on, patterns.observed, method)
         self._store_fit(
             weights @ found.log_likelihood / share,
             weights.sum() / share,
@@ -196,6 +230,65 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
 
+    def diagnose(self, X: Any) -> pd.DataFrame:
+        """Check whether rows follow the fitted model.
+
+        A check fails if the difference is larger than chance explains, given that many
+        checks are made: at most about 5% of the tables that follow the model have a
+        check that fails. Small differences show in many rows, so at most 5,000 rows are
+        used, chosen at random but always the same.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; NaN is missing.
+
+        Returns
+        -------
+        checks : pandas.DataFrame
+            One row per check, with the columns ``check``, ``what`` (a feature, a pair,
+            a latent), ``observed``, ``expected``, ``z`` (the difference in standard
+            errors) and ``ok``. Of each kind the worst are listed:
+
+            - "likelihood": mean log-likelihood of a row, and that of independent
+              columns, which should be smaller;
+            - "rate": share of rows in which a feature is on;
+            - "pair": share of rows in which two features are on, given their rates;
+            - "negative dependence": correlation of two features, which independent
+              latents cannot make negative;
+            - "row total": standard deviation of the number of features that are on in
+              a row (its z compares all of the distribution), and shares of rows with so
+              many features on;
+            - "dependent latents": correlation of the posteriors of two latents in the
+              rows, and in rows drawn from the model;
+            - "certainty": share of the variance of a latent that the rows tell, in the
+              rows and in rows drawn from the model; it fails below 0.1;
+            - "near-duplicates": correlation of two features; it fails above 0.95.
+
+            Features that the model reads as their opposite are called "not ..." in
+            pairs, and count as on when they are 0. Where values are missing, the checks
+            that draw rows ("row total", "dependent latents", "certainty") assume that
+            this does not depend on the values.
+
+        Examples
+        --------
+        >>> from sklearn_latent import NoisyOrEM
+        >>> from sklearn_latent.datasets import make_noisy_or
+        >>> X = make_noisy_or(n_samples=2000, random_state=0).X
+        >>> checks = NoisyOrEM(n_latents=2, random_state=0).fit(X).diagnose(X)
+        >>> bool(checks.ok.all())
+        True
+        """
+        check_is_fitted(self, "network_")
+        table = self._check_X(X)
+        n_rows, limit = table.shape[0], row_limit(MOST_COUNTED, table.shape[1])
+        if n_rows > limit:
+            chosen = np.random.RandomState(0).choice(n_rows, limit, replace=False)
+            table = table[np.sort(chosen)]
+        patterns = PackedRows.of(table, self.binarize).patterns()
+        names = self._feature_names(), self.latent_names_
+        return checks_to_frame(diagnose_network(self.network_, patterns, *names))
+
     def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.
 
@@ -224,13 +317,7 @@ class NoisyOrModel(BaseLatentModel):
             if rows.dtype == bool:
                 continue
             missing[where] = np.isnan(rows)
-            found = predict_off(
-                network.prior,
-                network.failure,
-                network.leak,
-                rows == 1,
-                ~missing[where],
-            )
+            found = predict_network(network, rows == 1, ~missing[where])
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")

@@ -11,18 +11,21 @@ from sklearn.utils import check_random_state, gen_batches
 
 from .._network import Network
 from .._persistence import Array
-from .._validation import (
-    MOST_ROWS,
-    check_choice,
-    check_count,
-    check_numbers,
-    check_probabilities,
-    shown,
-)
+from .._validation import MOST_ROWS, check_choice, check_count
 from .._warn import warn
 from ..exceptions import ApproximateInferenceWarning
+from ._checks import (
+    check_polarity,
+    check_priors,
+    check_sets,
+    check_weights,
+    frozen,
+    probabilities,
+    split_rows,
+)
 from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
-from ._inference.inference import METHODS, Inference, infer
+from ._inference.classes import infer_network
+from ._inference.inference import METHODS, Inference
 from ._numerics import safe_log
 from ._statistics.moments import negative_moments
 
@@ -37,27 +40,42 @@ CHUNK_ELEMENTS = 1 << 18
 class NoisyOrNetwork(Network):
     """Bipartite noisy-or network of binary latents and binary features.
 
-    Latents are on independently of each other. A feature stays off if its leak and
-    every parent that is on fail to switch it on, each independently [1]_.
+    A feature stays off if its leak and every parent that is on fail to switch it on,
+    each independently [1]_. Latents are on independently of each other, or
+    independently given a hidden class that each row belongs to.
 
     Parameters
     ----------
-    prior : array-like of shape (n_latents,)
-        P(latent on).
+    prior : array-like of shape (n_latents,) or (n_classes, n_latents)
+        P(latent on), or P(latent on | class) together with `class_weight`.
     failure : array-like of shape (n_latents, n_features)
         Probability that a latent that is on fails to switch a feature on; 1.0 means
         that there is no edge.
     leak : array-like of shape (n_features,)
         P(feature on | all latents off).
+    class_weight : array-like of shape (n_classes,) or None, default=None
+        P(class), positive. None: latents are independent.
+    polarity : array-like of shape (n_features,) or None, default=None
+        1 or -1 for each feature. A feature of polarity -1 is read as its opposite:
+        latents switch it *off*, `failure` and `leak` speak of the opposite column. Rows
+        that are given to the network, or drawn from it, are not recoded. None: all 1.
 
     Attributes
     ----------
-    prior, failure, leak : ndarray
+    prior : ndarray of shape (n_latents,)
+        P(latent on), over all classes.
+    failure, leak : ndarray
         The parameters as read-only float arrays.
+    class_prior : ndarray of shape (n_classes, n_latents)
+        P(latent on | class).
+    class_weight : ndarray of shape (n_classes,)
+        P(class).
+    polarity : int8 ndarray of shape (n_features,)
+        1, or -1 where the feature is read as its opposite.
     structure : bool ndarray of shape (n_latents, n_features)
         Where there is an edge.
-    n_latents, n_features : int
-        Numbers of latents and features.
+    n_latents, n_features, n_classes : int
+        Numbers of latents, features and classes; 1 class: independent latents.
 
     See Also
     --------
@@ -80,28 +98,70 @@ class NoisyOrNetwork(Network):
            [1.   ]])
     >>> NoisyOrNetwork.from_json(network.to_json()) == network
     True
+
+    Two classes of rows, and a feature that the latent switches off:
+
+    >>> network = NoisyOrNetwork(
+    ...     [[0.9], [0.1]], [[0.2, 0.4]], [0.0, 0.0],
+    ...     class_weight=[0.5, 0.5], polarity=[1, -1],
+    ... )
+    >>> network.prior
+    array([0.5])
+    >>> network.class_posterior([[1, 0]]).round(3)
+    array([[0.9, 0.1]])
     """
 
     _fields: ClassVar = {
-        "prior": Array(ndim=1),
+        "prior": Array(),
         "failure": Array(ndim=2),
         "leak": Array(ndim=1),
+        "class_weight": Array(ndim=1, optional=True, omitted=True),
+        "polarity": Array("int", ndim=1, optional=True, omitted=True),
     }
 
     prior: NDArray[np.float64]
     failure: NDArray[np.float64]
     leak: NDArray[np.float64]
+    class_prior: NDArray[np.float64]
+    class_weight: NDArray[np.float64]
+    polarity: NDArray[np.int8]
 
-    def __init__(self, prior: ArrayLike, failure: ArrayLike, leak: ArrayLike):
-        self.prior = _probabilities("prior", prior, 1)
-        self.failure = _probabilities("failure", failure, 2)
-        self.leak = _probabilities("leak", leak, 1)
+    def __init__(
+        self,
+        prior: ArrayLike,
+        failure: ArrayLike,
+        leak: ArrayLike,
+        *,
+        class_weight: ArrayLike | None = None,
+        polarity: ArrayLike | None = None,
+    ):
+        self.class_weight = check_weights(class_weight)
+        n_classes = None if class_weight is None else self.n_classes
+        self.class_prior = check_priors(prior, n_classes)
+        self.prior = self.class_prior[0]
+        if self.n_classes > 1:
+            # Sums of products may exceed 1 by rounding.
+            mean = np.minimum(self.class_weight @ self.class_prior, 1.0)
+            self.prior = frozen(mean)
+        self.failure = probabilities("failure", failure, 2)
+        self.leak = probabilities("leak", leak, 1)
         expected = (len(self.prior), len(self.leak))
         if self.failure.shape != expected:
             raise ValueError(
                 f"failure must have one row per prior and one column per leak, shape "
                 f"{expected}, got shape {self.failure.shape}."
             )
+        self.polarity = check_polarity(polarity, len(self.leak))
+
+    def _arguments(self) -> dict[str, Any]:
+        has_classes = self.n_classes > 1
+        return {
+            "prior": self.class_prior if has_classes else self.prior,
+            "failure": self.failure,
+            "leak": self.leak,
+            "class_weight": self.class_weight if has_classes else None,
+            "polarity": self.polarity if (self.polarity < 0).any() else None,
+        }
 
     @property
     def structure(self) -> NDArray[np.bool_]:
@@ -119,15 +179,27 @@ class NoisyOrNetwork(Network):
         return len(self.leak)
 
     @property
+    def n_classes(self) -> int:
+        """Number of classes above the latents; 1: latents are independent."""
+        return len(self.class_weight)
+
+    @property
     def n_parameters(self) -> int:
-        """Free parameters: priors, one failure per edge, leaks."""
-        return self.n_latents + int(self.structure.sum()) + self.n_features
+        """Free parameters: class weights, priors, one failure per edge, leaks."""
+        layers = self.n_classes - 1 + self.class_prior.size
+        return layers + int(self.structure.sum()) + self.n_features
 
     def __repr__(self) -> str:
-        return (
-            f"NoisyOrNetwork(n_latents={self.n_latents}, "
-            f"n_features={self.n_features}, n_edges={int(self.structure.sum())})"
-        )
+        parts = {
+            "n_latents": self.n_latents,
+            "n_features": self.n_features,
+            "n_edges": int(self.structure.sum()),
+        }
+        if self.n_classes > 1:
+            parts["n_classes"] = self.n_classes
+        if (self.polarity < 0).any():
+            parts["n_flipped"] = int((self.polarity < 0).sum())
+        return f"NoisyOrNetwork({', '.join(f'{k}={v}' for k, v in parts.items())})"
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None
@@ -157,7 +229,12 @@ class NoisyOrNetwork(Network):
             log_failure = sparse.csr_array(log_failure)
         step = max(1, CHUNK_ELEMENTS // max(1, self.n_features + self.n_latents))
         for rows in gen_batches(n_samples, step):
-            Z[rows] = rng.random_sample(Z[rows].shape) < self.prior
+            prior = self.prior
+            if self.n_classes > 1:
+                chance = rng.random_sample(len(Z[rows])) * self.class_weight.sum()
+                ends = np.cumsum(self.class_weight[:-1])
+                prior = self.class_prior[np.searchsorted(ends, chance, side="right")]
+            Z[rows] = rng.random_sample(Z[rows].shape) < prior
             # Sparse, so that a latent that is off never meets a log(0).
             off = sparse.csr_array(Z[rows], dtype=np.float64) @ log_failure
             if sparse.issparse(off):
@@ -167,10 +244,14 @@ class NoisyOrNetwork(Network):
                 off = np.exp(off)
             off *= 1.0 - self.leak
             X[rows] = rng.random_sample(off.shape) >= off
+        X ^= self.polarity < 0
         return X, Z
 
     def negative_moment(self, features: ArrayLike) -> Any:
         """P(all of some features off); equation 3 of Halpern and Sontag (2013).
+
+        Features are taken as the network reads them: for one of polarity -1, off means
+        that the column is 1.
 
         Parameters
         ----------
@@ -183,29 +264,12 @@ class NoisyOrNetwork(Network):
         moment : float or ndarray of shape (n_sets,)
             A number for one set, an array for several.
         """
-        sets = self._check_sets(features)
+        sets = check_sets(features, self.n_features)
         table = np.sort(np.atleast_2d(sets), axis=1)
-        moments = negative_moments(self.prior, self.failure, self.leak, table)
+        moments = np.zeros(len(table))
+        for weight, prior in zip(self.class_weight, self.class_prior, strict=True):
+            moments += weight * negative_moments(prior, self.failure, self.leak, table)
         return float(moments[0]) if sets.ndim == 1 else moments
-
-    def _check_sets(self, features):
-        try:
-            sets = np.asarray(features)
-        except ValueError:  # sets of different sizes
-            sets = np.empty(1, dtype=object)
-        if sets.size == 0:
-            sets = sets.astype(np.intp)
-        if sets.ndim not in (1, 2) or sets.dtype.kind not in "iu":
-            raise ValueError(
-                "features must be a list of feature indices or a 2-d array with one "
-                f"set per row, got {shown(features)}."
-            )
-        if sets.size and not 0 <= sets.min() <= sets.max() < self.n_features:
-            raise ValueError(
-                f"features must hold indices from 0 to {self.n_features - 1}, got "
-                f"values from {sets.min()} to {sets.max()}."
-            )
-        return sets
 
     def log_likelihood(self, X: Any, method: str = "auto") -> NDArray[np.float64]:
         """Log-probability of each row.
@@ -249,34 +313,32 @@ class NoisyOrNetwork(Network):
         """
         return self._infer(X, method).posterior
 
-    def _infer(self, X, method) -> Inference:
-        """Infer, and warn of rows that are out of reach."""
+    def class_posterior(self, X: Any, method: str = "auto") -> NDArray[np.float64]:
+        """P(class | row) for each row and class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of 0 and 1, or booleans; NaN is missing.
+        method : {"auto", "exact", "variational"}, default="auto"
+            As in `posterior`.
+
+        Returns
+        -------
+        class_posterior : ndarray of shape (n_samples, n_classes)
+            Probabilities. A row that the network cannot produce gets the weights of
+            the classes.
+        """
+        return self._infer(X, method, classes=True).class_posterior
+
+    def _infer(self, X, method, *, classes=False) -> Inference:
+        """Infer latents, and classes if needed, and warn of rows out of reach."""
         check_choice("method", method, METHODS)
-        on, observed = self._check(X)
-        found = infer(self.prior, self.failure, self.leak, on, observed, method)
+        on, observed = split_rows(X, self.n_features)
+        found = infer_network(self, on, observed, method, classes=classes)
         if method == "auto":
             warn_of_bounds(found.is_bound, "rows")
         return found
-
-    def _check(self, X):
-        """Split rows into the features that are on and those that are known."""
-        X = X.toarray() if sparse.issparse(X) else X
-        X = check_numbers("X", X, dtype=None)
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X must have shape (n_samples, {self.n_features}), got {X.shape}."
-            )
-        if X.dtype == bool:
-            return X, None
-        missing = np.isnan(X)
-        on = X == 1
-        valid = on | (X == 0) | missing
-        if not valid.all():
-            raise ValueError(
-                "X must hold only 0 and 1 (and NaN for missing), got the value "
-                f"{X[~valid][0]!r}."
-            )
-        return on, ~missing if missing.any() else None
 
     def to_networkx(
         self, latent_names: Any = None, feature_names: Any = None
@@ -291,7 +353,11 @@ class NoisyOrNetwork(Network):
         Returns
         -------
         graph : networkx.DiGraph
-            Latent and feature nodes, with priors, leaks and failures as attributes.
+            Latent and feature nodes, with priors, leaks and failures as attributes;
+            with classes, a node of the kind "class" above the latents, whose edges
+            have the largest difference between two classes of P(latent on | class) as
+            strength. Features that are read as their opposite have a ``polarity``
+            of -1.
         """
         return noisy_or_to_networkx(self, latent_names, feature_names)
 
@@ -306,7 +372,7 @@ class NoisyOrNetwork(Network):
         Returns
         -------
         model : pgmpy.models.DiscreteBayesianNetwork
-            With one table per node.
+            With one table per node; the class, if there are several, is a node too.
         """
         return noisy_or_to_pgmpy(self, latent_names, feature_names)
 
@@ -320,15 +386,3 @@ def warn_of_bounds(is_bound, what: str) -> None:
             "lower bound, the sum over the likeliest states.",
             ApproximateInferenceWarning,
         )
-
-
-def _probabilities(name, values, ndim):
-    """Validate an array of probabilities and freeze a copy of it."""
-    array = np.array(check_numbers(name, values))
-    if array.ndim != ndim:
-        raise ValueError(
-            f"{name} must have {ndim} dimension(s), got shape {array.shape}."
-        )
-    check_probabilities(name, array)
-    array.setflags(write=False)
-    return array

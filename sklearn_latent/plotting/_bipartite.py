@@ -1,11 +1,20 @@
-"""Bipartite graphs: latents above the features that they drive."""
+"""Bipartite graphs: latents above the features that they drive.
+
+A hidden class, if there is one, stands above the latents.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ._edge_colors import GraphOptions
-from ._layout import bipartite_matrix, order_layers, place_above, spread_evenly
+from ._layout import (
+    bipartite_matrix,
+    class_edges,
+    order_layers,
+    place_above,
+    spread_evenly,
+)
 from ._style import (
     FEATURE_COLOR,
     PALETTE,
@@ -20,58 +29,124 @@ from ._style import (
 )
 
 LEGEND_POINTS = 22.0
+# Latents are at a height of 1, classes here.
+CLASS_HEIGHT = 1.6
 
 
 def draw_bipartite(graph, ax, options: GraphOptions):
-    """Draw a graph whose edges all run from latents to features."""
+    """Draw a graph whose edges run from latents to features, or classes to latents."""
     latents, features, strength = bipartite_matrix(graph)
     latent_order, feature_order = order_layers(~np.isnan(strength))
     latents = [latents[i] for i in latent_order]
     features = [features[j] for j in feature_order]
     strength = strength[np.ix_(latent_order, feature_order)]
+    classes = [node for node, kind in graph.nodes(data="kind") if kind == "class"]
     captions = [shorten(name) for name in latents]
-    names = [shorten(name) for name in features] if options.feature_labels else []
+    flipped = [graph.nodes[name].get("polarity") == -1 for name in features]
+    names = []
+    if options.feature_labels:
+        pairs = zip(features, flipped, strict=True)
+        names = [shorten(f"not {name}" if flip else name) for name, flip in pairs]
 
-    ax = _new_axes(captions, len(features)) if ax is None else ax
+    ax = _new_axes(captions, len(features), bool(classes)) if ax is None else ax
     ax.set_axis_off()
     places, gap = spread_evenly(len(features))
     bottom = _Row(ax, places, gap, names, node=11.0, font=9.0)
     bottom.may_thin = options.feature_labels == "auto"
+    bottom.hollow = flipped
     places, gap = place_above(~np.isnan(strength), places)
-    top = _Row(ax, places, gap, captions, node=32.0, font=10.0)
+    middle = _Row(ax, places, gap, captions, node=32.0, font=10.0)
     priors = [graph.nodes[name].get("prior") for name in latents]
-    top.put_numbers(["" if prior is None else f"{prior:#.2g}" for prior in priors])
-    _set_limits(ax, top.extent, bottom.extent, options.legend)
+    middle.put_numbers(["" if prior is None else f"{prior:#.2g}" for prior in priors])
+    top = None
+    if classes:
+        top = _Row(ax, *spread_evenly(len(classes)), list(map(shorten, classes)))
+        counts = [graph.nodes[name].get("n_classes") for name in classes]
+        top.put_numbers(["" if count is None else str(count) for count in counts])
+        # Edges from the class would cross out the names.
+        middle.is_boxed = True
+    _set_limits(ax, top, middle, bottom, options.legend)
 
-    shown = np.argwhere(strength >= options.min_strength)
-    # Weak edges first, below strong ones.
-    shown = shown[np.argsort(strength[tuple(shown.T)])]
     colors = [PALETTE[i % len(PALETTE)] for i in range(len(latents))]
-    chosen = options.edge_colors
-    hues = [chosen(latents[i], features[j]) if chosen else colors[i] for i, j in shown]
-    t = np.linspace(0.0, 1.0, 25)
-    start, end = top.x[shown[:, 0], None], bottom.x[shown[:, 1], None]
-    x = start + (end - start) * ease(t)
-    curves = np.stack([x, np.broadcast_to(1.0 - t, x.shape)], axis=2)
-    edges = draw_curves(ax, curves, strength[tuple(shown.T)], hues, thinnest=0.15)[0]
-    top.draw(1.0, colors)
+    curves = _Curves(options)
+    if top is not None:
+        upper = dict(zip(classes, top.x, strict=True))
+        lower = dict(zip(latents, middle.x, strict=True))
+        for parent, child, value in class_edges(graph):
+            x, y = (upper[parent], lower[child]), (CLASS_HEIGHT, 1.0)
+            curves.add(parent, child, x, y, value, FEATURE_COLOR)
+    # Weak edges first, below strong ones.
+    edges = np.argwhere(~np.isnan(strength))
+    for i, j in edges[np.argsort(strength[tuple(edges.T)])]:
+        x, y = (middle.x[i], bottom.x[j]), (1.0, 0.0)
+        curves.add(latents[i], features[j], x, y, strength[i, j], colors[i])
+    lines = curves.draw(ax)
+    if top is not None:
+        top.draw(CLASS_HEIGHT, [FEATURE_COLOR] * len(classes))
+    middle.draw(1.0, colors)
     bottom.draw(0.0, [FEATURE_COLOR] * len(features))
     if not latents:
         ax.text(0.5, 0.6, "no latents", ha="center", color="0.5", fontsize=12)
-    if options.legend and len(shown):
-        strength_legend(ax, chosen.legend() if chosen else [])
-    positions = {name: (float(x), 1.0) for name, x in zip(latents, top.x, strict=True)}
-    below = zip(features, bottom.x, strict=True)
-    return ax, positions | {name: (float(x), 0.0) for name, x in below}, edges
+    if options.legend and curves.points:
+        chosen = options.edge_colors
+        more = _flipped_legend() if any(flipped) else []
+        strength_legend(ax, [*(chosen.legend() if chosen else []), *more])
+    layers = (
+        (features, bottom, 0.0),
+        (latents, middle, 1.0),
+        (classes, top, CLASS_HEIGHT),
+    )
+    positions = {
+        name: (float(x), y)
+        for nodes, row, y in layers
+        if row is not None
+        for name, x in zip(nodes, row.x, strict=True)
+    }
+    return ax, positions, lines
 
 
-def _set_limits(ax, above: float, below: float, legend: bool) -> None:
+class _Curves:
+    """Edges that are strong enough to be shown, as curves."""
+
+    def __init__(self, options: GraphOptions):
+        self.options = options
+        self.points: list[np.ndarray] = []
+        self.strength: list[float] = []
+        self.hues: list = []
+
+    def add(self, parent, child, x, y, strength, color) -> None:
+        """Add an edge from the first place to the second."""
+        if not strength >= self.options.min_strength:
+            return
+        t = np.linspace(0.0, 1.0, 25)
+        across = x[0] + (x[1] - x[0]) * ease(t)
+        self.points.append(np.column_stack([across, y[0] + (y[1] - y[0]) * t]))
+        self.strength.append(strength)
+        chosen = self.options.edge_colors
+        self.hues.append(chosen(parent, child) if chosen else color)
+
+    def draw(self, ax):
+        """Draw all edges, in the order in which they came."""
+        return draw_curves(ax, self.points, self.strength, self.hues, thinnest=0.15)[0]
+
+
+def _flipped_legend() -> list:
+    """Entry of the legend for features that are read as their opposite."""
+    from matplotlib.lines import Line2D
+
+    ring = Line2D([], [], marker="o", ls="", mfc="white", mec=FEATURE_COLOR, ms=6.0)
+    return [(ring, "read as its opposite")]
+
+
+def _set_limits(ax, top, middle, bottom, legend: bool) -> None:
     """Leave room for labels, which are measured in points and not in data units."""
-    below += LEGEND_POINTS if legend else 0.0
+    above = middle.extent if top is None else top.extent
+    below = bottom.extent + (LEGEND_POINTS if legend else 0.0)
     height = size_in_points(ax)[1]
-    unit = max(height - above - below, 0.3 * height)
+    highest = 1.0 if top is None else CLASS_HEIGHT
+    unit = max(height - above - below, 0.3 * height) / highest
     ax.set_xlim(0.0, 1.0)
-    ax.set_ylim(-below / unit, 1.0 + above / unit)
+    ax.set_ylim(-below / unit, highest + above / unit)
 
 
 class _Row:
@@ -83,12 +158,16 @@ class _Row:
     gap: smallest distance of two neighbours, as a share of the width
     labels: names of the nodes, or an empty list
     node, font: largest diameter of a node and largest size of its label
+    hollow: which nodes are drawn as rings
+    is_boxed: whether labels hide what is behind them
     """
 
     may_thin = True
+    is_boxed = False
     numbers: list[str] | None = None
+    hollow: list[bool] | None = None
 
-    def __init__(self, ax, x, gap, labels, *, node, font):
+    def __init__(self, ax, x, gap, labels, *, node=32.0, font=10.0):
         self.ax = ax
         self.x = x
         self.labels = labels
@@ -132,13 +211,15 @@ class _Row:
         return room + 1.3 * self.font
 
     def draw(self, y, colors) -> None:
-        """Draw nodes, numbers and labels at the height `y`, 0 or 1."""
+        """Draw nodes, numbers and labels at the height `y`, 0 for the lowest row."""
+        rings = self.hollow or [False] * len(colors)
+        pairs = list(zip(colors, rings, strict=True))
         self.ax.scatter(
             self.x,
             np.full(len(self.x), y),
             s=self.diameter**2,
-            facecolors=colors,
-            edgecolors="white",
+            facecolors=["white" if ring else color for color, ring in pairs],
+            edgecolors=[color if ring else "white" for color, ring in pairs],
             linewidths=min(1.0, self.diameter / 12),
             clip_on=False,
             zorder=3,
@@ -155,7 +236,8 @@ class _Row:
             self._write(0.5, y, f"{len(self.labels):,} {noun}", 9.0, False)
 
     def _write(self, x, y, text, font, turned) -> None:
-        """Write above the upper and below the lower row."""
+        """Write above the upper rows and below the lowest one."""
+        box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.85}
         self.ax.annotate(
             text,
             (x, y),
@@ -165,14 +247,16 @@ class _Row:
             va="bottom" if y else "top",
             rotation=90 if turned else 0,
             fontsize=font,
+            bbox=box if self.is_boxed else None,
             annotation_clip=False,
         )
 
 
-def _new_axes(captions, n_features: int):
+def _new_axes(captions, n_features: int, has_classes: bool):
     """Axes of a new figure that is wide enough for its rows of nodes."""
     # Latents keep a gap of 0.8 of their share of the width.
     per_latent = max(0.75, text_width(captions, 10.0) / 72.0 / 0.8)
     wanted = max(0.24 * n_features, per_latent * len(captions))
     width = float(np.clip(wanted, 6.4, 16.0))
-    return new_graph_axes(width, 4.5 + 0.08 * (width - 6.4))
+    height = 5.7 if has_classes else 4.5
+    return new_graph_axes(width, height + 0.08 * (width - 6.4))

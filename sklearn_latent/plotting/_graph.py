@@ -28,7 +28,11 @@ class LatentGraphDisplay:
     """Picture of a network of latents and features.
 
     Bipartite models are drawn with latents on top, labelled with their priors, and
-    features below. Other networks are drawn in layers from causes to effects, with
+    features below. Above the latents of a noisy-or network with hidden classes stands
+    the class, with the number of classes in it; the strength of its edges is the
+    largest difference between two classes of the probability of the latent. Features
+    that a noisy-or network reads as their opposite are hollow and labelled "not ...".
+    Other networks are drawn in layers from causes to effects, with
     latents filled. Temporal models are drawn as two slices side by side, or as one if
     slices are independent. Stronger edges are wider and darker. Where weights have a
     sign, blue is positive and orange negative. Nodes are ordered to reduce edge
@@ -37,7 +41,8 @@ class LatentGraphDisplay:
     Parameters
     ----------
     graph : networkx.DiGraph
-        Graph with the node attribute ``kind`` ("latent" or "feature"), as returned by
+        Graph with the node attribute ``kind`` ("latent", "feature" or, above the
+        latents of a noisy-or network, "class"), as returned by
         ``to_networkx``. Nodes of temporal models also have ``slice`` (0 or 1).
 
     Attributes
@@ -206,8 +211,9 @@ def _add_depths(graph, depth) -> None:
         return
     row, column = ({n: i for i, n in enumerate(nodes)} for nodes in two_layers(graph))
     for parent, child, data in graph.edges(data=True):
-        place = (row[parent], column[child])[: depth.ndim]
-        data.setdefault("depth", float(depth[place]))
+        if parent in row:
+            place = (row[parent], column[child])[: depth.ndim]
+            data.setdefault("depth", float(depth[place]))
 
 
 def _drawing_of(graph) -> Callable:

@@ -11,10 +11,20 @@ N_SWEEPS = 24  # of heuristics that settle down
 
 
 def two_layers(graph) -> tuple[list, list]:
-    """Latents, and all other nodes."""
+    """Latents, and all nodes below them."""
     kinds = list(graph.nodes(data="kind"))
     latents = [node for node, kind in kinds if kind == "latent"]
-    return latents, [node for node, kind in kinds if kind != "latent"]
+    return latents, [node for node, kind in kinds if kind not in ("latent", "class")]
+
+
+def class_edges(graph) -> list[tuple]:
+    """Edges from a class to the latents, with their strengths."""
+    return [
+        edge
+        for edge in graph.edges(data="strength", default=1.0)
+        if graph.nodes[edge[0]].get("kind") == "class"
+        and graph.nodes[edge[1]].get("kind") == "latent"
+    ]
 
 
 def bipartite_matrix(graph):
@@ -23,7 +33,10 @@ def bipartite_matrix(graph):
     row = {node: i for i, node in enumerate(latents)}
     column = {node: j for j, node in enumerate(features)}
     strength = np.full((len(latents), len(features)), np.nan)
+    above = {edge[:2] for edge in class_edges(graph)}
     for parent, child, value in graph.edges(data="strength", default=1.0):
+        if (parent, child) in above:
+            continue
         if parent not in row or child not in column:
             raise ValueError(
                 "graph must have edges from latents to features only, "

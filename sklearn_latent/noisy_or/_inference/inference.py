@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -40,11 +40,13 @@ class Inference(NamedTuple):
 
     log_likelihood (n_rows,), posterior (n_rows, n_latents)
     is_bound: rows out of reach, whose likelihood is a lower bound, (n_rows,)
+    class_posterior: of the classes above the latents, if any, (n_rows, n_classes)
     """
 
     log_likelihood: np.ndarray
     posterior: np.ndarray
     is_bound: np.ndarray
+    class_posterior: Any = None
 
 
 def infer(prior, failure, leak, on, observed=None, method="auto") -> Inference:

@@ -83,6 +83,10 @@ class Patterns(NamedTuple):
         for part in parts:
             yield part, self if len(parts) == 1 else self.select(part.features)
 
+    def turn(self, polarity) -> Patterns:
+        """Columns of polarity -1 read as their opposite, and back again."""
+        return self._replace(on=turn(self.on, self.observed, polarity))
+
     def take(self, rows) -> Patterns:
         """Some of the rows."""
         observed = None if self.observed is None else self.observed[rows]
@@ -92,6 +96,15 @@ class Patterns(NamedTuple):
         """Patterns of some of the features."""
         observed = None if self.observed is None else self.observed.take(features, 1)
         return self._collapse(self.on.take(features, axis=1), observed, self.weights)
+
+
+def turn(on, observed, polarity):
+    """Which features are on, if columns of polarity -1 are read as their opposite."""
+    flipped = polarity < 0
+    if not flipped.any():
+        return on
+    # What is missing is never on, however it is read.
+    return on ^ (flipped if observed is None else flipped & observed)
 
 
 def _sum_by_code(codes, weights):

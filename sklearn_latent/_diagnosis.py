@@ -1,0 +1,75 @@
+"""Checks of whether a model fits its data, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Of tables that follow the model, at most this share has a check that fails.
+LEVEL = 0.05
+
+
+class Check(NamedTuple):
+    """One line of a diagnosis: what was expected of what, and what was observed.
+
+    z: difference in standard errors; NaN if the check is no test
+    """
+
+    check: str
+    what: str
+    observed: float
+    expected: float
+    z: float
+    ok: bool
+
+
+def checks_to_frame(checks: Iterable[Check]) -> pd.DataFrame:
+    """Table of checks, one row each."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(checks), columns=list(Check._fields))
+    types = dict.fromkeys(("observed", "expected", "z"), "float64") | {"ok": "bool"}
+    return frame.astype(types)
+
+
+def critical_z(n_tests: int, n_kinds: int, *, two_sided: bool = True) -> float:
+    """Largest z that chance explains, in one of several kinds of checks.
+
+    Bonferroni's bound over all tests of a kind and over all kinds.
+    """
+    level = LEVEL / n_kinds / max(1, n_tests) / (1 + two_sided)
+    return float(-special.ndtri(level))
+
+
+def count_z(count, mean, variance) -> NDArray[np.float64]:
+    """Standard errors between counts and their means, with binomial tails.
+
+    The normal approximation calls every rare event a surprise. A binomial of the same
+    mean and variance (at most the mean) is skewed as counts are.
+    """
+    count, mean, variance = np.broadcast_arrays(
+        *(np.asarray(values, dtype=np.float64) for values in (count, mean, variance))
+    )
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        chance = np.clip(1.0 - variance / mean, 1e-9, 1.0)
+        trials = mean / chance
+        above = special.betainc(count, np.maximum(trials - count + 1.0, 1e-9), chance)
+        below = special.betainc(
+            np.maximum(trials - count, 1e-9), count + 1.0, 1.0 - chance
+        )
+        # Counts that are beyond all trials, or cannot be.
+        above = np.where(count > trials + 1e-6, 0.0, np.where(count <= 0, 1.0, above))
+        below = np.where(count >= trials - 1e-6, 1.0, below)
+        rough = (count - mean) / np.sqrt(np.maximum(variance, 1e-300))
+        low, high = -special.ndtri(above), special.ndtri(below)
+    z = np.where(count > mean, np.maximum(low, 0.0), np.minimum(high, 0.0))
+    # Tails beyond floating point; counts that should be 0 or all.
+    z = np.where(np.isfinite(z), z, np.clip(rough, -1e6, 1e6))
+    return np.where(np.abs(count - mean) <= 1e-9 * (1.0 + mean), 0.0, z)

@@ -1,0 +1,119 @@
+"""Checks that need counts alone: rates, pairs, near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..._diagnosis import Check, count_z, critical_z
+from .._statistics.patterns import Patterns
+from .pairs import Pairs, modelled_off, rates
+
+# Kinds of checks that share the level: rates, pairs, negative dependence, dependent
+# latents, likelihood, totals of rows.
+N_KINDS = 6
+# How many lines of one kind are shown: of those that fail, and of others.
+MOST_FAILING, MOST_PASSING = 10, 3
+# Features that correlate more than this say the same, if both vary in enough rows.
+DUPLICATE = 0.95
+VARYING_ROWS = 10
+
+
+def shown_lines(z, limit) -> np.ndarray:
+    """Indices of the lines to show, the most extreme first."""
+    size = np.nan_to_num(np.abs(z), nan=-1.0)
+    order = np.argsort(-size, kind="stable")
+    failing = int((size > limit).sum())
+    return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
+
+
+def check_rates(network, patterns: Patterns, names) -> list[Check]:
+    """Rates of the features, in the coding of the user.
+
+    patterns: as the network reads them
+    """
+    rate, known = rates(patterns)
+    expected = 1.0 - modelled_off(network)
+    z = count_z(rate * known, expected * known, expected * (1.0 - expected) * known)
+    flipped = network.polarity < 0
+    rate, expected = (np.where(flipped, 1.0 - r, r) for r in (rate, expected))
+    z = np.where(flipped, -z, z)
+    z[known == 0] = 0.0
+    limit = critical_z(len(z), N_KINDS)
+    return [
+        Check("rate", names[j], rate[j], expected[j], z[j], bool(abs(z[j]) <= limit))
+        for j in shown_lines(z, limit)
+    ]
+
+
+def read_names(network, names) -> list[str]:
+    """Names of features as the network reads them."""
+    pairs = zip(names, network.polarity, strict=True)
+    return [f"not {name}" if sign < 0 else str(name) for name, sign in pairs]
+
+
+def check_pairs(network, pairs: Pairs, names) -> list[Check]:
+    """Dependence of pairs of features, given their rates."""
+    z = pairs.z(pairs.odds)
+    limit = critical_z(len(z), N_KINDS)
+    label = _pair_labels(pairs, read_names(network, names))
+    chosen = shown_lines(z, limit)
+    part = pairs.take(chosen)
+    lines = zip(chosen, part.both / part.total, part.expected(part.odds), strict=True)
+    return [
+        Check("pair", label(i), seen, expected, z[i], bool(abs(z[i]) <= limit))
+        for i, seen, expected in lines
+    ]
+
+
+def check_negative(network, pairs: Pairs, names) -> list[Check]:
+    """Pairs less often on together than independent ones.
+
+    Independent latents cannot cause this. With classes, what the model implies counts.
+    """
+    odds = np.minimum(pairs.odds, 1.0)
+    z = np.minimum(pairs.z(odds), 0.0)
+    limit = critical_z(len(z), N_KINDS, two_sided=False)
+    label = _pair_labels(pairs, read_names(network, names))
+    chosen = shown_lines(z, limit)
+    part = pairs.take(chosen)
+    lines = zip(
+        chosen, part.correlation, part.expected_correlation(odds[chosen]), strict=True
+    )
+    return [
+        Check("negative dependence", label(i), seen, least, z[i], bool(-z[i] <= limit))
+        for i, seen, least in lines
+    ]
+
+
+def check_duplicates(network, pairs: Pairs, names) -> list[Check]:
+    """Pairs of features that are almost the same, or almost the opposite."""
+    rows = np.stack([pairs.one, pairs.total - pairs.one, pairs.two])
+    rarest = np.minimum(rows.min(axis=0), pairs.total - pairs.two)
+    enough = np.flatnonzero(rarest >= VARYING_ROWS)
+    if not len(enough):
+        return []
+    correlation = pairs.correlation
+    label = _pair_labels(pairs, read_names(network, names))
+    chosen = enough[shown_lines(correlation[enough], DUPLICATE)]
+    part = pairs.take(chosen)
+    lines = zip(chosen, part.expected_correlation(part.odds), strict=True)
+    return [
+        Check(
+            "near-duplicates",
+            label(i),
+            correlation[i],
+            expected,
+            np.nan,
+            bool(abs(correlation[i]) <= DUPLICATE),
+        )
+        for i, expected in lines
+    ][:MOST_FAILING]
+
+
+def _pair_labels(pairs: Pairs, names) -> Callable[[int], str]:
+    def label(i):
+        return f"{names[pairs.first[i]]}, {names[pairs.second[i]]}"
+
+    return label

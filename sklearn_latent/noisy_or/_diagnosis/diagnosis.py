@@ -1,0 +1,132 @@
+"""All checks of a network, and those that are cheap enough for the end of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._diagnosis import Check, critical_z
+from .._inference.classes import infer_network
+from .._statistics.patterns import Patterns
+from .counts import (
+    N_KINDS,
+    check_duplicates,
+    check_negative,
+    check_pairs,
+    check_rates,
+)
+from .inferred import (
+    MOST_ROWS,
+    Posteriors,
+    check_certainty,
+    check_latents,
+    check_likelihood,
+    draw_like,
+)
+from .pairs import Pairs
+from .totals import check_totals
+
+# Rows to count at most. More would only show smaller and smaller differences.
+MOST_COUNTED = 5000
+# Values to look at, 128 MB as floats, unless that leaves fewer rows than these.
+MOST_VALUES, LEAST_ROWS = 1 << 24, 200
+# Rows whose likelihood a fit looks at.
+MOST_SCORED = 1000
+# Differences that a fit speaks of: of rates, and of correlations of pairs. No table
+# follows a model to the last digit, so significance alone would warn of all.
+LARGE_RATE, LARGE_CORRELATION = 0.05, 0.2
+
+
+def diagnose_network(
+    network, patterns: Patterns, feature_names, latent_names
+) -> list[Check]:
+    """All checks of a network on rows in the coding of the user."""
+    sample = thin_out(patterns, MOST_COUNTED)
+    read = sample.turn(network.polarity)
+    pairs = Pairs.of(network, read)
+    few = thin_out(sample, MOST_ROWS)
+    rows = Posteriors.of(network, few)
+    rng = np.random.RandomState(0)
+    checks = [
+        check_likelihood(rows.log_likelihood, few),
+        *check_rates(network, read, feature_names),
+        *check_pairs(network, pairs, feature_names),
+        *check_negative(network, pairs, feature_names),
+        *check_totals(network, read, rng),
+    ]
+    if network.n_latents:
+        drawn = Posteriors.of(network, draw_like(network, few, rng))
+        checks += check_latents(rows, drawn, latent_names)
+        checks += check_certainty(rows, drawn, latent_names)
+    return checks + check_duplicates(network, pairs, feature_names)
+
+
+def contradictions(
+    network, patterns: Patterns, feature_names, log_likelihood=None
+) -> list[Check]:
+    """Ways in which a network contradicts the rows that it was learned from.
+
+    Cheap: rates, pairs and the likelihood against independent columns. Only differences
+    that are large, and not due to chance, are returned.
+
+    patterns: rows in the coding of the user
+    log_likelihood: of each pattern, if known; else some rows are inferred
+    """
+    read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
+    found = [
+        check
+        for check in check_rates(network, read, feature_names)
+        if not check.ok and abs(check.observed - check.expected) > LARGE_RATE
+    ]
+    pairs = Pairs.of(network, read)
+    gap = pairs.correlation - pairs.expected_correlation(pairs.odds)
+    large = pairs.take(np.abs(gap) > LARGE_CORRELATION)
+    # All pairs were looked at, large differences or not.
+    limit = critical_z(len(gap), N_KINDS)
+    surprising = large.take(np.abs(large.z(large.odds)) > limit)
+    if len(surprising.first):
+        found += check_pairs(network, surprising, feature_names)
+    if log_likelihood is None:
+        patterns = thin_out(patterns, MOST_SCORED)
+        log_likelihood = infer_network(
+            network, patterns.on, patterns.observed, "quick"
+        ).log_likelihood
+    likelihood = check_likelihood(log_likelihood, patterns)
+    return found if likelihood.ok else [likelihood, *found]
+
+
+def misfit_message(checks: list[Check]) -> str:
+    """What to say of contradictions, with one example of each kind."""
+    parts = []
+    kinds = {check.check for check in checks}
+    if "likelihood" in kinds:
+        parts.append("its likelihood is below that of independent columns")
+    for kind, noun in (("rate", "rates of features"), ("pair", "pairs of features")):
+        lines = [check for check in checks if check.check == kind]
+        if lines:
+            worst = lines[0]
+            parts.append(
+                f"{noun} differ, as of {worst.what}: {worst.observed:.3g} observed, "
+                f"{worst.expected:.3g} expected"
+            )
+    return (
+        f"The model contradicts its training data: {'; '.join(parts)}. "
+        "diagnose(X) shows more."
+    )
+
+
+def row_limit(most: int, n_features: int) -> int:
+    """Number of rows to look at, fewer if they are wide."""
+    return min(most, max(LEAST_ROWS, MOST_VALUES // max(1, n_features)))
+
+
+def thin_out(patterns: Patterns, most: int) -> Patterns:
+    """A sample of at most so many rows, evenly over the distinct ones."""
+    total = patterns.weights.sum()
+    most = row_limit(most, patterns.on.shape[1])
+    if total <= most:
+        return patterns
+    places = (np.arange(most) + 0.5) * total / most
+    ends = np.cumsum(patterns.weights)
+    chosen = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
+    rows, counts = np.unique(chosen, return_counts=True)
+    return patterns.take(rows)._replace(weights=counts.astype(np.float64))

@@ -1,0 +1,147 @@
+"""Checks that need posteriors or likelihoods of rows.
+
+Posteriors of rows that follow the network are no longer independent where latents share
+features, and approximate ones may be off. So the rows are compared with rows drawn from
+the network, with the same gaps and the same inference.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from ..._diagnosis import Check, critical_z
+from .._inference.classes import infer_network
+from .._statistics.patterns import Patterns
+from .counts import N_KINDS, shown_lines
+
+# Rows to infer at most, and rows to draw at least.
+MOST_ROWS, LEAST_DRAWN = 2000, 1000
+# A latent of which the rows tell less than this share of its variance is hardly ever
+# certain.
+CERTAIN = 0.1
+
+
+class Posteriors(NamedTuple):
+    """Inferred rows, as many as their weights say.
+
+    latents: P(latent on | row), (n_rows, n_latents)
+    log_likelihood, weights: (n_rows,)
+    """
+
+    latents: np.ndarray
+    log_likelihood: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, network, patterns: Patterns) -> Posteriors:
+        """Infer rows in the coding of the user."""
+        found = infer_network(network, patterns.on, patterns.observed, "quick")
+        return cls(found.posterior, found.log_likelihood, patterns.weights)
+
+    def moments(self):
+        """Covariances, and variances of the products behind them."""
+        share = self.weights / self.weights.sum()
+        mean = share @ self.latents
+        centred = self.latents - mean
+        covariance = (centred * share[:, np.newaxis]).T @ centred
+        squared = centred**2
+        fourth = (squared * share[:, np.newaxis]).T @ squared
+        return covariance, np.maximum(fourth - covariance**2, 0.0)
+
+
+def draw_like(network, patterns: Patterns, rng) -> Patterns:
+    """Rows from the network with gaps where some of these rows have them."""
+    n_rows = int(np.clip(patterns.weights.sum(), LEAST_DRAWN, MOST_ROWS))
+    on = network.sample(n_rows, random_state=rng)[0] == 1
+    observed = None
+    if patterns.observed is not None:
+        share = patterns.weights / patterns.weights.sum()
+        observed = patterns.observed[rng.choice(len(share), n_rows, p=share)]
+        on &= observed
+    return Patterns(on, observed, np.ones(n_rows))
+
+
+def check_latents(rows: Posteriors, drawn: Posteriors, names) -> list[Check]:
+    """Pairs of latents whose posteriors go together more, or less, than drawn ones."""
+    i, j = np.triu_indices(rows.latents.shape[1], 1)
+    seen, spread = (moments[i, j] for moments in rows.moments())
+    expected, null = (moments[i, j] for moments in drawn.moments())
+    # The larger variance: a latent that is on in no row does not vary at all.
+    variance = np.maximum(spread, null) / rows.weights.sum()
+    variance += null / drawn.weights.sum()
+    z = (seen - expected) / np.sqrt(np.maximum(variance, 1e-300))
+    z[variance <= 1e-30] = 0.0
+    limit = critical_z(len(z), N_KINDS)
+    correlations = _correlations(rows)[i, j], _correlations(drawn)[i, j]
+    return [
+        Check(
+            "dependent latents",
+            f"{names[i[p]]}, {names[j[p]]}",
+            correlations[0][p],
+            correlations[1][p],
+            z[p],
+            bool(abs(z[p]) <= limit),
+        )
+        for p in shown_lines(z, limit)
+    ]
+
+
+def _correlations(rows: Posteriors):
+    """Correlations of posteriors; 0 where one does not vary."""
+    covariance = rows.moments()[0]
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.multiply.outer(spread, spread)
+    zeros = np.zeros_like(covariance)
+    return np.divide(covariance, scale, out=zeros, where=scale > 1e-30)
+
+
+def check_certainty(rows: Posteriors, drawn: Posteriors, names) -> list[Check]:
+    """Share of the variance of each latent that the rows tell."""
+    seen, expected = _told(rows), _told(drawn)
+    # A latent that happens to be on in none of a few rows is no failure of the model.
+    least = np.maximum(seen, expected)
+    return [
+        Check("certainty", names[k], seen[k], expected[k], np.nan, least[k] >= CERTAIN)
+        for k in shown_lines(1.0 - least, 1.0 - CERTAIN)
+    ]
+
+
+def _told(rows: Posteriors):
+    """1 if all posteriors are 0 or 1, 0 if all are the same."""
+    share = rows.weights / rows.weights.sum()
+    mean = share @ rows.latents
+    left = share @ (rows.latents * (1.0 - rows.latents))
+    whole = mean * (1.0 - mean)
+    return 1.0 - np.divide(left, whole, out=np.ones_like(left), where=whole > 1e-12)
+
+
+def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
+    """Likelihood of rows against that of independent columns, fitted to them.
+
+    The columns have the advantage of their fit, half a nat each.
+    """
+    weights, known = patterns.weights, patterns.known
+    total = weights.sum()
+    count = weights @ known
+    rate = (weights @ patterns.on) / np.maximum(count, 1e-300)
+    alone = special.xlogy(patterns.on, rate) + special.xlog1py(
+        known & ~patterns.on, -rate
+    )
+    gain = log_likelihood - alone.sum(axis=1)
+    advantage = 0.5 * ((rate > 0) & (rate < 1)).sum() / total
+    with np.errstate(invalid="ignore"):
+        mean = (weights @ gain) / total
+        variance = (weights @ (gain - mean) ** 2) / total**2
+        z = (mean + advantage) / np.sqrt(max(variance, 1e-30))
+    if not np.isfinite(z):
+        # Some row is impossible.
+        z = -np.inf
+    if abs(mean) < 1e-12:
+        z = 0.0
+    ok = bool(z >= -critical_z(1, N_KINDS, two_sided=False))
+    observed, expected = weights @ log_likelihood, weights @ alone.sum(axis=1)
+    what = "against independent columns"
+    return Check("likelihood", what, observed / total, expected / total, z, ok)

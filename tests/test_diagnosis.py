@@ -1,0 +1,409 @@
+"""Diagnosis: quiet on rows that follow the model, loud and specific on others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from brute_force import class_networks, joint, random_network, states
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse, stats
+
+from sklearn_latent import (
+    NoisyOrEM,
+    NoisyOrMoMLearner,
+    NoisyOrNetwork,
+    QuartetStructureLearner,
+)
+from sklearn_latent._diagnosis import Check, checks_to_frame, count_z, critical_z
+from sklearn_latent.noisy_or._diagnosis.diagnosis import (
+    contradictions,
+    diagnose_network,
+    misfit_message,
+    row_limit,
+    thin_out,
+)
+from sklearn_latent.noisy_or._diagnosis.pairs import (
+    Pairs,
+    both_on,
+    hypergeometric_z,
+    modelled_off,
+    odds_ratios,
+)
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
+
+COLUMNS = ["check", "what", "observed", "expected", "z", "ok"]
+BLOCKS = np.kron(np.eye(3, dtype=bool), np.ones((1, 6), dtype=bool))
+TRUTH = NoisyOrNetwork([0.2, 0.3, 0.25], np.where(BLOCKS, 0.3, 1.0), np.full(18, 0.05))
+
+
+def names_of(network):
+    features = [f"x{j}" for j in range(network.n_features)]
+    return features, [f"latent{k}" for k in range(network.n_latents)]
+
+
+def diagnose(network, X):
+    return checks_to_frame(
+        diagnose_network(network, Patterns.of(X), *names_of(network))
+    )
+
+
+def failing(frame):
+    return set(frame.check[~frame.ok])
+
+
+def noisy_or_rows(Z, rng):
+    """Features of given latents, as in `TRUTH`."""
+    off = 0.95 * np.where(Z[:, :, np.newaxis] & BLOCKS, 0.3, 1.0).prod(axis=1)
+    return rng.random(off.shape) > off
+
+
+def exclusive_causes(rng, n):
+    return noisy_or_rows(np.eye(3, dtype=bool)[rng.integers(0, 3, n)], rng)
+
+
+def correlated_causes(rng, n):
+    shared = 0.7 * rng.normal(size=(n, 1)) + 0.7 * rng.normal(size=(n, 3))
+    return noisy_or_rows(shared > 0.7, rng)
+
+
+def chain(rng, n):
+    X = np.zeros((n, 18), dtype=bool)
+    X[:, 0] = rng.random(n) < 0.4
+    for j in range(1, 18):
+        X[:, j] = rng.random(n) < np.where(X[:, j - 1], 0.75, 0.2)
+    return X
+
+
+def latent_classes(rng, n):
+    chance = rng.uniform(0.05, 0.9, (6, 18))
+    return rng.random((n, 18)) < chance[rng.integers(0, 6, n)]
+
+
+def item_response(rng, n):
+    ability = 1.5 * rng.normal(size=(n, 1)) + rng.normal(size=24)
+    return rng.random((n, 24)) < 1 / (1 + np.exp(-ability))
+
+
+@settings(deadline=None)
+@given(
+    one=st.floats(0.01, 0.99),
+    two=st.floats(0.01, 0.99),
+    log_odds=st.floats(-12, 12),
+)
+def test_table_has_the_rates_and_the_odds_ratio(one, two, log_odds):
+    odds = np.exp(log_odds)
+    both = float(both_on(np.array(one), np.array(two), np.array(odds)))
+    cells = np.array([both, one - both, two - both, 1 - one - two + both])
+    assert cells.min() > -1e-12
+    left, right = cells[0] * cells[3], odds * cells[1] * cells[2]
+    assert left == pytest.approx(right, rel=1e-6, abs=1e-13 * max(1.0, odds))
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=class_networks)
+def test_modelled_pairs_are_those_of_all_rows(network):
+    X = states(network.n_features)
+    chance = joint(network, X)[0].sum(axis=1)
+    read = np.where(network.polarity < 0, 1 - X, X)
+    off = chance @ (read == 0)
+    np.testing.assert_allclose(modelled_off(network), off, atol=1e-12)
+    features = np.arange(network.n_features)
+    odds = odds_ratios(network, features)
+    for i in features:
+        for j in features[:i]:
+            cells = np.zeros((2, 2))
+            np.add.at(cells, (read[:, i], read[:, j]), chance)
+            if cells.min() < 1e-6:
+                continue
+            expected = cells[0, 0] * cells[1, 1] / (cells[0, 1] * cells[1, 0])
+            assert odds[i, j] == pytest.approx(expected, rel=1e-5)
+            assert odds[j, i] == pytest.approx(expected, rel=1e-5)
+
+
+@settings(deadline=None)
+@given(
+    n=st.integers(1, 60), p=st.floats(0.01, 0.99), share=st.floats(0, 1), data=st.data()
+)
+def test_counts_are_judged_by_binomial_tails(n, p, share, data):
+    count = round(share * n)
+    z = float(count_z(count, n * p, n * p * (1 - p)))
+    if count > n * p:
+        assert stats.norm.sf(z) == pytest.approx(
+            min(0.5, stats.binom.sf(count - 1, n, p)), rel=1e-6
+        )
+    elif count < n * p:
+        assert stats.norm.cdf(z) == pytest.approx(
+            min(0.5, stats.binom.cdf(count, n, p)), rel=1e-6
+        )
+
+
+def test_certain_counts():
+    np.testing.assert_array_equal(count_z([0.0, 5.0], [0.0, 5.0], [0.0, 0.0]), 0.0)
+    assert count_z(3.0, 0.0, 0.0) > 100
+    assert count_z(3.0, 5.0, 0.0) < -100
+
+
+@settings(max_examples=40, deadline=None)
+@given(total=st.integers(4, 60), log_odds=st.floats(-4, 4), data=st.data())
+def test_tables_are_judged_by_exact_tails(total, log_odds, data):
+    one = data.draw(st.integers(1, total - 1))
+    two = data.draw(st.integers(1, total - 1))
+    both = data.draw(st.integers(max(0, one + two - total), min(one, two)))
+    odds = np.exp(log_odds)
+    law = stats.nchypergeom_fisher(total, one, two, odds)
+    above, below = law.sf(both - 1), law.cdf(both)
+    z = hypergeometric_z(both, one, two, total, odds)
+    tail = stats.norm.sf(abs(z))
+    assert tail == pytest.approx(min(above, below, 0.5), rel=1e-5, abs=1e-14)
+    if min(above, below) < 0.499:
+        assert (z > 0) == (above < below)
+
+
+def test_limits_grow_with_the_number_of_tests():
+    assert critical_z(1, 1) == pytest.approx(1.95996, abs=1e-4)
+    assert critical_z(1, 1, two_sided=False) == pytest.approx(1.64485, abs=1e-4)
+    assert critical_z(100, 5) > critical_z(10, 5) > critical_z(1, 5)
+    assert critical_z(0, 5) == critical_z(1, 5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    network=st.builds(
+        random_network,
+        seed=st.integers(0, 999),
+        n_latents=st.integers(1, 3),
+        n_features=st.integers(2, 6),
+        n_classes=st.integers(1, 3),
+    )
+)
+def test_exact_shares_of_all_rows_differ_in_nothing(network):
+    X = states(network.n_features).astype(bool)
+    weights = 1000.0 * np.exp(network.log_likelihood(X))
+    patterns = Patterns.of(X, weights)
+    frame = checks_to_frame(diagnose_network(network, patterns, *names_of(network)))
+    assert failing(frame) <= {"certainty", "near-duplicates"}
+    exact = frame[frame.check.isin(["rate", "pair"])]
+    np.testing.assert_allclose(exact.observed, exact.expected, atol=1e-6)
+    pairs = Pairs.of(network, patterns.turn(network.polarity))
+    np.testing.assert_allclose(
+        pairs.both / pairs.total, pairs.expected(pairs.odds), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("n", "gaps"), [(100, 0.0), (1500, 0.0), (1500, 0.3)])
+def test_tables_that_follow_the_model_pass(n, gaps):
+    """About 5% of them may fail; 2% do."""
+    failures = 0
+    for seed in range(40):
+        X = TRUTH.sample(n, random_state=seed)[0].astype(float)
+        X[np.random.default_rng(seed).random(X.shape) < gaps] = np.nan
+        failures += not diagnose(TRUTH, X).ok.all()
+    assert failures <= 4
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (exclusive_causes, {"negative dependence", "dependent latents"}),
+        (correlated_causes, {"dependent latents"}),
+        (chain, {"pair"}),
+        (latent_classes, {"negative dependence"}),
+        (item_response, {"row total"}),
+    ],
+)
+def test_violations_are_named(make, expected):
+    X = make(np.random.default_rng(0), 5000)
+    model = NoisyOrEM(n_latents=3, max_iter=200, tol=1e-4, random_state=0).fit(X)
+    assert expected <= failing(model.diagnose(X))
+
+
+def test_columns_that_point_the_other_way_are_named():
+    X = TRUTH.sample(3000, random_state=0)[0]
+    polarity = np.where(np.arange(18) % 3 == 0, -1, 1)
+    X = np.where(polarity < 0, 1 - X, X)
+    assert "negative dependence" in failing(diagnose(TRUTH, X))
+    parameters = TRUTH.prior, TRUTH.failure, TRUTH.leak
+    frame = diagnose(NoisyOrNetwork(*parameters, polarity=polarity), X)
+    assert frame.ok.all()
+    # The names say which column is read as its opposite.
+    parameters = TRUTH.prior, TRUTH.failure, np.full(18, 0.5)
+    frame = diagnose(NoisyOrNetwork(*parameters, polarity=polarity), X)
+    rates = frame[frame.check == "rate"]
+    assert not rates.ok.any()
+    assert not rates.what.str.startswith("not ").any()
+    flipped = rates.what.isin([f"x{j}" for j in np.flatnonzero(polarity < 0)])
+    # Too high a leak of the opposite is too low a rate of the column.
+    assert (rates.z[flipped] > 0).all()
+    assert (rates.z[~flipped] < 0).all()
+    np.testing.assert_allclose(
+        rates.observed, [X[:, int(what[1:])].mean() for what in rates.what]
+    )
+    pairs = frame[frame.check == "pair"]
+    assert pairs.what.str.contains("not x0").any()
+
+
+def test_near_duplicates_are_named():
+    X = TRUTH.sample(2000, random_state=0)[0]
+    X[:, 1] = X[:, 0]
+    X[:5, 1] ^= 1
+    frame = diagnose(TRUTH, X)
+    lines = frame[frame.check == "near-duplicates"]
+    assert lines.what.tolist() == ["x0, x1"]
+    assert not lines.ok.any()
+    # Three rows say nothing.
+    few = np.zeros((500, 18), dtype=int)
+    few[:3, :2] = 1
+    assert "near-duplicates" not in failing(diagnose(TRUTH, few))
+
+
+def test_latents_that_no_row_reveals_are_named():
+    failure = np.where(BLOCKS, 0.3, 1.0)
+    failure[1][BLOCKS[1]] = 0.97
+    network = NoisyOrNetwork(TRUTH.prior, failure, TRUTH.leak)
+    X = network.sample(2000, random_state=0)[0]
+    frame = diagnose(network, X)
+    lines = frame[frame.check == "certainty"]
+    assert lines.what[~lines.ok].tolist() == ["latent1"]
+    assert lines.observed.between(0, 1).all()
+
+
+def test_rows_twice_are_rows_of_twice_the_weight_in_any_order():
+    X = TRUTH.sample(400, random_state=1)[0]
+    names = names_of(TRUTH)
+    twice = diagnose_network(TRUTH, Patterns.of(np.concatenate([X, X])), *names)
+    heavy = diagnose_network(TRUTH, Patterns.of(X, np.full(400, 2.0)), *names)
+    assert repr(twice) == repr(heavy)
+    order = np.random.default_rng(0).permutation(400)
+    pd.testing.assert_frame_equal(diagnose(TRUTH, X), diagnose(TRUTH, X[order]))
+
+
+def test_many_rows_are_thinned_out():
+    X = TRUTH.sample(3000, random_state=1)[0]
+    patterns = Patterns.of(X, np.full(3000, 4.0))
+    thin = thin_out(patterns, 1000)
+    assert thin.weights.sum() == 1000
+    rate = patterns.weights @ patterns.on / 12_000
+    np.testing.assert_allclose(thin.weights @ thin.on / 1000, rate, atol=0.06)
+    assert thin_out(patterns, 12_000) is patterns
+    assert row_limit(5000, 100) == 5000
+    assert row_limit(5000, 100_000) == 200
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoisyOrMoMLearner(BLOCKS),
+        NoisyOrEM(structure=BLOCKS, random_state=0),
+        QuartetStructureLearner(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_all_estimators_diagnose_all_kinds_of_tables(model):
+    X = TRUTH.sample(6000, random_state=3)[0]
+    table = pd.DataFrame(X, columns=[f"item {j}" for j in range(18)])
+    frame = model.fit(table).diagnose(table)
+    assert list(frame.columns) == COLUMNS
+    assert frame.ok.dtype.kind == "b"
+    assert frame.ok.all()
+    assert set(frame.check) == {
+        "likelihood",
+        "rate",
+        "pair",
+        "negative dependence",
+        "row total",
+        "dependent latents",
+        "certainty",
+        "near-duplicates",
+    }
+    assert frame.what[frame.check == "rate"].str.startswith("item ").all()
+    assert frame.what[frame.check == "certainty"].str.startswith("latent").all()
+    gaps = table.astype(float)
+    gaps.iloc[::3, 2] = np.nan
+    assert model.diagnose(gaps).ok.all()
+    bare = model.fit(X)
+    pd.testing.assert_frame_equal(
+        bare.diagnose(X), bare.diagnose(sparse.csr_array(X.astype(float)))
+    )
+
+
+@pytest.mark.parametrize("n_latents", [0, 2])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((1, 1)),
+        np.zeros((3, 2)),
+        np.ones((30, 4)),
+        np.full((5, 3), np.nan),
+        np.array([[0, 1, np.nan], [1, np.nan, 0]]),
+    ],
+)
+def test_poor_tables_have_a_diagnosis(n_latents, X):
+    network = random_network(0, n_latents, X.shape[1])
+    frame = diagnose(network, X)
+    assert list(frame.columns) == COLUMNS
+    assert frame.observed.notna().all()
+
+
+def test_impossible_rows_fail():
+    network = NoisyOrNetwork([0.3], [[0.5, 1.0]], [0.0, 0.0])
+    frame = diagnose(network, np.array([[0, 1]] * 20 + [[0, 0]] * 20))
+    assert {"likelihood", "rate"} <= failing(frame)
+    line = frame[frame.check == "likelihood"].iloc[0]
+    assert line.observed == line.z == -np.inf
+
+
+class TestContradictions:
+    names = names_of(TRUTH)[0]
+    patterns = Patterns.of(TRUTH.sample(3000, random_state=0)[0])
+
+    def test_none_for_the_truth(self):
+        assert contradictions(TRUTH, self.patterns, self.names) == []
+
+    def test_small_differences_are_left_alone(self):
+        # Significant in 3,000 rows, but small.
+        network = NoisyOrNetwork(TRUTH.prior, TRUTH.failure, TRUTH.leak + 0.03)
+        assert contradictions(network, self.patterns, self.names) == []
+
+    def test_rates(self):
+        leak = TRUTH.leak.copy()
+        leak[4] = 0.4
+        network = NoisyOrNetwork(TRUTH.prior, TRUTH.failure, leak)
+        found = contradictions(network, self.patterns, self.names)
+        assert ("rate", "x4") in {(check.check, check.what) for check in found}
+        assert not any(check.ok for check in found)
+        assert "rates of features differ, as of x4" in misfit_message(found)
+
+    def test_pairs(self):
+        rate = 1 - modelled_off(TRUTH)
+        alone = NoisyOrNetwork([], np.ones((0, 18)), rate)
+        found = contradictions(alone, self.patterns, self.names)
+        assert {check.check for check in found} == {"pair"}
+        assert "pairs of features differ" in misfit_message(found)
+
+    def test_likelihood(self):
+        shuffled = NoisyOrNetwork(TRUTH.prior, TRUTH.failure[:, ::-1], TRUTH.leak)
+        moved = NoisyOrNetwork(
+            TRUTH.prior, np.roll(TRUTH.failure, 3, axis=1), TRUTH.leak
+        )
+        assert contradictions(shuffled, self.patterns, self.names)
+        found = contradictions(moved, self.patterns, self.names)
+        assert found[0].check == "likelihood"
+        assert "below that of independent columns" in misfit_message(found)
+
+    def test_known_likelihoods_are_used(self):
+        low = np.full(len(self.patterns.weights), -100.0)
+        found = contradictions(TRUTH, self.patterns, self.names, low)
+        assert [check.check for check in found] == ["likelihood"]
+
+
+def test_message_has_one_example_of_each_kind():
+    found = [
+        Check("likelihood", "", -3.0, -2.0, -9.0, False),
+        Check("rate", "a", 0.5, 0.25, 9.0, False),
+        Check("rate", "b", 0.4, 0.25, 8.0, False),
+    ]
+    assert misfit_message(found) == (
+        "The model contradicts its training data: its likelihood is below that of "
+        "independent columns; rates of features differ, as of a: 0.5 observed, 0.25 "
+        "expected. diagnose(X) shows more."
+    )

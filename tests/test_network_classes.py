@@ -1,0 +1,261 @@
+"""Hidden classes above the latents, and columns that are read as their opposite."""
+
+import json
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+from brute_force import (
+    answer,
+    class_joint,
+    class_networks,
+    joint,
+    off_probability,
+    random_network,
+    random_rows,
+    states,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent import NoisyOrEM, NoisyOrNetwork
+from sklearn_latent.noisy_or._inference.classes import predict_network
+
+PLAIN = {"prior": [0.3, 0.4], "failure": [[0.2, 1.0], [0.5, 0.6]], "leak": [0.1, 0.0]}
+CLASSES = PLAIN | {"prior": [[0.3, 0.4], [0.9, 0.1]], "class_weight": [0.25, 0.75]}
+
+
+def with_network(network):
+    """A fitted estimator that has this network."""
+    model = NoisyOrEM(structure=network.structure, max_iter=1, tol=10.0)
+    X = random_rows(0, 20, network.n_features)
+    model._check_X(X, reset=True)
+    model._store(network)
+    return model
+
+
+@settings(max_examples=60, deadline=None)
+@given(network=class_networks, seed=st.integers(0, 99))
+def test_inference_is_the_sum_over_classes_and_states(network, seed):
+    X = random_rows(seed, 12, network.n_features, missing=0.2)
+    log_likelihood, posterior = answer(network, X)
+    np.testing.assert_allclose(network.log_likelihood(X), log_likelihood, atol=1e-9)
+    np.testing.assert_allclose(network.posterior(X), posterior, atol=1e-9)
+    table = joint(network, X)[0]
+    shares = class_joint(network, states(network.n_latents))
+    given_state = shares / np.maximum(shares.sum(axis=0), 1e-300)
+    expected = table @ given_state.T
+    total = expected.sum(axis=1, keepdims=True)
+    expected = np.where(
+        total > 0, expected / np.where(total > 0, total, 1.0), network.class_weight
+    )
+    np.testing.assert_allclose(network.class_posterior(X), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        network.prior, network.class_weight @ network.class_prior
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=class_networks, seed=st.integers(0, 99))
+def test_missing_values_are_predicted_from_all_classes(network, seed):
+    X = random_rows(seed, 8, network.n_features, missing=0.4)
+    observed = ~np.isnan(X)
+    found = predict_network(network, X == 1, observed)
+    before = answer(network, X)[0]
+    unknown = np.full(X.shape, np.nan)
+    for number, (i, j) in enumerate(np.argwhere(~observed)):
+        row = (X if np.isfinite(before[i]) else unknown)[i].copy()
+        without = answer(network, [row])[0]
+        row[j] = 0.0
+        expected = np.exp(answer(network, [row])[0] - without)
+        assert found.off[number] == pytest.approx(expected[0], abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=class_networks, data=st.data())
+def test_negative_moment_speaks_of_columns_as_they_are_read(network, data):
+    index = st.integers(0, network.n_features - 1)
+    features = data.draw(st.lists(index, max_size=3))
+    row = np.full((1, network.n_features), np.nan)
+    row[0, features] = network.polarity[features] < 0
+    expected = np.exp(answer(network, row)[0][0])
+    assert network.negative_moment(features) == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=class_networks)
+def test_round_trips(network):
+    text = json.dumps(network.to_dict(), allow_nan=False)
+    for again in (
+        NoisyOrNetwork.from_json(text),
+        NoisyOrNetwork.from_dict(network.to_dict()),
+        pickle.loads(pickle.dumps(network)),
+    ):
+        assert again == network
+        assert hash(again) == hash(network)
+        np.testing.assert_array_equal(again.polarity, network.polarity)
+        np.testing.assert_array_equal(again.class_prior, network.class_prior)
+
+
+def test_what_is_not_there_is_not_written():
+    fields = NoisyOrNetwork(**PLAIN).to_dict()["fields"]
+    assert list(fields) == ["prior", "failure", "leak"]
+    trivial = PLAIN | {"prior": [PLAIN["prior"]], "class_weight": [1.0]}
+    one_class = NoisyOrNetwork(**trivial, polarity=[1, 1])
+    assert one_class == NoisyOrNetwork(**PLAIN)
+    assert one_class.n_classes == 1
+    assert one_class != NoisyOrNetwork(**PLAIN, polarity=[1, -1])
+    assert one_class != NoisyOrNetwork(**CLASSES)
+    assert repr(NoisyOrNetwork(**CLASSES, polarity=[1, -1])) == (
+        "NoisyOrNetwork(n_latents=2, n_features=2, n_edges=3, n_classes=2, n_flipped=1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"class_weight": None}, "prior must have 1 dimension.*class_weight"),
+        ({"prior": [0.3, 0.4]}, "prior must have 2 dimension.*class_weight"),
+        ({"class_weight": [0.2, 0.3, 0.5]}, "one row per class_weight, expected 3"),
+        ({"class_weight": [0.2, 0.3]}, "class_weight must hold positive.*sum to 1"),
+        ({"class_weight": [0.0, 1.0]}, "class_weight must hold positive"),
+        ({"class_weight": [-0.5, 1.5]}, "class_weight must hold probabilities"),
+        ({"class_weight": 1.0}, "class_weight must have 1 dimension"),
+        ({"class_weight": []}, "class_weight must hold positive"),
+        ({"polarity": [1, 0]}, "polarity must hold 1 or -1"),
+        ({"polarity": [1]}, "polarity must hold 1 or -1 for each of 2 features"),
+        ({"polarity": "up"}, "polarity must"),
+    ],
+)
+def test_wrong_classes_and_polarities_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        NoisyOrNetwork(**CLASSES | changes)
+
+
+def test_parameters_are_counted():
+    assert NoisyOrNetwork(**PLAIN).n_parameters == 2 + 3 + 2
+    assert NoisyOrNetwork(**CLASSES).n_parameters == 4 + 1 + 3 + 2
+
+
+def test_sample_follows_the_network():
+    network = random_network(3, 4, 6, n_classes=3)
+    n = 20_000
+    X, Z = network.sample(n, random_state=0)
+    assert X.dtype == Z.dtype == np.int8
+    # Five standard errors: a right sampler fails once in a million.
+    margin = 5 / np.sqrt(4 * n)
+    np.testing.assert_allclose(Z.mean(axis=0), network.prior, atol=margin)
+    pairs = states(4) @ np.array([1, 2, 4, 8])
+    expected = class_joint(network, states(4)).sum(axis=0)
+    seen = np.bincount(Z @ np.array([1, 2, 4, 8]), minlength=16)[pairs] / n
+    np.testing.assert_allclose(seen, expected, atol=margin)
+    rows = states(6)
+    codes = 2 ** np.arange(6)
+    seen = np.bincount(X @ codes, minlength=64)[rows @ codes] / n
+    chance = np.exp(network.log_likelihood(rows))
+    assert chance.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(seen, chance, atol=margin)
+
+
+def test_a_flipped_column_is_the_plain_one_recoded():
+    plain = random_network(5, 3, 5)
+    polarity = np.array([1, -1, 1, -1, -1])
+    flipped = NoisyOrNetwork(plain.prior, plain.failure, plain.leak, polarity=polarity)
+    X = random_rows(0, 30, 5, missing=0.2)
+    turned = np.where(polarity < 0, 1 - X, X)
+    np.testing.assert_array_equal(flipped.posterior(turned), plain.posterior(X))
+    drawn, other = flipped.sample(50, 1)[0], plain.sample(50, 1)[0]
+    np.testing.assert_array_equal(drawn, np.where(polarity < 0, 1 - other, other))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    network=st.builds(
+        random_network,
+        seed=st.integers(0, 999),
+        n_latents=st.integers(0, 3),
+        n_features=st.integers(1, 3),
+        n_classes=st.integers(1, 3),
+    )
+)
+def test_pgmpy_joint_is_the_joint_of_the_network(network):
+    model = network.to_pgmpy()
+    assert model.check_model()
+    names = [f"latent{i}" for i in range(network.n_latents)]
+    names += [f"x{j}" for j in range(network.n_features)]
+    table = model.get_cpds()[0].to_factor()
+    for cpd in model.get_cpds()[1:]:
+        table = table * cpd.to_factor()
+    if network.n_classes > 1:
+        table.marginalize(["class"])
+    values = np.transpose(table.values, [table.variables.index(n) for n in names])
+    X = states(network.n_features)
+    expected = joint(network, X)[0].T.ravel()
+    np.testing.assert_allclose(values.ravel(), expected, atol=1e-12)
+
+
+# pgmpy warns of its own modules when they are imported.
+@pytest.mark.filterwarnings("ignore:.*pgmpy.*:FutureWarning")
+def test_pgmpy_infers_the_same():
+    from pgmpy.inference import VariableElimination
+
+    network = random_network(11, 3, 4, n_classes=3)
+    engine = VariableElimination(network.to_pgmpy())
+    row = np.array([[1, 0, 1, np.nan]])
+    evidence = {"x0": 1, "x1": 0, "x2": 1}
+    found = engine.query(["class"], evidence=evidence, show_progress=False)
+    np.testing.assert_allclose(found.values, network.class_posterior(row)[0])
+    for k, chance in enumerate(network.posterior(row)[0]):
+        found = engine.query([f"latent{k}"], evidence=evidence, show_progress=False)
+        assert found.values[1] == pytest.approx(chance)
+
+
+def test_graph_names_the_class_and_marks_flipped_features(tmp_path):
+    network = NoisyOrNetwork(**CLASSES, polarity=[1, -1])
+    graph = network.to_networkx(feature_names=["class", "x"])
+    assert dict(graph.nodes(data="kind")) == {
+        "class_": "class",
+        "latent0": "latent",
+        "latent1": "latent",
+        "class": "feature",
+        "x": "feature",
+    }
+    assert "polarity" not in graph.nodes["class"]
+    assert graph.nodes["x"]["polarity"] == -1
+    assert graph.edges["class_", "latent0"]["strength"] == pytest.approx(0.6)
+    again = [graph.nodes[f"latent{k}"][f"prior{c}"] for c in (0, 1) for k in (0, 1)]
+    np.testing.assert_array_equal(again, network.class_prior.ravel())
+    assert graph.nodes["class_"]["weight1"] == 0.75
+    nx.write_graphml(graph, tmp_path / "graph.graphml")
+    frame = network.to_frame()
+    assert len(frame) == 2 + 3
+    assert frame.polarity.dropna().tolist() == [1, 1, -1]
+    assert "polarity" not in NoisyOrNetwork(**CLASSES).to_frame()
+
+
+def test_fitted_estimators_speak_for_their_network():
+    network = random_network(7, 3, 6, n_classes=3)
+    model = with_network(network)
+    X = random_rows(1, 40, 6, missing=0.2)
+    np.testing.assert_array_equal(model.transform(X), network.posterior(X))
+    np.testing.assert_array_equal(model.score_samples(X), network.log_likelihood(X))
+    np.testing.assert_array_equal(model.prior_, network.prior)
+    total = network.log_likelihood(X).sum()
+    assert model.aic(X) == pytest.approx(2 * network.n_parameters - 2 * total)
+    filled = model.impute(X)
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+    for i, j in np.argwhere(np.isnan(X)):
+        ends = np.tile(X[i], (2, 1))
+        ends[:, j] = 0, 1
+        off, on = network.log_likelihood(ends)
+        assert filled[i, j] == (on > off)
+    assert model.sample(3, 0)[0].shape == (3, 6)
+    assert model.to_pgmpy().check_model()
+
+
+def test_off_probability_is_of_columns_as_they_are_read():
+    """The brute force of these tests agrees with the definition."""
+    network = NoisyOrNetwork([1.0], [[0.25]], [0.2], polarity=[-1])
+    assert off_probability(network, np.array([[1]]))[0, 0] == pytest.approx(0.2)
+    assert np.exp(network.log_likelihood([[1]]))[0] == pytest.approx(0.2)
