@@ -19,7 +19,7 @@ GROUPS = 10
 KIND = "row total"
 
 
-def check_totals(network, patterns: Patterns, rng) -> list[Check]:
+def check_totals(network, patterns: Patterns, rng, n_learned=np.inf) -> list[Check]:
     """How many rows have few features on, or many; rows as the network reads them."""
     drawn = _drawn_totals(network, patterns, rng)
     quantiles = np.quantile(drawn, np.arange(1, GROUPS) / GROUPS)
@@ -30,8 +30,8 @@ def check_totals(network, patterns: Patterns, rng) -> list[Check]:
     count = np.bincount(group, patterns.weights, minlength=len(share))
     total = patterns.weights.sum()
     mean = total * share
-    # What is expected is a sample, too.
-    excess = 1.0 + total / len(drawn)
+    # What is expected is a sample, too, from a network that has errors of its own.
+    excess = 1.0 + total / len(drawn) + total / n_learned
     variance = mean * (1.0 - share) * excess
     z = count_z(count, mean, np.minimum(variance, mean))
     z *= np.sqrt(np.minimum(1.0, mean / np.maximum(variance, 1e-300)))
