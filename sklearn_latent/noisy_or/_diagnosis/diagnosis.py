@@ -59,7 +59,7 @@ def diagnose_network(
     ]
     if network.n_latents:
         drawn = Posteriors.of(network, draw_like(network, few, rng))
-        checks += check_latents(rows, drawn, latent_names, n_learned)
+        checks += check_latents(rows, drawn, latent_names)
         checks += check_certainty(rows, drawn, latent_names)
     return checks + check_duplicates(network, pairs, feature_names)
 
