@@ -39,6 +39,11 @@ def by_hand(X, threshold):
     return np.array(rows)
 
 
+def assert_equal(one, two):
+    assert one.n_rows == two.n_rows
+    np.testing.assert_array_equal(one[1:], two[1:])
+
+
 def table(n=300):
     """Two latents of three features each; enough rows that no column is constant."""
     rng = np.random.default_rng(0)
@@ -65,14 +70,16 @@ def complaints(model, X, **options):
 @given(X=TABLES, threshold=st.sampled_from([0.0, 0.5, 1.0, -1.0]))
 def test_all_kinds_of_tables_are_looked_at_alike(X, threshold):
     expected = by_hand(X, threshold)
-    np.testing.assert_array_equal(Columns.of(X, threshold), expected)
-    np.testing.assert_array_equal(Columns.of(sparse.csr_array(X), threshold), expected)
+    np.testing.assert_array_equal(Columns.of(X, threshold)[1:], expected)
+    np.testing.assert_array_equal(
+        Columns.of(sparse.csr_array(X), threshold)[1:], expected
+    )
     whole = np.nan_to_num(X).astype(np.int8)
     np.testing.assert_array_equal(
-        Columns.of(whole, threshold), by_hand(whole.astype(float), threshold)
+        Columns.of(whole, threshold)[1:], by_hand(whole.astype(float), threshold)
     )
     np.testing.assert_array_equal(
-        Columns.of(whole > 0, threshold), by_hand((whole > 0) * 1.0, threshold)
+        Columns.of(whole > 0, threshold)[1:], by_hand((whole > 0) * 1.0, threshold)
     )
 
 
@@ -81,7 +88,7 @@ def test_all_kinds_of_tables_are_looked_at_alike(X, threshold):
 def test_blocks_add_up(X, cut):
     parts = [Columns.of(part, 0.0) for part in (X[:cut], X[cut:]) if len(part)]
     merged = Columns.merge([None, *parts])
-    np.testing.assert_array_equal(merged, Columns.of(X, 0.0))
+    assert_equal(merged, Columns.of(X, 0.0))
     assert Columns.merge([None]) is None
 
 
@@ -114,7 +121,7 @@ def test_watching_changes_no_result(X):
     assert list(mapped.parts) == list(plain.map(odd_sum_or_none).parts)
     assert len(seen) == 3
     for columns in seen:
-        np.testing.assert_array_equal(columns, Columns.of(X, 0.0))
+        assert_equal(columns, Columns.of(X, 0.0))
     # A second look is no second report.
     twice = watched()
     for _ in range(2):
@@ -200,4 +207,11 @@ def test_batches_are_judged_together(model):
 def test_the_estimator_keeps_no_values():
     with pytest.warns(PoorDataWarning, match="not binary"):
         model = NoisyOrEM(random_state=0).fit(table() * 1234.5)
-    assert all(values.dtype == bool for values in model._columns)
+    assert all(values.dtype == bool for values in model._columns[1:])
+
+
+def test_weights_count_rows():
+    X, model = table(), NoisyOrEM(random_state=0)
+    assert model.fit(X, sample_weight=np.full(len(X), 2.0))._columns.n_rows == 600
+    learner = NoisyOrMoMLearner().partial_fit(X[:100]).partial_fit(X[100:])
+    assert learner._columns.n_rows == 300

@@ -201,6 +201,18 @@ def test_tables_that_follow_the_model_pass(n, gaps):
     assert failures <= 4
 
 
+def test_new_rows_pass_although_the_model_is_not_the_truth():
+    failures = dict.fromkeys((False, True), 0)
+    for seed in range(15):
+        X = TRUTH.sample(1000, random_state=seed)[0]
+        new = TRUTH.sample(2000, random_state=100 + seed)[0]
+        model = NoisyOrMoMLearner(BLOCKS).fit(X)
+        failures[True] += not model.diagnose(new).ok.all()
+        failures[False] += not diagnose(model.network_, new).ok.all()
+    # If the model were the truth, many of the new tables would not fit it.
+    assert failures[True] <= 2 < failures[False]
+
+
 @pytest.mark.parametrize(
     ("make", "expected"),
     [

@@ -63,13 +63,59 @@ def test_missing_values_are_predicted_from_all_classes(network, seed):
     observed = ~np.isnan(X)
     found = predict_network(network, X == 1, observed)
     before = answer(network, X)[0]
-    unknown = np.full(X.shape, np.nan)
+    assert ((found.off >= 0) & (found.off <= 1)).all()
     for number, (i, j) in enumerate(np.argwhere(~observed)):
-        row = (X if np.isfinite(before[i]) else unknown)[i].copy()
-        without = answer(network, [row])[0]
+        if np.isneginf(before[i]):
+            continue
+        row = X[i].copy()
         row[j] = 0.0
-        expected = np.exp(answer(network, [row])[0] - without)
-        assert found.off[number] == pytest.approx(expected[0], abs=1e-9)
+        expected = np.exp(answer(network, [row])[0][0] - before[i])
+        assert found.off[number] == pytest.approx(expected, abs=1e-9)
+
+
+def test_classes_that_parts_of_a_row_rule_out():
+    """Each of two parts makes another class improbable beyond floating point."""
+    failure = np.kron(np.eye(2), np.full((1, 200), 0.01 - 1.0)) + 1.0
+    network = NoisyOrNetwork(
+        [[0.0, 1.0], [1.0, 0.0]],
+        failure,
+        np.full(400, 1e-3),
+        class_weight=[0.25, 0.75],
+    )
+    row = np.ones((1, 400))
+    expected = 200 * (np.log(1e-3) + np.log1p(-0.01 * (1 - 1e-3)))
+    assert network.log_likelihood(row)[0] == pytest.approx(expected)
+    np.testing.assert_allclose(network.class_posterior(row), [[0.25, 0.75]])
+    np.testing.assert_allclose(network.posterior(row), [[0.75, 0.25]])
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_large_components_are_inferred_class_by_class(method):
+    """More latents than a table of states has, of which few have an effect."""
+    small = random_network(4, 3, 5, n_classes=3)
+    failure = np.ones((15, 5))
+    failure[:3] = small.failure
+    failure[3:, :] = 1.0 - 1e-12
+    prior = np.concatenate([small.class_prior, np.full((3, 12), 0.3)], axis=1)
+    network = NoisyOrNetwork(
+        prior,
+        failure,
+        small.leak,
+        class_weight=small.class_weight,
+        polarity=small.polarity,
+    )
+    X = random_rows(0, 20, 5, missing=0.2)
+    np.testing.assert_allclose(
+        network.log_likelihood(X, method), small.log_likelihood(X), atol=1e-8
+    )
+    np.testing.assert_allclose(
+        network.posterior(X, method)[:, :3], small.posterior(X), atol=1e-8
+    )
+    np.testing.assert_allclose(
+        network.class_posterior(X, method), small.class_posterior(X), atol=1e-8
+    )
+    bound = small.log_likelihood(X, "variational")
+    assert (bound <= small.log_likelihood(X) + 1e-8).all()
 
 
 @settings(max_examples=40, deadline=None)

@@ -235,7 +235,8 @@ class NoisyOrModel(BaseLatentModel):
 
         A check fails if the difference is larger than chance explains, given that many
         checks are made: at most about 5% of the tables that follow the model have a
-        check that fails. Small differences show in many rows, so at most 5,000 rows are
+        check that fails, whether the model was learned from them or from other rows.
+        Small differences show in many rows, so at most 5,000 rows are
         used, chosen at random but always the same.
 
         Parameters
@@ -287,7 +288,11 @@ class NoisyOrModel(BaseLatentModel):
             table = table[np.sort(chosen)]
         patterns = PackedRows.of(table, self.binarize).patterns()
         names = self._feature_names(), self.latent_names_
-        return checks_to_frame(diagnose_network(self.network_, patterns, *names))
+        columns = self.__dict__.get("_columns")
+        n_learned = np.inf if columns is None else columns.n_rows
+        return checks_to_frame(
+            diagnose_network(self.network_, patterns, *names, n_learned)
+        )
 
     def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.

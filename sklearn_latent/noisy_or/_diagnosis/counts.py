@@ -17,7 +17,7 @@ N_KINDS = 6
 MOST_FAILING, MOST_PASSING = 10, 3
 # Features that correlate more than this say the same, if both vary in enough rows.
 DUPLICATE = 0.95
-VARYING_ROWS = 10
+VARYING_ROWS = 50
 
 
 def shown_lines(z, limit) -> np.ndarray:
@@ -28,17 +28,18 @@ def shown_lines(z, limit) -> np.ndarray:
     return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
 
 
-def check_rates(network, patterns: Patterns, names) -> list[Check]:
+def check_rates(network, patterns: Patterns, names, n_learned=np.inf) -> list[Check]:
     """Rates of the features, in the coding of the user.
 
     patterns: as the network reads them
+    n_learned: rows that the network was learned from; its own errors count, too
     """
     rate, known = rates(patterns)
     expected = 1.0 - modelled_off(network)
     z = count_z(rate * known, expected * known, expected * (1.0 - expected) * known)
     flipped = network.polarity < 0
     rate, expected = (np.where(flipped, 1.0 - r, r) for r in (rate, expected))
-    z = np.where(flipped, -z, z)
+    z = np.where(flipped, -z, z) / np.sqrt(1.0 + known / n_learned)
     z[known == 0] = 0.0
     limit = critical_z(len(z), N_KINDS)
     return [
@@ -53,9 +54,9 @@ def read_names(network, names) -> list[str]:
     return [f"not {name}" if sign < 0 else str(name) for name, sign in pairs]
 
 
-def check_pairs(network, pairs: Pairs, names) -> list[Check]:
-    """Dependence of pairs of features, given their rates."""
-    z = pairs.z(pairs.odds)
+def check_pairs(network, pairs: Pairs, names, n_learned=np.inf) -> list[Check]:
+    """Dependence of pairs of features, given their rates; see `check_rates`."""
+    z = pairs.z(pairs.odds) / np.sqrt(1.0 + pairs.total / n_learned)
     limit = critical_z(len(z), N_KINDS)
     label = _pair_labels(pairs, read_names(network, names))
     chosen = shown_lines(z, limit)

@@ -37,9 +37,13 @@ LARGE_RATE, LARGE_CORRELATION = 0.05, 0.2
 
 
 def diagnose_network(
-    network, patterns: Patterns, feature_names, latent_names
+    network, patterns: Patterns, feature_names, latent_names, n_learned=np.inf
 ) -> list[Check]:
-    """All checks of a network on rows in the coding of the user."""
+    """All checks of a network on rows in the coding of the user.
+
+    n_learned: rows that the network was learned from, so that other rows are allowed to
+        differ by what those leave open
+    """
     sample = thin_out(patterns, MOST_COUNTED)
     read = sample.turn(network.polarity)
     pairs = Pairs.of(network, read)
@@ -48,10 +52,10 @@ def diagnose_network(
     rng = np.random.RandomState(0)
     checks = [
         check_likelihood(rows.log_likelihood, few),
-        *check_rates(network, read, feature_names),
-        *check_pairs(network, pairs, feature_names),
+        *check_rates(network, read, feature_names, n_learned),
+        *check_pairs(network, pairs, feature_names, n_learned),
         *check_negative(network, pairs, feature_names),
-        *check_totals(network, read, rng),
+        *check_totals(network, read, rng, n_learned),
     ]
     if network.n_latents:
         drawn = Posteriors.of(network, draw_like(network, few, rng))

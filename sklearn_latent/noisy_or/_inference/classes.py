@@ -1,15 +1,21 @@
 """Rows of a network with hidden classes above its latents, in the user's coding.
 
 Given the class the latents are independent, so each class is a network of its own, and
-the classes are weighted by how well each explains the row.
+the classes are weighted by how well each explains the row. Small components are summed
+for all classes at once: 20 classes of 12 latents take 0.1 ms a row, not 0.75.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from .._statistics.patterns import turn
-from .inference import Inference, Predictions, infer, predict_off
+import numpy as np
+from scipy import special
+
+from .._likelihood.exact import StateTable, configurations, posteriors
+from .._numerics import LOG_ZERO, safe_log
+from .._statistics.patterns import Component, components, turn
+from .inference import MAX_TABLE, Inference, Predictions, infer, predict_off
 
 
 def infer_network(
@@ -24,6 +30,23 @@ def infer_network(
 
 def _mix(network, on, observed, method="auto") -> Inference:
     """Infer over all classes; rows are as the network reads them."""
+    parts = components(network.structure)
+    largest = max((len(latents) for latents, _ in parts), default=0)
+    if method == "variational" or largest > MAX_TABLE:
+        return _one_by_one(network, on, observed, method)
+    found = _together(network, parts, on, observed)
+    # Shares below floating point: classes that different parts of a row rule out.
+    lost = np.flatnonzero(np.isneginf(found.log_likelihood))
+    if len(lost):
+        known = None if observed is None else observed[lost]
+        exact = _one_by_one(network, on[lost], known, method)
+        for values, better in zip(found, exact, strict=True):
+            values[lost] = better
+    return found
+
+
+def _one_by_one(network, on, observed, method) -> Inference:
+    """Infer class by class."""
     n_rows, n_classes = len(on), network.n_classes
     joint = np.empty((n_rows, n_classes))
     total = np.full(n_rows, -np.inf)
@@ -44,6 +67,70 @@ def _mix(network, on, observed, method="auto") -> Inference:
     posterior[impossible], shares[impossible] = network.prior, network.class_weight
     np.clip(posterior, 0.0, 1.0, out=posterior)
     return Inference(total, posterior, is_bound, shares)
+
+
+def _together(network, parts, on, observed) -> Inference:
+    """Infer all classes from one table of states per component.
+
+    The likelihood of a state is that of all classes; only how probable it is differs.
+    """
+    tables = [_ClassTable.of(network, part) for part in parts]
+    log_joint = np.tile(np.log(network.class_weight), (len(on), 1))
+    for table in tables:
+        for rows, _, given_class, value in table.rows(on, observed):
+            log_joint[rows] += value[:, np.newaxis] + safe_log(given_class)
+    total = special.logsumexp(log_joint, axis=1)
+    shares = _share(log_joint, total[:, np.newaxis])
+    posterior = np.empty((len(on), network.n_latents))
+    for table in tables:
+        for rows, share, given_class, _ in table.rows(on, observed):
+            weight = np.divide(
+                shares[rows],
+                given_class,
+                out=np.zeros_like(given_class),
+                where=given_class > 0,
+            )
+            share *= weight @ table.ratio.T
+            posterior[rows, table.part.latents] = share @ table.states
+    np.clip(posterior, 0.0, 1.0, out=posterior)
+    return Inference(total, posterior, np.zeros(len(on), dtype=bool), shares)
+
+
+class _ClassTable(NamedTuple):
+    """States of a component, with their probabilities over all classes.
+
+    ratio: P(state | class) / P(state), (n_states, n_classes)
+    """
+
+    part: Component
+    table: StateTable
+    states: np.ndarray
+    ratio: np.ndarray
+
+    @classmethod
+    def of(cls, network, part: Component) -> _ClassTable:
+        """Tabulate a component."""
+        block = network.failure[np.ix_(*part)], network.leak[part.features]
+        table = StateTable.of(network.prior[part.latents], *block)
+        states = configurations(len(part.latents))
+        prior = network.class_prior[:, part.latents]
+        given = np.stack([np.where(states, p, 1.0 - p).prod(axis=1) for p in prior], 1)
+        chance = given @ network.class_weight
+        log_chance = np.maximum(safe_log(chance), LOG_ZERO)
+        ratio = given / np.where(chance > 0, chance, 1.0)[:, np.newaxis]
+        possible = table.possible and bool((chance > 0).all())
+        table = table._replace(prior=log_chance, possible=possible)
+        return cls(part, table, states.astype(np.float64), ratio)
+
+    def rows(self, on, observed):
+        """Slices of rows, P(state | row), P(row | class) / P(row) and log P(row)."""
+        features = self.part.features
+        known = None if observed is None else observed[:, features]
+        size = 2 * len(features) + self.ratio.shape[1]
+        for rows, share, value in posteriors(
+            self.table, on[:, features], known, row_elements=size
+        ):
+            yield rows, share, share @ self.ratio, value
 
 
 def _share(part, total):
@@ -70,5 +157,7 @@ def predict_network(network, on, observed) -> Predictions:
             found = predict_off(prior, *parameters, on, observed)
             off += share[row] * found.off
             is_bound |= found.is_bound
+    # Sums of products may exceed 1 by rounding.
+    off = np.clip(off, 0.0, 1.0)
     flipped = (network.polarity < 0)[np.nonzero(~observed)[1]]
     return Predictions(np.where(flipped, 1.0 - off, off), is_bound)

@@ -15,24 +15,27 @@ from scipy import sparse
 from ..._blocks import Blocks
 
 MOST_NAMES = 10
+VALUES_AT_A_TIME = 2**15
 
 
 class Columns(NamedTuple):
     """What the columns of a block hold, one truth value per column.
 
+    n_rows: sum of the weights
     on, off: whether some value is above the threshold, and not above it
     other: whether some value is neither 0 nor 1
     one_or_two: whether all values are 1 or 2
     """
 
+    n_rows: float
     on: Any
     off: Any
     other: Any
     one_or_two: Any
 
     @classmethod
-    def of(cls, X, threshold: float | None) -> Columns:
-        """Look at validated rows, at least one."""
+    def of(cls, X, threshold: float | None, weights=None) -> Columns:
+        """Look at validated rows, at least one, of positive weights."""
         look = _look_at_sparse if sparse.issparse(X) else _look_at_dense
         low, high, other = look(X)
         limit = 0.5 if threshold is None else threshold
@@ -41,7 +44,8 @@ class Columns(NamedTuple):
         for j in np.flatnonzero(one_or_two):
             values = X[:, [j]].toarray() if sparse.issparse(X) else X[:, j]
             one_or_two[j] = not ((values > 1) & (values < 2)).any()
-        return cls(high > limit, low <= limit, other, one_or_two)
+        n_rows = float(X.shape[0] if weights is None else weights.sum())
+        return cls(n_rows, high > limit, low <= limit, other, one_or_two)
 
     @classmethod
     def merge(cls, parts) -> Any:
@@ -49,12 +53,13 @@ class Columns(NamedTuple):
         parts = [part for part in parts if part is not None]
         if not parts:
             return None
-        on, off, other, one_or_two = (
+        n_rows, on, off, other, one_or_two = (
             np.stack(values) for values in zip(*parts, strict=True)
         )
         # A block without values says nothing.
         empty = ~on & ~off
         return cls(
+            float(n_rows.sum()),
             on.any(axis=0),
             off.any(axis=0),
             other.any(axis=0),
@@ -88,10 +93,18 @@ def _look_at_dense(X) -> tuple[Any, Any, Any]:
     low, high = (f.reduce(X, axis=0).astype(float) for f in (np.fmin, np.fmax))
     extremes = np.stack([low, high])
     other = ((extremes != 0) & (extremes != 1) & ~np.isnan(extremes)).any(axis=0)
-    if X.dtype.kind == "f":
-        # Between 0 and 1, with NaN left out: x * x < x.
-        for j in np.flatnonzero((low == 0) & (high == 1)):
-            other[j] = (X[:, j] ** 2 < X[:, j]).any()
+    binary = np.flatnonzero((low == 0) & (high == 1))
+    if X.dtype.kind == "f" and len(binary):
+        # Parts of rows that stay in the cache: 14 ms for 100,000 rows of 64 columns,
+        # against 83 column by column.
+        step = max(1, VALUES_AT_A_TIME // X.shape[1])
+        for start in range(0, len(X), step):
+            part = X[start : start + step]
+            part = part if len(binary) == X.shape[1] else part[:, binary]
+            # Between 0 and 1, with NaN left out.
+            between = part * part < part
+            if between.any():
+                other[binary] |= between.any(axis=0)
     return low, high, other
 
 
@@ -166,8 +179,8 @@ def _watch(block, threshold, function, *shared):
     """Columns of a block, and the result of a function of it."""
     X, weights = block
     if weights is not None and not weights.all():
-        X = X[weights > 0]
-    columns = Columns.of(X, threshold) if X.shape[0] else None
+        X, weights = X[weights > 0], weights[weights > 0]
+    columns = Columns.of(X, threshold, weights) if X.shape[0] else None
     return columns, function(block, *shared)
 
 
