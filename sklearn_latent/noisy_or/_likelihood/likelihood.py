@@ -218,15 +218,28 @@ def _component_errors(parameters, edges, patterns):
     failure = np.where(edges, failure, 1.0)
     prior, failure, leak = clip_parameters(prior, failure, leak)
     information = score_covariance(prior, failure, leak, edges, *patterns)
-    information[np.diag_indices_from(information)] += UNIFORM_INFORMATION
-    values = np.concatenate([prior, failure[edges], leak])
-    free = (values > 2 * EPSILON) & (values < 1.0 - 2 * EPSILON)
-    errors = np.empty_like(values)
-    errors[free] = np.sqrt(_inverse_diagonal(information[np.ix_(free, free)]))
     statistics = expected_statistics(prior, failure, leak, *patterns)
     d_prior, d_failure, d_leak = likelihood_gradient(prior, failure, leak, statistics)
-    slope = np.abs(np.concatenate([d_prior, d_failure[edges], d_leak]))[~free]
-    curvature = np.diag(information)[~free]
+    slope = np.concatenate([d_prior, d_failure[edges], d_leak])
+    values = np.concatenate([prior, failure[edges], leak])
+    return errors_of(values, slope, information)
+
+
+def errors_of(values, slope, information) -> np.ndarray:
+    """Standard errors of probabilities from slope and information of the likelihood.
+
+    values, slope (n,); information (n, n) or, if parameters are taken one at a time,
+    its diagonal (n,) -> errors (n,). See `standard_errors`.
+    """
+    full = information.ndim == 2
+    curvature = (np.diag(information) if full else information) + UNIFORM_INFORMATION
+    free = (values > 2 * EPSILON) & (values < 1.0 - 2 * EPSILON)
+    errors = 1.0 / np.sqrt(curvature)
+    if full:
+        among = np.array(information[np.ix_(free, free)])
+        among[np.diag_indices_from(among)] += UNIFORM_INFORMATION
+        errors[free] = np.sqrt(_inverse_diagonal(among))
+    slope, curvature = np.abs(slope[~free]), curvature[~free]
     # The root of slope * d + curvature * d ** 2 / 2 = 1 / 2, without cancellation.
     errors[~free] = 1.0 / (slope + np.sqrt(slope**2 + curvature))
     return errors
