@@ -188,8 +188,7 @@ class NoisyOrModel(BaseLatentModel):
         """
         network, weights = self.network_, patterns.weights
         share = 1.0 if n_rows is None else weights.sum() / n_rows
-        method = "auto" if share == 1.0 else "quick"
-        found = infer_network(network, patterns.on, patterns.observed, method)
+        found = infer_network(network, patterns.on, patterns.observed)
         self._store_fit(
             weights @ found.log_likelihood / share,
             weights.sum() / share,

@@ -92,7 +92,7 @@ def contradictions(
     if log_likelihood is None:
         patterns = thin_out(patterns, MOST_SCORED)
         log_likelihood = infer_network(
-            network, patterns.on, patterns.observed, "quick"
+            network, patterns.on, patterns.observed
         ).log_likelihood
     likelihood = check_likelihood(log_likelihood, patterns)
     return found if likelihood.ok else [likelihood, *found]

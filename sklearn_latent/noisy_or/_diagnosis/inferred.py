@@ -38,7 +38,7 @@ class Posteriors(NamedTuple):
     @classmethod
     def of(cls, network, patterns: Patterns) -> Posteriors:
         """Infer rows in the coding of the user."""
-        found = infer_network(network, patterns.on, patterns.observed, "quick")
+        found = infer_network(network, patterns.on, patterns.observed)
         return cls(found.posterior, found.log_likelihood, patterns.weights)
 
     def moments(self):

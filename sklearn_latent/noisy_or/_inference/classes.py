@@ -13,9 +13,19 @@ import numpy as np
 from scipy import special
 
 from .._likelihood.exact import StateTable, configurations, posteriors
+from .._likelihood.layered import Layered
 from .._numerics import LOG_ZERO, safe_log
 from .._statistics.patterns import Component, components, turn
-from .inference import MAX_TABLE, Inference, Predictions, infer, predict_off
+from .inference import (
+    MAX_BEAM,
+    MAX_TABLE,
+    Inference,
+    Predictions,
+    infer,
+    infer_by_beam,
+    predict_off,
+    within_reach,
+)
 
 
 def infer_network(
@@ -32,6 +42,8 @@ def _mix(network, on, observed, method="auto") -> Inference:
     """Infer over all classes; rows are as the network reads them."""
     parts = components(network.structure)
     largest = max((len(latents) for latents, _ in parts), default=0)
+    if largest > MAX_TABLE and method == "auto" and network.failure.size <= MAX_BEAM:
+        return _by_reach(network, on, observed)
     if method == "variational" or largest > MAX_TABLE:
         return _one_by_one(network, on, observed, method)
     found = _together(network, parts, on, observed)
@@ -45,6 +57,28 @@ def _mix(network, on, observed, method="auto") -> Inference:
     return found
 
 
+def _by_reach(network, on, observed) -> Inference:
+    """Infer rows within reach class by class, and others by a beam over all classes."""
+    parameters = network.failure, network.leak
+    near = within_reach(*parameters, on, network.n_classes)
+    layered = Layered(network.class_weight, network.class_prior, *parameters)
+    result = Inference(
+        np.empty(len(on)),
+        np.empty((len(on), network.n_latents)),
+        np.empty(len(on), dtype=bool),
+        np.empty((len(on), network.n_classes)),
+    )
+    for rows, function in (
+        (np.flatnonzero(near), lambda *data: _one_by_one(network, *data, "auto")),
+        (np.flatnonzero(~near), lambda *data: infer_by_beam(layered, *data)),
+    ):
+        known = None if observed is None else observed[rows]
+        found = function(on[rows], known)
+        for values, part in zip(result, found, strict=True):
+            values[rows] = part
+    return result
+
+
 def _one_by_one(network, on, observed, method) -> Inference:
     """Infer class by class."""
     n_rows, n_classes = len(on), network.n_classes
@@ -55,7 +89,9 @@ def _one_by_one(network, on, observed, method) -> Inference:
     for c, (weight, prior) in enumerate(
         zip(network.class_weight, network.class_prior, strict=True)
     ):
-        found = infer(prior, network.failure, network.leak, on, observed, method)
+        found = infer(
+            prior, network.failure, network.leak, on, observed, method, n_classes
+        )
         joint[:, c] = found.log_likelihood + np.log(weight)
         before, total = total, np.logaddexp(total, joint[:, c])
         posterior *= _share(before, total)[:, np.newaxis]
