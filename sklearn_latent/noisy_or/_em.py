@@ -34,7 +34,7 @@ from ._likelihood.variational import VariationalEM
 from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
 from ._network import NoisyOrNetwork
 from ._statistics.patterns import Component, Patterns
-from ._structure_search.evidence import scored_rows
+from ._structure_search.sampling import scored_rows
 
 # EM steps between two reports of progress.
 ROUND = 25

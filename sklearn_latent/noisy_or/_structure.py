@@ -15,20 +15,22 @@ from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_choice, check_count, check_flag
 from .._warn import warn
-from ..exceptions import PoorDataWarning
+from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
+from ._diagnosis.diagnosis import contradictions, misfit_message
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import append_blocks, open_blocks
-from ._structure_search.evidence import scored_rows
 from ._structure_search.extend import Thresholds, discover
+from ._structure_search.polarity import choose_polarity
 from ._structure_search.refine import (
     assign_quartets,
     discovery_errors,
     refine_structure,
     search_errors,
 )
+from ._structure_search.sampling import scored_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +46,11 @@ class QuartetStructureLearner(NoisyOrModel):
     has rank two; its other features follow from conditional mutual information; and
     what is known is subtracted, so that further causes come to light [1]_.
 
-    By default this is the first step of three. Pairs of features, which vote for sets
-    that may have a common cause, make further proposals; likelihood refines them, with
-    failures that learn from each other; and latents or edges that the data do not
-    support are dropped.
+    By default this is the first step of a search by likelihood, for any number of
+    latents [2]_: EM on the likeliest states of each row, edges by likelihood ratios,
+    latents born where residuals still depend on each other, merged where their
+    posteriors do, and dropped where they do not improve the BIC. Tables that independent
+    causes do not explain get hidden classes above the latents.
 
     Parameters
     ----------
@@ -73,6 +76,14 @@ class QuartetStructureLearner(NoisyOrModel):
         Number of rounds of subtraction, 0 for none. None: until nothing new is found.
     refine : bool, default=True
         Whether to go on by likelihood. False is the algorithm of [1]_.
+    dependence : {"auto", None}, default="auto"
+        Whether latents may depend on each other. "auto" puts hidden classes above them,
+        each with its own priors, if rows that were held out are likelier then. None:
+        latents are independent. Only with ``refine=True``.
+    polarity : {"auto", None}, default="auto"
+        Whether columns that depend negatively on the others, such as votes or
+        reverse-scored items, are read as their opposite. None: all are read as they
+        are. Only with ``refine=True``.
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
     n_jobs : int or None, default=None
@@ -98,6 +109,15 @@ class QuartetStructureLearner(NoisyOrModel):
         P(feature on | all latents off).
     network_ : NoisyOrNetwork
         The fitted model.
+    n_classes_ : int
+        Number of hidden classes above the latents; 1: the latents are independent.
+    class_weight_ : ndarray of shape (n_classes,)
+        P(class).
+    class_prior_ : ndarray of shape (n_classes, n_latents)
+        P(latent on | class).
+    polarity_ : ndarray of shape (n_features,)
+        -1 for the columns that are read as their opposite, of which `failure_` and
+        `leak_` then speak; else 1.
     depth_ : ndarray of shape (n_latents,)
         Round in which a quartet revealed the latent; inf: only the refinement did.
     quartets_ : ndarray of int of shape (n_latents, 4)
@@ -138,6 +158,8 @@ class QuartetStructureLearner(NoisyOrModel):
     ----------
     .. [1] Jernite, Y., Halpern, Y. and Sontag, D. (2013). Discovering hidden variables
        in noisy-or networks using quartet tests. NIPS.
+    .. [2] Drefs, J., Guiraud, E. and Luecke, J. (2022). Evolutionary variational
+       optimization of generative models. Journal of Machine Learning Research 23.
 
     Examples
     --------
@@ -157,6 +179,10 @@ class QuartetStructureLearner(NoisyOrModel):
     quartets_: NDArray[np.int64]
     prior_stderr_: NDArray[np.float64]
     failure_stderr_: NDArray[np.float64]
+    n_classes_: int
+    class_weight_: NDArray[np.float64]
+    class_prior_: NDArray[np.float64]
+    polarity_: NDArray[np.int8]
     _blocks: list[PackedRows] | None
 
     def __init__(
@@ -168,6 +194,8 @@ class QuartetStructureLearner(NoisyOrModel):
         extend_threshold: float | str = "auto",
         max_depth: int | None = None,
         refine: bool = True,
+        dependence: str | None = "auto",
+        polarity: str | None = "auto",
         binarize: float | None = 0.0,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -179,6 +207,8 @@ class QuartetStructureLearner(NoisyOrModel):
         self.extend_threshold = extend_threshold
         self.max_depth = max_depth
         self.refine = refine
+        self.dependence = dependence
+        self.polarity = polarity
         self.binarize = binarize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -273,29 +303,61 @@ class QuartetStructureLearner(NoisyOrModel):
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""
         thresholds = self._check_parameters()
+        rng = check_random_state(self.random_state)
         source, patterns = open_blocks(blocks, self.n_jobs)
         progress(f"packed {len(patterns.weights):,} distinct rows")
+        polarity = np.ones(source.n_features, dtype=np.int8)
+        if self.refine and self.polarity == "auto":
+            polarity = choose_polarity(patterns, thresholds, rng)
+        if (polarity < 0).any():
+            source, patterns = source.turn(polarity), patterns.turn(polarity)
 
         def report(found) -> bool:
-            return progress(f"{len(found.prior)} latents so far")
+            return progress(f"{len(found.failure)} latents so far")
 
         found = discover(source, thresholds, self.max_depth, report)
         if self.refine:
-            rng = check_random_state(self.random_state)
-            model = refine_structure(
-                source, patterns, found, thresholds.extend, rng, report
-            )
-            found = assign_quartets(model, found)
-            leak = model.leak
-            errors = search_errors(model, found, source, patterns, rng)
+            self._store_refined(source, patterns, found, polarity, rng, report)
         else:
-            leak = found.leaks(source)
-            errors = discovery_errors(source, found)
-        self._store(NoisyOrNetwork(found.prior, found.failure, leak))
-        self.depth_, self.quartets_ = found.depth, found.quartets
-        self.prior_stderr_, self.failure_stderr_ = errors
-        self._store_score(scored_rows(patterns, self.structure_), source.n_rows)
+            self._store(NoisyOrNetwork(found.prior, found.failure, found.leaks(source)))
+            self.depth_, self.quartets_ = found.depth, found.quartets
+            self.prior_stderr_, self.failure_stderr_ = discovery_errors(source, found)
+        network = self.network_
+        self.n_classes_, self.polarity_ = network.n_classes, network.polarity
+        self.class_weight_, self.class_prior_ = (
+            network.class_weight,
+            network.class_prior,
+        )
+        rows = scored_rows(patterns.turn(polarity), self.structure_)
+        self._store_score(rows, source.n_rows)
+        self._misfit = contradictions(network, rows, self._feature_names())
         progress(f"{self.n_latents_} latents")
+
+    def _store_refined(self, source, patterns, found, polarity, rng, report):
+        """Go on by likelihood."""
+        model = refine_structure(
+            source,
+            patterns,
+            found,
+            dependence=self.dependence == "auto",
+            rng=rng,
+            report=report,
+        )
+        depth, quartets = assign_quartets(model, found)
+        order = np.argsort(depth, kind="stable")
+        model = model.keep(order)
+        self.depth_, self.quartets_ = depth[order], quartets[order]
+        has_classes = model.n_classes > 1
+        self._store(
+            NoisyOrNetwork(
+                model.prior if has_classes else model.prior[0],
+                model.failure,
+                model.leak,
+                class_weight=model.weight if has_classes else None,
+                polarity=polarity,
+            )
+        )
+        self.prior_stderr_, self.failure_stderr_ = search_errors(model, patterns, rng)
 
     def _warn(self):
         if not self.n_latents_:
@@ -305,10 +367,15 @@ class QuartetStructureLearner(NoisyOrModel):
                 "tell. The model treats the features as independent.",
                 PoorDataWarning,
             )
+        misfit = self.__dict__.pop("_misfit", [])
+        if misfit:
+            warn(misfit_message(misfit), ModelMisfitWarning)
 
     def _check_parameters(self) -> Thresholds:
         """Validate the parameters that do not concern the data."""
         check_flags(self, "refine")
+        for name in ("dependence", "polarity"):
+            check_choice(name, getattr(self, name), ("auto", None))
         check_choice("test", self.test, ("rank", "coherence"))
         values = {}
         for name in ("quartet", "coherence", "extend"):

@@ -67,6 +67,11 @@ def _take(block: PackedRows, positions) -> PackedRows | None:
     return PackedRows.of_patterns(chosen._replace(weights=hits.astype(float)))
 
 
+def _turn(block: PackedRows, polarity) -> PackedRows:
+    """A block whose columns of polarity -1 are read as their opposite."""
+    return PackedRows.of_patterns(block.unpack().turn(polarity))
+
+
 class DistinctRows:
     """Collects distinct rows of blocks, and gives up if they are too many.
 
@@ -140,6 +145,10 @@ class BlockMoments:
         if not self._has_missing or not len(sets):
             return np.full(len(sets), self.n_rows)
         return self._words.sum(Words.count_known, np.asarray(sets))
+
+    def turn(self, polarity) -> BlockMoments:
+        """Moments if columns of polarity -1 are read as their opposite."""
+        return BlockMoments(self.blocks.map(_turn, polarity))
 
     def sum(self, function, *arguments):
         """Sum over blocks of ``function(block, *arguments)``."""

@@ -1,123 +1,128 @@
-"""From proposals to the refined model: which search, which rows, in which order.
-
-Where too many latents are coupled for exact likelihood, moments have to do: proposals
-are fitted by the method of moments for known structures. Further rounds, with proposals
-from the triplets that are left unexplained, found nothing more.
-"""
+"""From quartets to the refined network: which search, which rows, in which order."""
 
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from .._likelihood.exact import Parameters
-from .._likelihood.likelihood import standard_errors
-from .._network import NoisyOrNetwork
-from .._numerics import EPSILON
-from .._parameters.learn import learn_parameters, parameter_errors
+from .._likelihood.beam import FINE, Beam
+from .._likelihood.layered import Layered
+from .._likelihood.truncated import climb_truncated, expect_block, maximize
+from .._likelihood.truncated_errors import truncated_errors
 from .._parameters.mixture import solve_triplets
-from .._parameters.plan import Plan, Statistics
 from .._statistics.moments import MomentSource, Residual
 from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .._statistics.subsets import subset_variance
 from .coupling import pair_moments, subset_moments
-from .evidence import (
-    FINAL_TABLE,
-    MAX_COUPLED,
-    Likelihood,
-    affordable_rows,
-    largest_component,
-)
+from .dependence import Judge, classes_above, learn_classes, mixture_beats
 from .extend import Discovery
 from .quartets import TRIPLES
-from .search import (
-    change_edges,
-    first_proposals,
-    prune_latents,
-    search_latents,
-)
-from .smoothed import Model
+from .sampling import thin
+from .search import Search
 
-# Fewer rows than this are never left to moments alone.
-CROWDED_ROWS = 1000
+# Rows of the first rounds, and of all others: what a structure needs. On random
+# networks of 40 latents, 4,000 rows find all.
+FIRST_ROWS, MOST_ROWS = 4000, 20_000
+
+# Rounds of births before latents are compared with classes.
+FIRST_ROUNDS = 2
+
+# Steps of the last EM, and gain per row that ends them.
+FINAL_STEPS, FINAL_TOLERANCE = 30, 1e-6
+
+# Steps over all rows, if the search has seen only some of them.
+POLISHING_STEPS = 5
+
+# Rows times features that a block looks at in each of these steps: some seconds.
+POLISHED_VALUES = 2**24
+
+# Rows of which standard errors are computed.
+ERROR_ROWS = 10_000
+
+# Least share of common children of a latent and of the one that a quartet revealed.
+LEAST_LIKENESS = 0.3
 
 
 def refine_structure(
     source: BlockMoments,
     patterns: Patterns,
     found: Discovery,
-    pretest,
+    *,
+    dependence: bool,
     rng,
     report=None,
-) -> Model:
-    """Search by likelihood on some rows, then fit on as many as possible."""
-    proposals = first_proposals(source, found.failure < 1.0, pretest)
-    n_coupled = largest_component(proposals)
-    # With few rows the surplus is most likely noise, and moments are too poor anyway.
-    if n_coupled > MAX_COUPLED and source.n_rows >= CROWDED_ROWS:
-        return _ordered(_fit_crowded(proposals, source))
-    most = affordable_rows(min(n_coupled, MAX_COUPLED))
-    likelihood = Likelihood(patterns, rng, most)
-    model = search_latents(source, likelihood, proposals, pretest, report)
-    most = affordable_rows(largest_component(model.structure), FINAL_TABLE)
-    final = Likelihood(patterns, rng, most)
-    model = final.fit(model, tol=1e-7, max_iter=50)
-    if final.n_rows > likelihood.n_rows:
-        model = change_edges(prune_latents(model, final), final)
-    return _ordered(model)
+) -> Layered:
+    """Search by likelihood, from what quartets found."""
+    # Two threads on small matrices take longer than one.
+    with threadpool_limits(1):
+        start = Layered.single(found.prior, found.failure, found.leaks(source))
+        rows = thin(patterns, MOST_ROWS, rng)
+        best = _search(start, patterns, rows, dependence, rng, report)
+        if best.n_classes == 1:
+            beam = Beam(rows, best.n_latents, FINE)
+            best = climb_truncated(
+                best, beam, tol=FINAL_TOLERANCE, max_iter=FINAL_STEPS, patient=True
+            ).state
+        if len(rows.weights) < len(patterns.weights):
+            best = _polish(best, source)
+    return _ordered(best)
 
 
-def _ordered(model: Model) -> Model:
+def _search(start, patterns, rows, dependence, rng, report) -> Layered:
+    """Independent latents, or classes, or both."""
+    first = Search(thin(patterns, FIRST_ROWS, rng), report).run(start, FIRST_ROUNDS)
+    judge = Judge(patterns, rng)
+    if dependence:
+        mixed = mixture_beats(judge, first.parameters)
+        if mixed is not None:
+            return learn_classes(judge, *mixed, rows, report)
+    best = Search(rows, report).run(first.parameters).parameters
+    return classes_above(judge, best, rows) if dependence else best
+
+
+def _polish(parameters, source: BlockMoments) -> Layered:
+    """EM steps over all blocks, wherever they are."""
+    for _ in range(POLISHING_STEPS):
+        expected = source.sum(expect_block, parameters, POLISHED_VALUES)
+        parameters = maximize(parameters, expected)
+    return parameters
+
+
+def _ordered(parameters: Layered) -> Layered:
     """Sort latents by the number of features they switch on."""
-    effect = model.prior * (1.0 - model.failure).sum(axis=1)
-    order = np.argsort(-effect, kind="stable")
-    return model._replace(prior=model.prior[order], failure=model.failure[order])
+    effect = parameters.marginal * (1.0 - parameters.failure).sum(axis=1)
+    return parameters.keep(np.argsort(-effect, kind="stable"))
 
 
-def assign_quartets(model: Model, found: Discovery) -> Discovery:
-    """Tell which quartet, if any, revealed each latent of a refined model."""
-    depth = np.full(len(model.prior), np.inf)
-    quartets = np.full((len(model.prior), 4), -1, dtype=np.int64)
-    edges, others = model.structure.astype(float), (found.failure < 1.0).astype(float)
+def assign_quartets(parameters: Layered, found: Discovery):
+    """The quartet, if any, that revealed each latent, and its depth."""
+    depth = np.full(parameters.n_latents, np.inf)
+    quartets = np.full((parameters.n_latents, 4), -1, dtype=np.int64)
+    structure = parameters.structure
+    edges, others = structure.astype(float), (found.failure < 1.0).astype(float)
     common = edges @ others.T
     union = edges.sum(axis=1)[:, None] + others.sum(axis=1) - common
     likeness = common / np.maximum(union, 1.0)
-    inside = model.structure[:, found.quartets].all(axis=2)
+    inside = structure[:, found.quartets].all(axis=2)
     likeness = np.where(inside, likeness, 0.0)
     if len(found.prior):
         best = likeness.argmax(axis=1)
-        sure = likeness[np.arange(len(best)), best] > 0.0
+        sure = likeness[np.arange(len(best)), best] > LEAST_LIKENESS
         depth[sure] = found.depth[best[sure]]
         quartets[sure] = found.quartets[best[sure]]
-    order = np.argsort(depth, kind="stable")
-    return Discovery(model.prior, model.failure, depth, quartets).select(order)
+    return depth, quartets
 
 
-def _fit_crowded(children, source: BlockMoments) -> Model:
-    """Parameters by moments, without edges of no effect and latents of too few."""
-    prior, failure, leak, _ = learn_parameters(*_count(children, source))
-    failure = np.where(failure > 1.0 - 2.0 * EPSILON, 1.0, failure)
-    useful = (failure < 1.0).sum(axis=1) >= 3
-    return Model(prior[useful], failure[useful], leak)
-
-
-def search_errors(
-    model: Model, found: Discovery, source: BlockMoments, patterns: Patterns, rng
-):
-    """Standard errors by likelihood, from a sample of the rows if there are many.
-
-    If too many latents are coupled, by moments.
-    """
-    structure = found.failure < 1.0
-    parameters = Parameters(found.prior, found.failure, model.leak)
-    n_coupled = largest_component(structure)
-    if n_coupled > MAX_COUPLED:
-        plan, statistics = _count(structure, source)
-        return parameter_errors(plan, statistics, NoisyOrNetwork(*parameters))
-    sample = Likelihood(patterns, rng, affordable_rows(n_coupled))
-    errors = standard_errors(parameters, structure, sample.patterns)
-    scale = np.sqrt(sample.n_rows / patterns.weights.sum())
-    return scale * errors.prior, scale * errors.failure
+def search_errors(parameters: Layered, patterns: Patterns, rng):
+    """Standard errors by likelihood, from a sample of the rows if there are many."""
+    sample = thin(patterns, ERROR_ROWS, rng)
+    with threadpool_limits(1):
+        beam = Beam(sample, parameters.n_latents, FINE)
+        beam.search(parameters.clipped())
+        errors = truncated_errors(parameters.clipped(), beam)
+    scale = np.sqrt(sample.weights.sum() / patterns.weights.sum())
+    return scale * errors[0], scale * errors[1]
 
 
 def discovery_errors(source: MomentSource, found: Discovery):
@@ -140,8 +145,3 @@ def discovery_errors(source: MomentSource, found: Discovery):
         for feature in quartet:
             failure[latent, feature] = np.median(errors[:, 1:][sets == feature])
     return prior, failure
-
-
-def _count(structure, source: BlockMoments):
-    plan = Plan.of(structure)
-    return plan, source.sum(Statistics.of, plan)

@@ -1,0 +1,41 @@
+"""Samples of distinct rows, for searches and for judging them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._statistics.patterns import Patterns, components
+
+# Coupled latents whose states are enumerated, and numbers of rows whose likelihood is
+# computed at the end of a fit: within that reach, and beyond it.
+MAX_COUPLED, SCORED_ROWS = 12, (200_000, 5000)
+
+
+def thin(patterns: Patterns, most: int, rng) -> Patterns:
+    """A random sample of the rows, if there are too many distinct ones."""
+    if len(patterns.weights) <= most:
+        return patterns
+    share = patterns.weights / patterns.weights.sum()
+    drawn = rng.multinomial(most, share).astype(float)
+    return patterns._replace(weights=drawn).take(drawn > 0)
+
+
+def hold_out(patterns: Patterns, share: float, rng) -> tuple[Patterns, Patterns]:
+    """Rows to learn from and rows to judge by; a pattern may be in both.
+
+    A weight of w is w rows, each of which goes either way.
+    """
+    whole = np.floor(patterns.weights)
+    held = rng.binomial(whole.astype(np.int64), share).astype(float)
+    kept = patterns.weights - held
+    return (
+        patterns._replace(weights=kept).take(kept > 0),
+        patterns._replace(weights=held).take(held > 0),
+    )
+
+
+def scored_rows(patterns: Patterns, structure) -> Patterns:
+    """The rows whose likelihood is computed at the end of a fit: all, or a sample."""
+    largest = max((len(part.latents) for part in components(structure)), default=0)
+    most = SCORED_ROWS[int(largest > MAX_COUPLED)]
+    return thin(patterns, most, np.random.RandomState(0))
