@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from .._likelihood.exact import Parameters, clip_parameters, expected_statistics
 from .._likelihood.likelihood import UNIFORM_INFORMATION
 from .._numerics import clip_probability
+from .._statistics.patterns import Patterns
 
 # Where nothing is known: the middle of the range of a failure, and a rare latent.
 LIKELY_FAILURE = 0.5
@@ -24,6 +26,8 @@ GUESS_INFORMATION = 6.0
 SILENT_CHILDREN = 0.25
 # Edges without effect could not tell a rare latent from a frequent one at the start.
 WEAKEST_EFFECT = 0.2
+# A latent whose two best children correlate by this many standard errors is visible.
+VISIBLE = 5.0
 
 
 class Rates:
@@ -68,16 +72,16 @@ class Rates:
         # log(1 - t x) is at least t log(1 - x), so that this share is small enough.
         return 1.0 - share * (1.0 - failure)
 
-    def plausible(self, prior, failure):
-        """Start that the rates allow: rarer latents, with edges that have an effect.
+    def plausible(self, prior, failure, latents):
+        """Start that the rates allow for some latents: rarer, with stronger edges.
 
         Most children of a latent are on at least as often as it is on and affects them;
         the others may have weak edges. Latents that respect this stay as they are.
         """
         effect = np.where(failure < 1.0, np.maximum(1.0 - failure, WEAKEST_EFFECT), 0.0)
         largest = self._largest_prior(effect)
-        too_large = prior > largest
-        prior = np.minimum(prior, largest)
+        too_large = latents & (prior > largest)
+        prior = np.where(too_large, largest, prior)
         effect = np.minimum(effect, self.on / prior[:, None])
         changed = too_large[:, None] & (failure < 1.0)
         return prior, np.where(changed, 1.0 - effect, failure)
@@ -95,6 +99,50 @@ class Rates:
         """Standard deviation of a prior of which nothing but the rates is known."""
         likely = np.where(structure, 1.0 - LIKELY_FAILURE, 0.0)
         return self._largest_prior(likely) / np.sqrt(UNIFORM_INFORMATION)
+
+
+def without_silent(parameters: Parameters, structure, table: Patterns) -> Parameters:
+    """Most likely parameters, with latents that the rows do not show made rare.
+
+    Where features are independent of each other, latents with any prior are equally
+    likely, as long as their edges are weak.
+    """
+    total = table.weights.sum()
+    for latent in np.flatnonzero(_is_faint(parameters, total)):
+        before = expected_statistics(*clip_parameters(*parameters), *table)
+        rare = _make_rare(parameters, structure, latent, 1.0 / (total + 2.0))
+        after = expected_statistics(*clip_parameters(*rare), *table)
+        n_parameters = 1 + structure[latent].sum()
+        # Akaike's criterion: what that many parameters gain by chance, and as much.
+        if after.log_likelihood > before.log_likelihood - n_parameters:
+            parameters = rare
+    return parameters
+
+
+def _is_faint(parameters, total):
+    """Whether no two children of a latent depend on each other visibly through it."""
+    prior, failure, leak = parameters
+    influence = 1.0 - prior[:, None] * (1.0 - failure)
+    off = clip_probability((1.0 - leak) * influence.prod(axis=0))
+    # Correlation of a child with the latent, from the difference that it makes.
+    difference = off / influence * (1.0 - failure)
+    loading = difference * np.sqrt(
+        (prior * (1.0 - prior))[:, None] / (off * (1.0 - off))
+    )
+    if loading.shape[1] < 2:
+        return np.ones(len(prior), dtype=bool)
+    strongest = np.sort(loading, axis=1)[:, -2:]
+    return strongest.prod(axis=1) * np.sqrt(total) < VISIBLE
+
+
+def _make_rare(parameters, structure, latent, prior):
+    """Replace a latent by a rare one; the leaks take over what it explained."""
+    priors, failure, leak = (values.copy() for values in parameters)
+    leak = 1.0 - (1.0 - leak) * (1.0 - priors[latent] * (1.0 - failure[latent]))
+    priors[latent] = prior
+    failure[latent, structure[latent]] = LIKELY_FAILURE
+    influence = 1.0 - prior * (1.0 - failure[latent])
+    return Parameters(priors, failure, clip_probability(1.0 - (1.0 - leak) / influence))
 
 
 class Guess:

@@ -16,13 +16,12 @@ import numpy as np
 
 from .._likelihood.exact import Parameters
 from .._likelihood.likelihood import (
-    UNIFORM_INFORMATION,
     maximize_likelihood,
     standard_errors,
 )
 from .._numerics import clip_probability
 from .cleanup import clean_up
-from .guess import GUESS_INFORMATION, Guess, Rates
+from .guess import GUESS_INFORMATION, Guess, Rates, without_silent
 from .interactions import FreeParameters, Interactions, fit_interactions
 from .plan import Plan, Statistics
 from .simulated import simulated_errors
@@ -85,17 +84,19 @@ def parameter_errors(plan: Plan, statistics: Statistics, network, *, improved=Tr
     schedule = plan.schedule
     if not improved:
         return schedule_errors(schedule, statistics.moments, network)
-    errors = likelihood_errors(plan, statistics, network)
-    if not np.isnan(errors[0]).any():
-        return errors
-    learned = np.isfinite(schedule.depth) | (
-        schedule.structure & (plan.rest is not None)
-    )
-    others = siblings_errors(plan, statistics, network, learned)
-    return tuple(
-        np.where(np.isnan(error), other, error)
-        for error, other in zip(errors, others, strict=True)
-    )
+    prior, failure = likelihood_errors(plan, statistics, network)
+    if np.isnan(prior).any():
+        learned = np.isfinite(schedule.depth) | (
+            schedule.structure & (plan.rest is not None)
+        )
+        others = siblings_errors(plan, statistics, network, learned)
+        prior = np.where(np.isnan(prior), others[0], prior)
+        failure = np.where(np.isnan(failure), others[1], failure)
+    # A latent that may as well be absent may have any prior that the rates of its
+    # children allow, if its edges are weak.
+    unseen = network.prior < 2.0 * prior
+    guess = Rates(statistics.moments).prior_error(schedule.structure)
+    return np.where(unseen, np.maximum(prior, guess), prior), failure
 
 
 def _tables(plan, statistics):
@@ -119,22 +120,17 @@ def refine(plan, statistics, prior, failure, leak, learned):
     structure = plan.schedule.structure
     for part, table in _tables(plan, statistics):
         edges = structure[np.ix_(part.latents, part.features)]
-        values.put(part, _most_likely(values.restrict(part), edges, table))
+        fit = _most_likely(values.restrict(part), edges, table)
+        values.put(part, without_silent(Parameters(*fit[:3]), edges, table))
     prior, failure, leak = values
     latents = _without_table(plan, statistics)
     if latents.any():
         interactions = _interactions(plan, statistics, latents)
         free_edge = learned & latents[:, None]
         rates = Rates(statistics.moments)
-        start = [
-            np.where(latents[(slice(None), *[None] * (old.ndim - 1))], new, old)
-            for old, new in zip(
-                (prior, failure), rates.plausible(prior, failure), strict=True
-            )
-        ]
         prior, failure, _ = fit_interactions(
             interactions,
-            *start,
+            *rates.plausible(prior, failure, latents),
             free_edge.any(axis=1),
             free_edge,
             guess=Guess(rates, structure),
