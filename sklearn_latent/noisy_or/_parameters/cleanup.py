@@ -214,9 +214,16 @@ def _learn_piece(moments, structure, estimates, piece, rates):
 
     def polish(start, interactions, max_iter=MAX_STEPS):
         """Fit from one start."""
-        free = piece.free_prior, piece.free_edge
+        prior, failure = start[:2]
         return fit_interactions(
-            interactions, *start[:2], *free, guess=guess, max_iter=max_iter, tol=tol
+            interactions,
+            prior,
+            failure,
+            piece.free_prior,
+            piece.free_edge,
+            guess=guess,
+            max_iter=max_iter,
+            tol=tol,
         )
 
     kept = len(starts) if piece.anchor is None else POLISHED_CELLS

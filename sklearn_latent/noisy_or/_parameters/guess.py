@@ -109,14 +109,18 @@ def without_silent(parameters: Parameters, structure, table: Patterns) -> Parame
     """
     total = table.weights.sum()
     for latent in np.flatnonzero(_is_faint(parameters, total)):
-        before = expected_statistics(*clip_parameters(*parameters), *table)
         rare = _make_rare(parameters, structure, latent, 1.0 / (total + 2.0))
-        after = expected_statistics(*clip_parameters(*rare), *table)
-        n_parameters = 1 + structure[latent].sum()
+        loss = _log_likelihood(parameters, table) - _log_likelihood(rare, table)
         # Akaike's criterion: what that many parameters gain by chance, and as much.
-        if after.log_likelihood > before.log_likelihood - n_parameters:
+        if loss < 1 + structure[latent].sum():
             parameters = rare
     return parameters
+
+
+def _log_likelihood(parameters, table):
+    """Log-likelihood of the rows of a component."""
+    prior, failure, leak = clip_parameters(*parameters)
+    return expected_statistics(prior, failure, leak, *table).log_likelihood
 
 
 def _is_faint(parameters, total):

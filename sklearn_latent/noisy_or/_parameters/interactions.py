@@ -235,8 +235,8 @@ def fit_interactions(
     x = np.clip(parameters.pack(prior, failure), START_MARGIN, 1.0 - START_MARGIN)
     damping = 1e-3
     for iteration in range(max_iter):
-        # Weights that always change would let the fit run in circles.
-        if iteration < REWEIGHED:
+        # Weights that always change can let the fit run in circles.
+        if guess is None or iteration < REWEIGHED:
             interactions.reweigh(*parameters.unpack(x))
         residuals, J = parameters.linearize(interactions, x)
         if guess is not None:

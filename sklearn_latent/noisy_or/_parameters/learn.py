@@ -128,9 +128,11 @@ def refine(plan, statistics, prior, failure, leak, learned):
         interactions = _interactions(plan, statistics, latents)
         free_edge = learned & latents[:, None]
         rates = Rates(statistics.moments)
+        prior, failure = rates.plausible(prior, failure, latents)
         prior, failure, _ = fit_interactions(
             interactions,
-            *rates.plausible(prior, failure, latents),
+            prior,
+            failure,
             free_edge.any(axis=1),
             free_edge,
             guess=Guess(rates, structure),
