@@ -13,7 +13,7 @@ parameters.
 
     python benchmarks/qmr_rare.py
 
-It takes about six minutes.
+It takes about nine minutes.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from .._statistics.patterns import Patterns
 # Where nothing is known: the middle of the range of a failure, and a rare latent.
 LIKELY_FAILURE = 0.5
 LIKELY_PRIOR = 0.0
-# Half of that of a uniform distribution: enough to
-# decide where data are silent, too weak to be seen where they speak.
+# Half of that of a uniform distribution: enough to decide where data are silent, little
+# beside what they say elsewhere.
 GUESS_INFORMATION = 6.0
 # Share of the children that may be silent because their edges are weak.
 SILENT_CHILDREN = 0.25
