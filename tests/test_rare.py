@@ -125,6 +125,17 @@ def test_children_that_are_never_on_leave_no_room(monkeypatch):
     assert learner.prior_stderr_[0] < 1e-2
 
 
+@poor
+def test_edges_out_of_reach_stay_without_effect(monkeypatch):
+    by_least_squares(monkeypatch)
+    structure = np.zeros((3, 12), dtype=bool)
+    structure[0, :5] = structure[1, 1:6] = structure[2, 3:] = True
+    X = np.random.RandomState(0).random_sample((500, 12)) < 0.1
+    learner = NoisyOrMoMLearner(structure, clean_up=False).fit(X)
+    assert np.isinf(learner.depth_).any()
+    assert (learner.failure_[np.isinf(learner.depth_)] > 1 - 1e-5).all()
+
+
 @settings(max_examples=20, deadline=None)
 @given(networks(max_latents=3, max_features=6), seeds)
 def test_jacobian_of_the_guess(network, seed):

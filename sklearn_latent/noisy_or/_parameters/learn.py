@@ -128,7 +128,9 @@ def refine(plan, statistics, prior, failure, leak, learned):
         interactions = _interactions(plan, statistics, latents)
         free_edge = learned & latents[:, None]
         rates = Rates(statistics.moments)
-        prior, failure = rates.plausible(prior, failure, latents)
+        # Edges that nothing reached stay without effect.
+        prior, start = rates.plausible(prior, failure, free_edge.any(axis=1))
+        failure = np.where(free_edge, start, failure)
         prior, failure, _ = fit_interactions(
             interactions,
             prior,
