@@ -47,8 +47,9 @@ default=None
         Whether to improve on the published estimator: combine several triplets per
         edge by their estimated variance, then maximise the likelihood of connected
         components of the network that are small enough for it, and fit the others by
-        least squares to pairs and triplets of siblings. False is the estimator of
-        [1]_: one triplet per edge.
+        least squares to pairs and triplets of siblings. No feature is then on more
+        often by its latents than it is in the data, and a latent that the data do not
+        show is rare. False is the estimator of [1]_: one triplet per edge.
     binarize : float or None, default=0.0
         Values above it are on. None: X holds 0 and 1 already.
     n_jobs : int or None, default=None
@@ -70,12 +71,14 @@ default=None
     structure_ : ndarray of bool of shape (n_latents, n_features)
         Edges that have an effect.
     prior_stderr_ : ndarray of shape (n_latents,)
-        Standard errors of the priors, computed at first use.
+        Standard errors of the priors, computed at first use. With `refine`, a latent
+        that may as well be absent (its prior is below two standard errors) has that of
+        a guess: any prior that the rates of its features allow.
     failure_stderr_ : ndarray of shape (n_latents, n_features)
         Standard errors of the failures, computed at first use; NaN without an edge, or
         where only the clean-up reached and nothing was refined. For refined components
-        with very many moments they are those of the published estimator, which are
-        larger.
+        with very many moments they are simulated from the fitted network, with a fixed
+        seed.
     network_ : NoisyOrNetwork
         The fitted model.
     depth_ : ndarray of shape (n_latents, n_features)

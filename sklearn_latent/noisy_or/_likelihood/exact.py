@@ -21,8 +21,8 @@ from .._statistics.patterns import Component, Patterns
 # 2^16 states times the rows of a chunk is what learning by enumeration can afford.
 MAX_ENUMERATED = 16
 
-# Elements of the largest temporary array: 32 MB.
-CHUNK_ELEMENTS = 1 << 22
+# Elements of the largest temporary array: 2 MB, which stay in the cache.
+CHUNK_ELEMENTS = 1 << 18
 
 
 class Parameters(NamedTuple):
@@ -179,13 +179,27 @@ def expected_statistics(prior, failure, leak, on, observed, weights) -> Statisti
         on_mass += chunk.T @ mass
         if known is not None:
             known_mass += known.T @ mass
-    states = configurations(len(prior)).astype(np.float64)
+    total = float(weights.sum())
+    known = None if observed is None else known_mass
+    return collect(table, log_likelihood, total, state_mass, on_mass, known)
+
+
+def collect(
+    table: StateTable, log_likelihood, total, state_mass, on_mass, known_mass=None
+) -> Statistics:
+    """Statistics from the weight of rows in each state.
+
+    state_mass (n_states,): of all rows; on_mass, known_mass (n_features, n_states): of
+    those in which a feature is on, or known (None: all).
+    """
+    n_latents = len(table.prior).bit_length() - 1
+    states = configurations(n_latents).astype(np.float64)
     per_cause = on_mass * np.exp(-table.on.T)
-    if observed is None:
+    if known_mass is None:
         known_mass = np.broadcast_to(state_mass, on_mass.shape)
     return Statistics(
         log_likelihood,
-        float(weights.sum()),
+        total,
         state_mass @ states,
         (known_mass @ states).T,
         (per_cause @ states).T,
@@ -201,14 +215,19 @@ def climb_exact(
     tol: float,
     max_iter: int,
     smooth: Callable | None = None,
+    expectation: Callable | None = None,
 ) -> Ascent:
     """Exact EM; the states are `Parameters`, `tol` is per row.
 
-    ``smooth(parameters, statistics)`` changes statistics before the M-step.
+    ``smooth(parameters, statistics)`` changes statistics before the M-step;
+    ``expectation(parameters)`` replaces the exact E-step.
     """
 
     def expect(parameters: Parameters):
-        statistics = expected_statistics(*parameters, *patterns)
+        if expectation is None:
+            statistics = expected_statistics(*parameters, *patterns)
+        else:
+            statistics = expectation(parameters)
         return statistics.log_likelihood, statistics
 
     def maximize(parameters: Parameters, statistics: Statistics):

@@ -6,6 +6,7 @@ the gradient that falls out of the same expected statistics go the rest of the w
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,18 @@ from .exact import (
     expected_statistics,
     posteriors,
 )
+from .grouped import group_rows, grouped_statistics, pays
 
 # Information of a uniform distribution on [0, 1], whose variance is 1 / 12.
 UNIFORM_INFORMATION = 12.0
 
 # EM steps before the quasi-Newton phase; they also set its scales.
 WARM_UP = 5
+
+# Large tables: how often rows are grouped, and the gain in nats of all rows together
+# below which a step is the last of a grouping.
+GROUPINGS = 2
+LEAST_GAIN = 0.02
 
 
 class LikelihoodFit(NamedTuple):
@@ -121,23 +128,59 @@ def likelihood_gradient(prior, failure, leak, statistics):
 
 def _maximize_component(start: Parameters, patterns, max_iter, tol):
     """`maximize_likelihood` for one connected component."""
-    warm = climb_exact(start, patterns, tol=0.0, max_iter=WARM_UP)
+    if not pays(len(start.prior), patterns):
+        return _climb(start, patterns, max_iter, tol)
+    n_iter = 0
+    for _ in range(GROUPINGS):
+        groups = group_rows(Parameters(*clip_parameters(*start)), patterns)
+        fit = _climb(
+            start,
+            patterns,
+            max_iter,
+            tol,
+            expectation=partial(grouped_statistics, groups=groups),
+            least_gain=LEAST_GAIN,
+        )
+        start, n_iter = Parameters(*fit[:3]), n_iter + fit.n_iter
+    whole = expected_statistics(*start, *patterns)
+    return fit._replace(log_likelihood=whole.log_likelihood, n_iter=n_iter)
+
+
+def _climb(start, patterns, max_iter, tol, expectation=None, least_gain=0.0):
+    """EM steps, then quasi-Newton steps until the gradient vanishes.
+
+    Steps that gain less than `least_gain` are the last, too.
+    """
+    if expectation is None:
+
+        def expectation(parameters):
+            return expected_statistics(*parameters, *patterns)
+
+    warm = climb_exact(
+        start, patterns, tol=0.0, max_iter=WARM_UP, expectation=expectation
+    )
     prior, failure, leak = warm.state
     angles = _Angles(prior, failure, leak, warm.statistics)
 
     def objective(coordinates):
-        prior, failure, leak = angles.parameters(coordinates)
-        statistics = expected_statistics(prior, failure, leak, *patterns)
-        gradient = angles.gradient(prior, failure, leak, statistics)
+        parameters = Parameters(*angles.parameters(coordinates))
+        statistics = expectation(parameters)
+        gradient = angles.gradient(*parameters, statistics)
         return -statistics.log_likelihood, -gradient
 
+    scale = max(abs(warm.objective), 1.0)
     result = minimize(
         objective,
         angles.coordinates(prior, failure, leak),
         jac=True,
         method="L-BFGS-B",
         bounds=angles.bounds(),
-        options={"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
+        options={
+            "maxiter": max_iter,
+            "gtol": tol,
+            "ftol": least_gain / scale,
+            "maxcor": 20,
+        },
     )
     log_likelihood = warm.objective
     if -result.fun >= log_likelihood:

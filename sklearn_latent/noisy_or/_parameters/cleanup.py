@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 
 from .._identifiability.schedule import Schedule, open_pairs, run_rounds
+from .guess import Guess, Rates
 from .interactions import (
     Interactions,
     fit_interactions,
@@ -29,6 +30,14 @@ GRID_PRIOR = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 GRID_FAILURE = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
 POLISHED_CELLS = 3
 RANDOM_STARTS = 8
+# Steps of least squares from each random start, and how many then go on.
+FIRST_STEPS = 6
+POLISHED_STARTS = 2
+MAX_STEPS = 100
+# When steps are small enough to stop, in standard errors.
+FINE, COARSE = 0.01, 0.1
+# Sets per parameter that are enough for these first steps.
+FIRST_SETS = 3
 # Limits that keep planning and counting affordable on large unreached parts.
 HYPOTHESES_TRIED = 60
 ANCHORS_PER_LATENT = 3
@@ -144,7 +153,7 @@ def _next_piece(structure, known):
     return Piece(anchor, unlocked, free_prior, free_edge, sets)
 
 
-def _starts(moments, estimates, piece):
+def _starts(moments, estimates, piece, rates=None):
     """Candidate values of the piece's parameters: grid cells, or random draws."""
     if piece.anchor is None:
         rng = np.random.RandomState(0)
@@ -152,44 +161,79 @@ def _starts(moments, estimates, piece):
             prior, failure = estimates.prior.copy(), estimates.failure.copy()
             prior[piece.free_prior] = rng.uniform(0.1, 0.6, piece.free_prior.sum())
             failure[piece.free_edge] = rng.uniform(0.2, 0.8, piece.free_edge.sum())
-            yield prior, failure
+            yield _allowed(rates, prior, failure)
         return
     latent, feature = piece.anchor
     priors = GRID_PRIOR if piece.free_prior[latent] else (estimates.prior[latent],)
     for p, f in product(priors, GRID_FAILURE):
         cell = estimates.copy_values()
+        if rates is not None and piece.free_prior[latent]:
+            # The grid covers what the rate of the anchor allows.
+            p *= min(1.0, rates.on[feature] / (1.0 - f))
         cell.prior[latent], cell.failure[latent, feature] = p, f
         solve_schedule(moments, piece.schedule, estimates=cell)
-        yield cell.prior, cell.failure
+        yield _allowed(rates, cell.prior, cell.failure)
 
 
-def clean_up(moments, estimates, plan):
-    """Learn the remaining parameters and put them into the estimates."""
+def _allowed(rates, prior, failure):
+    """Values that the rates allow, if they are asked."""
+    return (prior, failure) if rates is None else (prior, rates.bound(prior, failure))
+
+
+def clean_up(moments, estimates, plan, *, improve=False):
+    """Learn the remaining parameters and put them into the estimates.
+
+    `improve` on what is published by what rates allow.
+    """
     block = np.ix_(plan.latents, plan.features)
     local = Estimates.unknown(plan.structure, 0)
     local.prior[:] = estimates.prior[plan.latents]
     local.failure[:] = estimates.failure[block]
     moments = moments.restrict(plan.features)
+    rates = Rates(moments) if improve else None
     for piece in plan.pieces:
-        _learn_piece(moments, plan.structure, local, piece)
+        _learn_piece(moments, plan.structure, local, piece, rates)
     estimates.prior[plan.latents] = local.prior
     estimates.failure[block] = local.failure
 
 
-def _learn_piece(moments, structure, estimates, piece):
+def _stride(piece):
+    """Which of the sets the first steps use: every so many."""
+    n_parameters = piece.free_prior.sum() + piece.free_edge.sum()
+    return max(1, len(piece.sets) // (FIRST_SETS * n_parameters))
+
+
+def _learn_piece(moments, structure, estimates, piece, rates):
     """Start from a grid or at random, polish the best, keep the best."""
     interactions = Interactions(moments, structure, piece.sets)
-    starts = list(_starts(moments, estimates, piece))
-    costs = [interactions.cost(*start) for start in starts]
-    kept = len(starts) if piece.anchor is None else POLISHED_CELLS
-    fits = []
-    for cell in np.argsort(costs)[:kept]:
-        prior, failure = starts[cell]
-        fits.append(
-            fit_interactions(
-                interactions, prior, failure, piece.free_prior, piece.free_edge
-            )
+    guess = None if rates is None else Guess(rates, structure)
+    starts = list(_starts(moments, estimates, piece, rates))
+    is_random = guess is not None and piece.anchor is None
+    # What is refined afterwards need not be polished to the last digit.
+    tol = COARSE if is_random else FINE
+
+    def polish(start, interactions, max_iter=MAX_STEPS):
+        """Fit from one start."""
+        prior, failure = start[:2]
+        return fit_interactions(
+            interactions,
+            prior,
+            failure,
+            piece.free_prior,
+            piece.free_edge,
+            guess=guess,
+            max_iter=max_iter,
+            tol=tol,
         )
+
+    kept = len(starts) if piece.anchor is None else POLISHED_CELLS
+    if is_random:
+        # Random starts all look alike; a few steps on a few sets tell them apart.
+        few = Interactions(moments, structure, piece.sets[:: _stride(piece)])
+        starts = [polish(start, few, FIRST_STEPS) for start in starts]
+        kept = POLISHED_STARTS
+    costs = [interactions.cost(*start[:2]) for start in starts]
+    fits = [polish(starts[cell], interactions) for cell in np.argsort(costs)[:kept]]
     # Weights differ from fit to fit; compare by those of the moments.
     interactions = Interactions(moments, structure, piece.sets)
     prior, failure, _ = min(fits, key=lambda fit: interactions.cost(*fit[:2]))

@@ -21,6 +21,8 @@ from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_
 # Up to this many parameters, normal equations are solved directly.
 DENSE_COLUMNS = 400
 MAX_DAMPING = 1e8
+# Iterations in which the weights follow the parameters.
+REWEIGHED = 12
 START_MARGIN = 1e-3
 TINY = 1e-12
 
@@ -177,7 +179,7 @@ class FreeParameters:
         )
 
 
-def _damped_step(J, gradient, diagonal, damping, free):
+def damped_step(J, gradient, diagonal, damping, free):
     """Solve (J'J + damping * diagonal) step = -gradient for the free coordinates."""
     rhs = np.where(free, -gradient, 0.0)
     if len(rhs) <= DENSE_COLUMNS:
@@ -204,21 +206,43 @@ def _damped_step(J, gradient, diagonal, damping, free):
 
 
 def fit_interactions(
-    interactions, prior, failure, free_prior, free_edge, *, max_iter=100, tol=0.01
+    interactions,
+    prior,
+    failure,
+    free_prior,
+    free_edge,
+    *,
+    guess=None,
+    max_iter=100,
+    tol=0.01,
 ):
     """Fit free parameters to observed interactions by reweighted least squares.
 
     Levenberg-Marquardt within the bounds; the weights are those that the current
     parameters imply, because weights from the noisy moments of rare events are worse
-    than none.
+    than none. A `guess` has residuals and a Jacobian of its own, which count too.
     """
     parameters = FreeParameters(prior, failure, free_prior, free_edge)
+
+    def cost_of(x):
+        values = parameters.unpack(x)
+        cost = interactions.cost(*values)
+        if guess is not None:
+            cost += 0.5 * np.sum(guess.residuals(parameters, *values) ** 2)
+        return cost
+
     # At the very edge of the box the residuals are flat; start a little inside.
     x = np.clip(parameters.pack(prior, failure), START_MARGIN, 1.0 - START_MARGIN)
     damping = 1e-3
-    for _ in range(max_iter):
-        interactions.reweigh(*parameters.unpack(x))
+    for iteration in range(max_iter):
+        # Weights that always change can let the fit run in circles.
+        if guess is None or iteration < REWEIGHED:
+            interactions.reweigh(*parameters.unpack(x))
         residuals, J = parameters.linearize(interactions, x)
+        if guess is not None:
+            values = parameters.unpack(x)
+            residuals = np.append(residuals, guess.residuals(parameters, *values))
+            J = sparse.vstack([J, guess.jacobian(parameters, *values)], format="csr")
         cost = 0.5 * residuals @ residuals
         gradient = J.T @ residuals
         diagonal = np.maximum(J.multiply(J).sum(axis=0), TINY)
@@ -227,9 +251,9 @@ def fit_interactions(
             ((x <= EPSILON) & (gradient > 0)) | ((x >= 1 - EPSILON) & (gradient < 0))
         )
         while damping < MAX_DAMPING:
-            step = _damped_step(J, gradient, diagonal, damping, free)
+            step = damped_step(J, gradient, diagonal, damping, free)
             candidate = clip_probability(x + step)
-            if interactions.cost(*parameters.unpack(candidate)) <= cost:
+            if cost_of(candidate) <= cost:
                 break
             damping *= 8.0
         else:
@@ -239,8 +263,7 @@ def fit_interactions(
         damping = max(damping / 5.0, 1e-12)
         if moved <= tol * np.sqrt(len(x)):
             break
-    prior, failure = parameters.unpack(x)
-    return prior, failure, interactions.cost(prior, failure)
+    return *parameters.unpack(x), cost_of(x)
 
 
 def random_triplets(structure, latents, n_per_latent) -> np.ndarray:

@@ -15,11 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from .._likelihood.exact import Parameters
-from .._likelihood.likelihood import maximize_likelihood, standard_errors
+from .._likelihood.likelihood import (
+    maximize_likelihood,
+    standard_errors,
+)
 from .._numerics import clip_probability
 from .cleanup import clean_up
+from .guess import GUESS_INFORMATION, Guess, Rates, without_silent
 from .interactions import FreeParameters, Interactions, fit_interactions
 from .plan import Plan, Statistics
+from .simulated import simulated_errors
 from .solve import solve_leak, solve_schedule
 
 # A second start costs little on tables up to this many rows times configurations, and
@@ -57,7 +62,7 @@ def learn_parameters(
     estimates = solve_schedule(moments, schedule, combine=improve)
     report(f"solved {schedule!r}")
     if plan.rest is not None:
-        clean_up(moments, estimates, plan.rest)
+        clean_up(moments, estimates, plan.rest, improve=improve)
         report(f"cleaned up {len(schedule.unreached):,} edges")
     # What is still unknown has no effect, so that the leaks account for it.
     prior = np.where(np.isnan(estimates.prior), 0.5, estimates.prior)
@@ -79,19 +84,19 @@ def parameter_errors(plan: Plan, statistics: Statistics, network, *, improved=Tr
     schedule = plan.schedule
     if not improved:
         return schedule_errors(schedule, statistics.moments, network)
-    errors = likelihood_errors(plan, statistics, network)
-    if not np.isnan(errors[0]).any():
-        return errors
-    learned = np.isfinite(schedule.depth) | (
-        schedule.structure & (plan.rest is not None)
-    )
-    others = siblings_errors(plan, statistics, network, learned)
-    if others is None:
-        others = schedule_errors(schedule, statistics.moments, network)
-    return tuple(
-        np.where(np.isnan(error), other, error)
-        for error, other in zip(errors, others, strict=True)
-    )
+    prior, failure = likelihood_errors(plan, statistics, network)
+    if np.isnan(prior).any():
+        learned = np.isfinite(schedule.depth) | (
+            schedule.structure & (plan.rest is not None)
+        )
+        others = siblings_errors(plan, statistics, network, learned)
+        prior = np.where(np.isnan(prior), others[0], prior)
+        failure = np.where(np.isnan(failure), others[1], failure)
+    # A latent that may as well be absent may have any prior that the rates of its
+    # children allow, if its edges are weak.
+    unseen = network.prior < 2.0 * prior
+    guess = Rates(statistics.moments).prior_error(schedule.structure)
+    return np.where(unseen, np.maximum(prior, guess), prior), failure
 
 
 def _tables(plan, statistics):
@@ -115,15 +120,29 @@ def refine(plan, statistics, prior, failure, leak, learned):
     structure = plan.schedule.structure
     for part, table in _tables(plan, statistics):
         edges = structure[np.ix_(part.latents, part.features)]
-        values.put(part, _most_likely(values.restrict(part), edges, table))
+        fit = _most_likely(values.restrict(part), edges, table)
+        values.put(part, without_silent(Parameters(*fit[:3]), edges, table))
     prior, failure, leak = values
     latents = _without_table(plan, statistics)
     if latents.any():
         interactions = _interactions(plan, statistics, latents)
         free_edge = learned & latents[:, None]
+        rates = Rates(statistics.moments)
+        # Edges that nothing reached stay without effect.
+        prior, start = rates.plausible(prior, failure, free_edge.any(axis=1))
+        failure = np.where(free_edge, start, failure)
         prior, failure, _ = fit_interactions(
-            interactions, prior, failure, free_edge.any(axis=1), free_edge, tol=0.03
+            interactions,
+            prior,
+            failure,
+            free_edge.any(axis=1),
+            free_edge,
+            guess=Guess(rates, structure),
+            tol=0.03,
         )
+        failure = np.where(free_edge, rates.bound(prior, failure), failure)
+        fitted = structure[latents].any(axis=0)
+        leak = np.where(fitted, solve_leak(statistics.moments, prior, failure), leak)
     return prior, failure, leak
 
 
@@ -161,7 +180,7 @@ def likelihood_errors(plan, statistics, network):
 
 
 def siblings_errors(plan, statistics, network, learned):
-    """Standard errors of components refined by least squares; None if too large.
+    """Standard errors of components refined by least squares.
 
     The estimate is a smooth function of the moments, whose covariance the fitted
     network has in closed form.
@@ -171,17 +190,24 @@ def siblings_errors(plan, statistics, network, learned):
     used = np.unique(interactions.index[interactions.signs != 0])
     free_edge = learned & latents[:, None]
     if len(used) > MAX_MOMENTS or free_edge.sum() > MAX_MOMENTS:
-        return None
+        return simulated_errors(interactions, statistics.moments, network, free_edge)
     interactions.reweigh(network.prior, network.failure)
     free = FreeParameters(
         network.prior, network.failure, free_edge.any(axis=1), free_edge
     )
-    _, J = free.linearize(interactions, free.pack(network.prior, network.failure))
+    x = free.pack(network.prior, network.failure)
+    _, J = free.linearize(interactions, x)
+    rates = Rates(statistics.moments)
+    of_guess = Guess(rates, plan.schedule.structure).jacobian(free, *free.unpack(x))
     by_moments = interactions.by_moments(len(statistics.moments.sets))[:, used]
     pull = J.T @ (by_moments * interactions.weight[:, None]).toarray()
-    influence = np.linalg.pinv((J.T @ J).toarray(), hermitian=True) @ pull
+    information = (J.T @ J + of_guess.T @ of_guess).toarray()
+    inverse = np.linalg.inv(information)
+    influence = inverse @ pull
     covariance = moment_covariance(used, statistics.moments, network)
     variance = np.einsum("ps,ps->p", influence @ covariance, influence)
+    # What was guessed is as uncertain as the guess.
+    variance += GUESS_INFORMATION * (inverse**2).sum(axis=1)
     prior, failure = np.full(len(latents), np.nan), np.full(learned.shape, np.nan)
     prior[free.free_prior] = np.sqrt(variance[: free.n_prior])
     failure[free_edge] = np.sqrt(variance[free.n_prior :])

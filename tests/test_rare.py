@@ -1,0 +1,251 @@
+"""Latents that are rare, or that the data do not show at all."""
+
+import numpy as np
+import pytest
+from exact_moments import exact_moments
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import networks, seeds, with_parameters
+
+from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
+from sklearn_latent.datasets import make_noisy_or_images
+from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
+from sklearn_latent.noisy_or._likelihood.exact import (
+    Parameters,
+    clip_parameters,
+    expected_statistics,
+)
+from sklearn_latent.noisy_or._likelihood.grouped import group_rows, grouped_statistics
+from sklearn_latent.noisy_or._likelihood.likelihood import (
+    maximize_likelihood,
+    standard_errors,
+)
+from sklearn_latent.noisy_or._parameters import learn, plan
+from sklearn_latent.noisy_or._parameters.guess import Guess, Rates
+from sklearn_latent.noisy_or._parameters.interactions import (
+    FreeParameters,
+    Interactions,
+)
+from sklearn_latent.noisy_or._parameters.simulated import simulated_errors
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
+
+poor = pytest.mark.filterwarnings(
+    f"ignore::{PoorDataWarning.__module__}.{PoorDataWarning.__name__}",
+    f"ignore::{UnidentifiableWarning.__module__}.{UnidentifiableWarning.__name__}",
+)
+
+
+def by_least_squares(monkeypatch):
+    """Keep no tables, as for networks with many latents."""
+    monkeypatch.setattr(plan, "MAX_ENUMERATED", 0)
+
+
+def random_table(network, n_rows, seed):
+    """Rows of a network in which some columns are replaced by noise."""
+    rng = np.random.RandomState(seed)
+    X, _ = network.sample(n_rows, random_state=rng)
+    noise = rng.random_sample(X.shape) < rng.choice([0.0, 0.02, 0.5, 1.0], X.shape[1])
+    return np.where(rng.random_sample(X.shape[1]) < 0.4, noise, X).astype(np.int8)
+
+
+def smoothed_rates(X):
+    return (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
+
+
+@poor
+@settings(max_examples=40, deadline=None)
+@given(networks(max_latents=4, max_features=8), st.integers(1, 300), seeds)
+def test_no_prior_exceeds_what_rates_allow_by_least_squares(network, n_rows, seed):
+    X = random_table(network, n_rows, seed)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        by_least_squares(monkeypatch)
+        learner = NoisyOrMoMLearner(network.structure).fit(X)
+    # All latents together, not only each of them.
+    influence = 1.0 - learner.prior_[:, None] * (1.0 - learner.failure_)
+    explained = 1.0 - influence.prod(axis=0)
+    assert (explained <= smoothed_rates(X) + 1e-5).all()
+
+
+@poor
+@settings(max_examples=40, deadline=None)
+@given(networks(max_latents=4, max_features=8), st.integers(20, 300), seeds)
+def test_no_prior_exceeds_what_rates_allow_by_likelihood(network, n_rows, seed):
+    X = random_table(network, n_rows, seed)
+    learner = NoisyOrMoMLearner(network.structure).fit(X)
+    caused = learner.prior_[:, None] * (1.0 - learner.failure_)
+    # A share of the rows in which the feature is on; a latent that nothing shows may
+    # be on in the next row.
+    assert (caused <= smoothed_rates(X) + 1.0 / len(X)).all()
+
+
+@pytest.mark.parametrize("least_squares", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+@poor
+def test_independent_features_mean_a_rare_latent_that_may_be_frequent(
+    monkeypatch, least_squares, seed
+):
+    if least_squares:
+        by_least_squares(monkeypatch)
+    X = np.random.RandomState(seed).random_sample((20_000, 6)) < 0.3
+    learner = NoisyOrMoMLearner(np.ones((1, 6), dtype=bool)).fit(X)
+    assert learner.prior_[0] < 0.02
+    assert learner.prior_stderr_[0] > 2 * learner.prior_[0]
+    np.testing.assert_allclose(
+        1.0 - learner.network_.negative_moment(np.arange(6)[:, None]),
+        X.mean(axis=0),
+        atol=1e-3,
+    )
+
+
+@pytest.mark.parametrize("least_squares", [False, True])
+@poor
+def test_a_latent_that_was_never_on(monkeypatch, least_squares):
+    """Its children are on by another latent and by themselves."""
+    if least_squares:
+        by_least_squares(monkeypatch)
+    structure = np.zeros((2, 10), dtype=bool)
+    structure[0, :6] = structure[1, 4:] = True
+    failure = np.where(structure, 0.4, 1.0)
+    network = NoisyOrNetwork([0.2, 0.0], failure, np.full(10, 0.05))
+    X, _ = network.sample(5_000, random_state=0)
+    learner = NoisyOrMoMLearner(structure).fit(X)
+    seen, unseen = learner.prior_
+    assert abs(seen - 0.2) < 4 * learner.prior_stderr_[0] < 0.1
+    assert unseen < 0.02
+    assert learner.prior_stderr_[1] > unseen
+    # Nothing is known of its own edges either.
+    assert np.median(learner.failure_stderr_[1, structure[1]]) > 0.1
+
+
+@poor
+def test_children_that_are_never_on_leave_no_room(monkeypatch):
+    by_least_squares(monkeypatch)
+    learner = NoisyOrMoMLearner(np.ones((1, 4), dtype=bool)).fit(np.zeros((5_000, 4)))
+    assert learner.prior_[0] < 1e-3
+    assert learner.prior_stderr_[0] < 1e-2
+
+
+@poor
+def test_edges_out_of_reach_stay_without_effect(monkeypatch):
+    by_least_squares(monkeypatch)
+    structure = np.zeros((3, 12), dtype=bool)
+    structure[0, :5] = structure[1, 1:6] = structure[2, 3:] = True
+    X = np.random.RandomState(0).random_sample((500, 12)) < 0.1
+    learner = NoisyOrMoMLearner(structure, clean_up=False).fit(X)
+    assert np.isinf(learner.depth_).any()
+    assert (learner.failure_[np.isinf(learner.depth_)] > 1 - 1e-5).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(networks(max_latents=3, max_features=6), seeds)
+def test_jacobian_of_the_guess(network, seed):
+    other = with_parameters(network.structure, seed)
+    every = np.full((network.n_features, 3), -1)
+    every[:, -1] = np.arange(network.n_features)
+    # Rates of a network with half of its leaks and weaker latents, so that some of
+    # the features are explained too often.
+    rates = Rates(exact_moments(network, every))
+    rates.weight = np.ones_like(rates.weight)
+    free = FreeParameters(
+        other.prior, other.failure, np.ones(len(other.prior), bool), other.structure
+    )
+    guess = Guess(rates, network.structure)
+    x = free.pack(other.prior, other.failure)
+    J = guess.jacobian(free, *free.unpack(x)).toarray()
+    for column in range(len(x)):
+        step = np.zeros(len(x))
+        step[column] = 1e-6
+        up = guess.residuals(free, *free.unpack(x + step))
+        down = guess.residuals(free, *free.unpack(x - step))
+        np.testing.assert_allclose(J[:, column], (up - down) / 2e-6, atol=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(networks(max_latents=4, max_features=6), seeds)
+def test_bounded_failures_explain_no_feature_too_often(network, seed):
+    other = with_parameters(network.structure, seed)
+    every = np.full((network.n_features, 3), -1)
+    every[:, -1] = np.arange(network.n_features)
+    rates = Rates(exact_moments(network, every))
+    # The network itself is allowed: its leaks explain the rest.
+    np.testing.assert_allclose(
+        rates.bound(network.prior, network.failure), network.failure, atol=1e-6
+    )
+    failure = rates.bound(other.prior, other.failure)
+    assert rates.excess(other.prior, failure).max() < 1e-9
+    assert (failure >= other.failure - 1e-12).all()
+    np.testing.assert_array_equal(failure[~network.structure], 1.0)
+
+
+def test_simulated_errors_agree_with_the_delta_method(monkeypatch):
+    by_least_squares(monkeypatch)
+    structure = np.zeros((3, 12), dtype=bool)
+    structure[0, :5] = structure[1, 4:9] = structure[2, 8:] = True
+    network = with_parameters(structure, 0)
+    X, _ = network.sample(20_000, random_state=0)
+    learner = NoisyOrMoMLearner(structure).fit(X)
+    interactions = Interactions(
+        learner._statistics.moments, structure, learner._plan.fit_sets
+    )
+    prior, failure = simulated_errors(
+        interactions,
+        learner._statistics.moments,
+        learner.network_,
+        structure,
+        n_draws=400,
+    )
+    np.testing.assert_allclose(prior, learner.prior_stderr_, rtol=0.2)
+    np.testing.assert_allclose(
+        failure[structure], learner.failure_stderr_[structure], rtol=0.2
+    )
+    assert np.isnan(failure[~structure]).all()
+
+
+def test_large_fits_have_simulated_errors(monkeypatch):
+    by_least_squares(monkeypatch)
+    monkeypatch.setattr(learn, "MAX_MOMENTS", 10)
+    structure = np.ones((1, 5), dtype=bool)
+    network = NoisyOrNetwork([0.3], np.full((1, 5), 0.4), np.full(5, 0.05))
+    X, _ = network.sample(5_000, random_state=0)
+    learner = NoisyOrMoMLearner(structure).fit(X)
+    assert abs(learner.prior_[0] - 0.3) < 4 * learner.prior_stderr_[0]
+    assert 0.001 < learner.prior_stderr_[0] < 0.1
+
+
+class TestGroups:
+    """Likelihood of large tables over likely states alone."""
+
+    @staticmethod
+    def table(missing=False):
+        data = make_noisy_or_images(5_000, random_state=0)
+        X = data.X.astype(float)
+        if missing:
+            X[np.random.RandomState(0).random_sample(X.shape) < 0.1] = np.nan
+        network = data.network
+        values = clip_parameters(network.prior, network.failure, network.leak)
+        return Parameters(*values), network.structure, Patterns.of(X)
+
+    @pytest.mark.parametrize("missing", [False, True])
+    def test_groups_agree_with_all_states(self, missing):
+        parameters, _, patterns = self.table(missing)
+        exact = expected_statistics(*parameters, *patterns)
+        groups = group_rows(parameters, patterns)
+        grouped = grouped_statistics(parameters, groups)
+        for one, other in zip(exact, grouped, strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.5)
+        # A bound: what is left out can only be missing.
+        gap = exact.log_likelihood - grouped.log_likelihood
+        assert 0 <= gap < 1e-4 * exact.total
+        n_states = np.mean([len(group.states) for group in groups])
+        assert n_states < len(parameters.prior) ** 2
+
+    def test_groups_reach_the_same_maximum(self, monkeypatch):
+        parameters, structure, patterns = self.table()
+        grouped = maximize_likelihood(parameters, structure, patterns)
+        # The table is large enough for groups, unless nothing is.
+        module = "sklearn_latent.noisy_or._likelihood.grouped.SMALLEST_TABLE"
+        monkeypatch.setattr(module, np.inf)
+        exact = maximize_likelihood(parameters, structure, patterns)
+        assert abs(exact.log_likelihood - grouped.log_likelihood) < 0.2
+        errors = standard_errors(Parameters(*exact[:3]), structure, patterns)
+        assert (np.abs(exact.prior - grouped.prior) < 0.1 * errors.prior).all()
