@@ -32,7 +32,7 @@ CLASS_ROWS = 10_000
 FIRST_ROUNDS = 2
 
 # Steps of the last EM, and gain per row that ends them.
-FINAL_STEPS, FINAL_TOLERANCE = 10, 1e-5
+FINAL_STEPS, FINAL_TOLERANCE = 5, 1e-5
 
 # Steps over all rows, if the search has seen only some of them.
 POLISHING_STEPS = 5
@@ -41,7 +41,7 @@ POLISHING_STEPS = 5
 POLISHED_VALUES = 2**24
 
 # Rows of which standard errors are computed.
-ERROR_ROWS = 10_000
+ERROR_ROWS = 5000
 
 # Least share of common children of a latent and of the one that a quartet revealed.
 LEAST_LIKENESS = 0.3
