@@ -25,11 +25,10 @@ from sklearn_latent.datasets import (
 )
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
+from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam
+from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._likelihood.truncated import climb_truncated
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._structure_search.smoothed import (
-    Model,
-    fit_smoothed,
-)
 from sklearn_latent.plotting import LatentImagesDisplay
 
 matplotlib.use("Agg")
@@ -83,14 +82,12 @@ def test_beats_likelihood_from_the_truth_on_few_rows():
         learner = QuartetStructureLearner().fit(data.X)
         assert learner.n_latents_ <= 9
         found += n_recovered(data.network, learner)
-        start = Model(data.network.prior, data.network.failure, data.network.leak)
-        patterns = Patterns.of(data.X == 1)
-        with pytest.MonkeyPatch.context() as patch:
-            # No pseudo-rows: plain maximum likelihood.
-            target = "sklearn_latent.noisy_or._structure_search.smoothed._pseudo_rows"
-            patch.setattr(target, lambda *_: (0.0, 0.0))
-            best = fit_smoothed(start, patterns)
-        limit += match_latents(data.network.failure, best.failure, best.prior)[1].sum()
+        truth = data.network
+        start = Layered.single(truth.prior, truth.failure, truth.leak)
+        beam = Beam(Patterns.of(data.X == 1), 8, FINE)
+        # No pseudo-rows: plain maximum likelihood.
+        best = climb_truncated(start, beam, tol=1e-6, max_iter=200, smooth=False).state
+        limit += match_latents(truth.failure, best.failure, best.marginal)[1].sum()
     assert found > limit + 6
 
 
@@ -230,9 +227,10 @@ def test_order_of_features_does_not_matter(images, fitted):
 
 def test_same_random_state_same_result(monkeypatch):
     # Small tables, so that rows must be chosen.
-    monkeypatch.setattr(
-        "sklearn_latent.noisy_or._structure_search.evidence.LEAST_ROWS", 200
-    )
+    for name in ("FIRST_ROWS", "MOST_ROWS"):
+        monkeypatch.setattr(
+            f"sklearn_latent.noisy_or._structure_search.refine.{name}", 200
+        )
     data = make_noisy_or_images(1500, random_state=0)
     results = []
     for random_state in (3, 3, 4):
