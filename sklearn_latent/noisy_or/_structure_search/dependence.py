@@ -31,8 +31,9 @@ MOST_CLASSES = 256
 # EM steps of a model that is to be compared, and gain per row that ends them.
 STEPS, TOLERANCE = 15, 1e-4
 
-# Standard errors by which classes above latents must improve the likelihood of other
-# rows. One of 40 tables of independent latents gets classes by chance.
+# Standard errors by which classes must improve the likelihood of other rows. One of 40
+# tables of independent latents gets classes by chance. (If any improvement were enough,
+# half of the tables of 60 rows of independent features would get them.)
 LEAST_Z = 2.0
 
 
@@ -94,7 +95,7 @@ def mixture_beats(judge: Judge, independent: Layered):
     if mixture is None:
         return None
     gain = rows - judge.refit(independent)[0]
-    return (mixture, rows) if judge.mean(gain) > 0.0 else None
+    return (mixture, rows) if judge.z(gain) >= LEAST_Z else None
 
 
 def learn_classes(judge: Judge, mixture, rows, patterns, report=None) -> Layered:
