@@ -72,7 +72,9 @@ def refine_structure(
 def _search(start, patterns, rows, dependence, rng, report) -> Layered:
     """Independent latents, or classes, or both."""
     first = Search(thin(patterns, FIRST_ROWS, rng), report).run(start, FIRST_ROUNDS)
-    judge = Judge(patterns, rng)
+    # The same for everybody, so that the same rows give the same network: only which
+    # rows are looked at, if they are many, is a matter of chance.
+    judge = Judge(patterns, np.random.RandomState(0))
     if dependence:
         mixed = mixture_beats(judge, first.parameters)
         if mixed is not None:
