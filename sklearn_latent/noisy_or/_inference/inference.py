@@ -207,7 +207,7 @@ def within_reach(failure, leak, on, n_classes) -> np.ndarray:
     """Rows whose exact sums are affordable in each of several classes, (n_rows,)."""
     # What a row couples depends on the priors only where these are 0 or 1.
     near = np.ones(len(on), dtype=bool)
-    most = MAX_COST["auto"] // n_classes
+    most = MAX_COST["auto"] // (8 * n_classes)
     for latents, features in components(failure < 1.0):
         if len(latents) <= MAX_TABLE:
             continue

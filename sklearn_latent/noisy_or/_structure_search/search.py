@@ -88,7 +88,7 @@ class Search:
     def run_classes(self, start: Layered) -> Fitted:
         """Add latents to a network whose latents are classes, which stay."""
         self.beam.add(start.n_latents)
-        best = self.fit(start, CLASS_STEPS)
+        best = self.fit(start, CLASS_STEPS, search=True)
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
@@ -116,12 +116,12 @@ class Search:
         """Change edges, and drop and unite latents."""
         return self._merge(self._prune(self.settle(parameters)))
 
-    def fit(self, parameters, max_iter=STEPS) -> Fitted:
+    def fit(self, parameters, max_iter=STEPS, *, search=False) -> Fitted:
         """Fit the parameters of a structure."""
         leak = np.maximum(parameters.leak, LEAST_LEAK * self.rate)
         parameters = parameters._replace(leak=leak)
         ascent = climb_truncated(
-            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter
+            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter, search=search
         )
         fitted: Layered = ascent.state
         # The priors of classes are smoothed toward one.
@@ -131,7 +131,7 @@ class Search:
 
     def settle(self, parameters) -> Fitted:
         """Fit, and change edges until none is worth it."""
-        fitted = self.fit(parameters)
+        fitted = self.fit(parameters, search=True)
         for _ in range(MAX_EDGE_ROUNDS):
             parameters, expected, _ = fitted
             weak = np.zeros_like(parameters.structure)
