@@ -121,7 +121,9 @@ def _told(rows: Posteriors):
 def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
     """Likelihood of rows against that of independent columns, fitted to them.
 
-    The columns have the advantage of their fit, half a nat each.
+    The columns have the advantage of their fit, half a nat each; constant ones, too,
+    because a learned probability is never 0. Differences of about a nat in all rows
+    together say nothing, even if all rows differ by the same.
     """
     weights, known = patterns.weights, patterns.known
     total = weights.sum()
@@ -131,11 +133,11 @@ def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
         known & ~patterns.on, -rate
     )
     gain = log_likelihood - alone.sum(axis=1)
-    advantage = 0.5 * ((rate > 0) & (rate < 1)).sum() / total
+    advantage = 0.5 * (count > 0).sum() / total
     with np.errstate(invalid="ignore"):
         mean = (weights @ gain) / total
         variance = (weights @ (gain - mean) ** 2) / total**2
-        z = (mean + advantage) / np.sqrt(max(variance, 1e-30))
+        z = (mean + advantage) / np.sqrt(max(variance, 1.0 / total**2))
     if not np.isfinite(z):
         # Some row is impossible.
         z = -np.inf

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from .._likelihood.beam import WIDE, Beam
 from .._likelihood.exact import (
@@ -232,7 +231,7 @@ def infer_by_beam(network: Layered, on, observed) -> Inference:
     classes = np.empty((len(on), network.n_classes))
     network = network.possible()
     # Small pieces stay near the cache, and rows do not depend on each other.
-    for rows in gen_batches(len(on), BEAM_ROWS):
+    for rows in (slice(i, i + BEAM_ROWS) for i in range(0, len(on), BEAM_ROWS)):
         known = None if observed is None else observed[rows]
         weights = np.ones(len(log_likelihood[rows]))
         beam = Beam(Patterns(on[rows], known, weights), network.n_latents, WIDE)

@@ -36,8 +36,9 @@ NO_WORSE_Z = 1.0
 # EM steps of a model that is to be compared, and gain per row that ends them.
 STEPS, TOLERANCE = 15, 1e-4
 
-# Standard errors by which classes above latents must improve the likelihood of other
-# rows. One of 40 tables of independent latents gets classes by chance.
+# Standard errors by which classes must improve the likelihood of other rows. One of 40
+# tables of independent latents gets classes by chance. (If any improvement were enough,
+# half of the tables of 60 rows of independent features would get them.)
 LEAST_Z = 2.0
 
 
@@ -117,9 +118,9 @@ class Judge:
         """Whether some mixture is better than independent latents."""
         if not self.splits:
             return False
-        least = self.mean(self.refit(independent))
-        found = self.best_mixture(least)
-        return found is not None and self.mean(found[1]) > least
+        before = self.refit(independent)
+        found = self.best_mixture(self.mean(before))
+        return found is not None and self.z(found[1] - before) >= LEAST_Z
 
 
 def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:

@@ -75,9 +75,12 @@ def refine_structure(
 def _search(start, patterns, rows, dependence, rng, report) -> Layered:
     """Independent latents, or classes, or both."""
     first = Search(thin(patterns, FIRST_ROWS, rng), report).run(start, FIRST_ROUNDS)
-    judge = Judge(patterns, FIRST_ROWS, rng)
+    # The same for everybody, so that the same rows give the same network: only which
+    # rows are looked at, if they are many, is a matter of chance.
+    fixed = np.random.RandomState(0)
+    judge = Judge(patterns, FIRST_ROWS, fixed)
     if dependence and judge.prefers_mixtures(first.parameters):
-        return learn_classes(Judge(patterns, CLASS_ROWS, rng), rows, report)
+        return learn_classes(Judge(patterns, CLASS_ROWS, fixed), rows, report)
     best = Search(rows, report).run(first.parameters).parameters
     return classes_above(judge, best, rows) if dependence else best
 

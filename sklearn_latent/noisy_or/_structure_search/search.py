@@ -28,7 +28,7 @@ START_PRIOR, START_FAILURE = 0.05, 0.4
 # Correlation of posteriors above which two latents may be halves of one.
 LEAST_CORRELATION = 0.1
 
-# Pairs of latents that are united on trial in a round.
+# Pairs of latents that are united on trial in a round, and latents handed over.
 MOST_MERGES = 5
 
 # Rounds of births, and of edges within each. They end long before.
@@ -187,16 +187,19 @@ class Search:
         return lost + self.n_rows * np.log1p(-parameters.marginal)
 
     def _merge(self, fitted) -> Fitted:
-        """Unite latents whose posteriors go together, where BIC improves."""
-        tried = 0
-        for one, two in self._correlated():
-            tried += 1
-            if tried > MOST_MERGES:
-                break
+        """Unite latents whose posteriors go together, where BIC improves.
+
+        Or hand over what two latents have in common, if a third one stands for it: it
+        goes together with both.
+        """
+        pairs = self._correlated()
+        changes: list = [(self._unite, *pair) for pair in pairs[:MOST_MERGES]]
+        changes += [(self._hand_over, *three) for three in _triples(pairs)[:MOST_MERGES]]
+        for change, *latents in changes:
             snapshot = self.beam.snapshot()
-            united = self._unite(fitted.parameters, one, two)
-            if united.score > fitted.score:
-                return self._merge(self.settle(united.parameters))
+            changed = change(fitted.parameters, *latents)
+            if changed.score > fitted.score:
+                return self._merge(self.settle(changed.parameters))
             self.beam.restore(snapshot)
         return fitted
 
@@ -223,3 +226,25 @@ class Search:
         self.beam.states = states
         self.beam.keep(kept)
         return self.fit(parameters._replace(failure=failure).keep(kept))
+
+    def _hand_over(self, parameters, latent, one, two) -> Fitted:
+        """Two latents that also have the children of a third, which goes."""
+        failure = np.array(parameters.failure)
+        for heir in (one, two):
+            failure[heir] = np.minimum(failure[heir], failure[latent])
+        kept = np.arange(len(failure)) != latent
+        self.beam.keep(kept)
+        return self.fit(parameters._replace(failure=failure).keep(kept))
+
+
+def _triples(pairs) -> list[tuple[int, int, int]]:
+    """Latents with their first two partners, in the order of the pairs."""
+    partners: dict[int, list[int]] = {}
+    triples = []
+    for pair in pairs:
+        for latent, partner in (pair, pair[::-1]):
+            others = partners.setdefault(latent, [])
+            others.append(partner)
+            if len(others) == 2:
+                triples.append((latent, *others))
+    return triples
