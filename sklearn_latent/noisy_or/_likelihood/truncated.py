@@ -212,4 +212,3 @@ def climb_truncated(
         patient=patient,
         report=report,
     )
-

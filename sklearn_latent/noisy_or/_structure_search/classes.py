@@ -84,9 +84,7 @@ def fit_mixture(patterns: Patterns, n_classes: int, rng) -> Mixture:
     rate = 0.5 * on[seeds] + 0.5 * mean
     start = Mixture(np.full(n_classes, 1.0 / n_classes), clip_probability(rate))
     tol = TOLERANCE * patterns.weights.sum()
-    return climb(
-        expect, maximize, start, tol=tol, max_iter=STEPS, patient=False
-    ).state
+    return climb(expect, maximize, start, tol=tol, max_iter=STEPS, patient=False).state
 
 
 def best_start(patterns: Patterns, n_classes: int, rng) -> Mixture:

@@ -41,6 +41,9 @@ STEPS, TOLERANCE = 15, 1e-4
 # half of the tables of 60 rows of independent features would get them.)
 LEAST_Z = 2.0
 
+# The same for a mixture in place of latents: that columns depend is known then.
+SLIGHT_Z = 0.5
+
 
 class Judge:
     """Rows to learn from, and others to judge by: several splits if rows are few."""
@@ -48,7 +51,8 @@ class Judge:
     def __init__(self, patterns: Patterns, most: int, rng):
         sample = thin(patterns, most, rng)
         few = sample.weights.sum() < FEW_ROWS
-        splits = [hold_out(sample, HELD_OUT, rng) for _ in range(N_SPLITS if few else 1)]
+        n_splits = N_SPLITS if few else 1
+        splits = [hold_out(sample, HELD_OUT, rng) for _ in range(n_splits)]
         self.splits = [
             (train, test)
             for train, test in splits
@@ -77,9 +81,7 @@ class Judge:
 
     def refit(self, start: Layered) -> np.ndarray:
         """Log-likelihoods after a fit to other rows."""
-        return self.each(
-            lambda train, test: evaluate(fit_some(start, train)[0], test)
-        )
+        return self.each(lambda train, test: evaluate(fit_some(start, train)[0], test))
 
     def best_mixture(self, least=-np.inf):
         """Number of classes of the best mixture, and what the rows say of it.
@@ -120,7 +122,8 @@ class Judge:
             return False
         before = self.refit(independent)
         found = self.best_mixture(self.mean(before))
-        return found is not None and self.z(found[1] - before) >= LEAST_Z
+        least = SLIGHT_Z if independent.n_latents else LEAST_Z
+        return found is not None and self.z(found[1] - before) >= least
 
 
 def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:

@@ -194,7 +194,9 @@ class Search:
         """
         pairs = self._correlated()
         changes: list = [(self._unite, *pair) for pair in pairs[:MOST_MERGES]]
-        changes += [(self._hand_over, *three) for three in _triples(pairs)[:MOST_MERGES]]
+        changes += [
+            (self._hand_over, *three) for three in _triples(pairs)[:MOST_MERGES]
+        ]
         for change, *latents in changes:
             snapshot = self.beam.snapshot()
             changed = change(fitted.parameters, *latents)
