@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._criteria import bic_price
+from ..._criteria import bic_price, log_choices
 from .._likelihood.beam import NARROW, Beam
 from .._likelihood.layered import Layered
 from .._likelihood.truncated import Expected, climb_truncated
@@ -67,6 +67,10 @@ class Search:
         self.price = bic_price(self.n_rows) if price is None else price
         # Edges of latents that stand for classes are smoothed instead of dropped.
         self.drops_edges = price is None
+        # Any three features could have been the first children of a latent.
+        n_features = patterns.on.shape[1]
+        chances = float(log_choices(n_features, min(3, n_features)))
+        self.latent_price = self.price + chances
         known = np.maximum(patterns.weights @ patterns.known, 1e-300)
         self.rate = patterns.weights @ patterns.on / known
         self.beam = Beam(patterns, 0, NARROW)
@@ -92,7 +96,7 @@ class Search:
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
-        """Rounds of births."""
+        """Rounds of births, where residuals go together."""
         for _ in range(max_rounds):
             if self._report is not None and self._report(best.parameters):
                 break
@@ -125,8 +129,8 @@ class Search:
         )
         fitted: Layered = ascent.state
         # The priors of classes are smoothed toward one.
-        n_parameters = fitted.n_latents + fitted.structure.sum()
-        score = ascent.objective - self.price * n_parameters
+        price = self.price * fitted.structure.sum()
+        score = ascent.objective - price - self.latent_price * fitted.n_latents
         return Fitted(fitted, ascent.statistics, score)
 
     def settle(self, parameters) -> Fitted:
@@ -153,7 +157,7 @@ class Search:
         """Drop latents that do not improve the BIC, those that share no child at once."""
         while fitted.parameters.n_latents:
             structure = fitted.parameters.structure
-            price = self.price * (1 + structure.sum(axis=1))
+            price = self.latent_price + self.price * structure.sum(axis=1)
             surplus = self.deletion_losses(fitted.parameters) - price
             order = np.argsort(surplus, kind="stable")
             kept = np.ones(len(order), dtype=bool)
