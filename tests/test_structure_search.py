@@ -1,11 +1,11 @@
-"""Search by likelihood: single edges, births, and how latents are dropped and united."""
+"""Search by likelihood: edges, births, and how latents are dropped and united."""
 
 import numpy as np
 import pytest
 from brute_force import random_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_beam import EVERYTHING, layered, read, searched
+from test_beam import EVERYTHING, searched
 
 from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images

@@ -19,6 +19,9 @@ from .search import Search
 # of that; and rounds.
 JUDGING_ROWS, JUDGING_ROUNDS = 1000, 1
 
+# Gain in BIC that turned columns must bring, in nats.
+LEAST_GAIN = 1.0
+
 # Correlations in standard errors that are not due to chance.
 LEAST_Z = 4.0
 
@@ -49,10 +52,11 @@ def choose_polarity(patterns: Patterns, thresholds, rng) -> np.ndarray:
     if polarity is None:
         return as_it_is
     sample = thin(patterns, JUDGING_ROWS, rng)
-    # The first wins ties: of two columns that depend negatively by chance none is
-    # turned, since there is no latent either way.
+    # As it is wins ties, up to rounding: of two columns that depend negatively by chance
+    # none is turned, since there is no latent either way.
     ways = (as_it_is, polarity, -polarity)
     scores = [_score(sample.turn(way), thresholds) for way in ways]
+    scores[0] += LEAST_GAIN
     return ways[int(np.argmax(scores))]
 
 

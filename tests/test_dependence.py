@@ -1,0 +1,337 @@
+"""Classes above latents, mixtures, columns read the other way round."""
+
+import warnings
+
+import numpy as np
+import pytest
+from brute_force import answer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
+from sklearn_latent.datasets import make_noisy_or_images
+from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
+from sklearn_latent.metrics import edge_f1, match_latents
+from sklearn_latent.noisy_or import _structure
+from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._structure_search import classes as _classes
+from sklearn_latent.noisy_or._structure_search import refine as _refine
+from sklearn_latent.noisy_or._structure_search.classes import (
+    Mixture,
+    class_network,
+    column_rates,
+    fit_mixture,
+)
+from sklearn_latent.noisy_or._structure_search.dependence import Judge
+from sklearn_latent.noisy_or._structure_search.polarity import propose_polarity
+from sklearn_latent.noisy_or._structure_search.sampling import hold_out, thin
+
+
+def random_patterns(seed, n_rows=40, n_features=6, missing=0.0):
+    rng = np.random.default_rng(seed)
+    on = rng.random((n_rows, n_features)) < rng.uniform(0.1, 0.9, n_features)
+    observed = None
+    if missing:
+        observed = rng.random(on.shape) >= missing
+        on &= observed
+    return Patterns(on, observed, rng.uniform(0.5, 3.0, n_rows))
+
+
+def as_rows(patterns):
+    return np.where(patterns.known, patterns.on, np.nan)
+
+
+def random_mixture(seed, n_classes, n_features):
+    rng = np.random.default_rng(seed)
+    weight = rng.dirichlet(np.ones(n_classes))
+    return Mixture(weight, rng.uniform(0.05, 0.95, (n_classes, n_features)))
+
+
+class TestMixtures:
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_likelihood_by_hand(self, missing):
+        patterns = random_patterns(0, missing=missing)
+        mixture = random_mixture(1, 3, 6)
+        x = as_rows(patterns)[:, np.newaxis]
+        chance = np.where(
+            np.isnan(x), 1.0, np.where(x == 1, mixture.rate, 1 - mixture.rate)
+        )
+        expected = np.log(chance.prod(axis=2) @ mixture.weight)
+        np.testing.assert_allclose(mixture.log_likelihood(patterns), expected)
+
+    @settings(max_examples=15, deadline=None)
+    @given(st.integers(0, 1000), st.sampled_from([0.0, 0.3]))
+    def test_more_steps_never_lower_the_likelihood(self, seed, missing):
+        """But for the pseudo-row of each class, which many rows outweigh."""
+        patterns = random_patterns(seed, missing=missing)
+        patterns = patterns._replace(weights=patterns.weights * 1e6)
+        values = []
+        for steps in (1, 2, 4, 8, 30):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(_classes, "STEPS", steps)
+                mixture = fit_mixture(patterns, 3, np.random.RandomState(seed))
+            assert mixture.weight.sum() == pytest.approx(1.0)
+            values.append(patterns.weights @ mixture.log_likelihood(patterns))
+        assert (np.diff(values) >= -1e-6 * np.abs(values[0])).all()
+
+    def test_one_class_is_the_rates_of_the_columns(self):
+        patterns = random_patterns(3, missing=0.2)
+        patterns = patterns._replace(weights=patterns.weights * 1e6)
+        mixture = fit_mixture(patterns, 1, np.random.RandomState(0))
+        np.testing.assert_allclose(mixture.rate[0], column_rates(patterns), atol=1e-5)
+
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    @pytest.mark.parametrize("n_classes", [1, 2, 4])
+    def test_a_mixture_is_a_network(self, n_classes, missing, monkeypatch):
+        """One latent per class, on in its class alone: the same likelihood."""
+        monkeypatch.setattr(_classes, "MOST_FAILURE", 1.0 - 1e-9)
+        patterns = random_patterns(5, missing=missing)
+        mixture = random_mixture(7, n_classes, 6)
+        parameters = class_network(mixture, 1.0, 0.0)
+        network = NoisyOrNetwork(
+            parameters.prior,
+            parameters.failure,
+            parameters.leak,
+            class_weight=parameters.weight,
+        )
+        expected = mixture.log_likelihood(patterns)
+        # Probabilities are kept a millionth away from 0 and 1.
+        rows = as_rows(patterns)
+        np.testing.assert_allclose(answer(network, rows)[0], expected, atol=1e-4)
+        np.testing.assert_allclose(network.log_likelihood(rows), expected, atol=1e-4)
+
+
+class TestSamples:
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(0, 10_000), st.floats(0.05, 0.95))
+    def test_held_out_rows_and_the_others_are_all_rows(self, seed, share):
+        patterns = random_patterns(seed, n_rows=20, missing=0.2)
+        # Distinct patterns, so that parts can be told apart.
+        patterns = Patterns.merge([patterns])
+        kept, held = hold_out(patterns, share, np.random.RandomState(seed))
+        together = Patterns.merge([part for part in (kept, held) if len(part.weights)])
+        np.testing.assert_array_equal(together.on, patterns.on)
+        np.testing.assert_allclose(together.weights, patterns.weights)
+        assert (kept.weights > 0).all()
+        assert (held.weights > 0).all()
+        # Whole rows are held out.
+        np.testing.assert_array_equal(held.weights, np.round(held.weights))
+
+    def test_share_that_is_held_out(self):
+        patterns = random_patterns(0)._replace(weights=np.full(40, 1000.0))
+        held = hold_out(patterns, 0.25, np.random.RandomState(0))[1]
+        assert held.weights.sum() / 40_000 == pytest.approx(0.25, abs=0.01)
+
+    def test_samples_stand_for_all(self):
+        patterns = random_patterns(0, n_rows=500)
+        assert thin(patterns, 500, None) is patterns
+        few = thin(patterns, 100, np.random.RandomState(0))
+        assert few.weights.sum() == 100
+        assert len(few.weights) <= 100
+
+    def test_no_rows_to_judge_by(self):
+        patterns = random_patterns(0, n_rows=1)._replace(weights=np.ones(1))
+        judge = Judge(patterns, 100, np.random.RandomState(0))
+        assert not judge.prefers_mixtures(Layered.independent(np.full(6, 0.5)))
+
+
+def dependent_network(seed=0, n_latents=8, children=6):
+    """Latents that come in two groups, each likely in one class."""
+    rng = np.random.default_rng(seed)
+    structure = np.kron(np.eye(n_latents, dtype=bool), np.ones(children, dtype=bool))
+    # Neighbours share a child, so that all latents are coupled.
+    structure[np.arange(n_latents - 1), children * np.arange(1, n_latents)] = True
+    failure = np.where(structure, rng.uniform(0.1, 0.4, structure.shape), 1.0)
+    prior = np.full((2, n_latents), 0.08)
+    prior[0, : n_latents // 2] = prior[1, n_latents // 2 :] = 0.6
+    return NoisyOrNetwork(
+        prior, failure, np.full(structure.shape[1], 0.01), class_weight=[0.5, 0.5]
+    )
+
+
+def independent_network(seed=0, **kwargs):
+    dependent = dependent_network(seed, **kwargs)
+    prior = np.random.default_rng(seed).uniform(0.1, 0.4, dependent.n_latents)
+    return NoisyOrNetwork(prior, dependent.failure, dependent.leak)
+
+
+@pytest.fixture(scope="module")
+def dependent():
+    network = dependent_network(n_latents=4)
+    X = network.sample(1000, random_state=0)[0]
+    return network, X, learn(X)
+
+
+def learn(X, weights=None, **options):
+    """Fit, in silence: models may be wrong, which is what is being compared."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LatentWarning)
+        return QuartetStructureLearner(**options).fit(X, sample_weight=weights)
+
+
+class TestClasses:
+    def test_dependent_latents_get_classes(self, dependent):
+        network, X, learner = dependent
+        plain = learn(X, dependence=None)
+        assert plain.n_classes_ == 1
+        assert learner.n_classes_ > 1
+        other, _ = network.sample(4000, random_state=1)
+        assert learner.score(other) > plain.score(other) + 0.1
+        assert learner.score(other) > network.log_likelihood(other).mean() - 0.1
+
+    def test_fitted_attributes_belong_together(self, dependent):
+        learner = dependent[2]
+        network = learner.network_
+        assert learner.class_weight_.shape == (learner.n_classes_,)
+        assert learner.class_weight_.sum() == pytest.approx(1.0)
+        assert learner.class_prior_.shape == (learner.n_classes_, learner.n_latents_)
+        np.testing.assert_allclose(
+            learner.class_weight_ @ learner.class_prior_, learner.prior_
+        )
+        assert network.n_classes == learner.n_classes_
+        assert NoisyOrNetwork.from_json(network.to_json()) == network
+        assert np.isfinite(learner.prior_stderr_).all()
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_independent_latents_get_none(self, seed):
+        network = independent_network(seed)
+        X, _ = network.sample(2000, random_state=seed)
+        learner = QuartetStructureLearner().fit(X)
+        assert learner.n_classes_ == 1
+        assert learner.n_latents_ == 8
+        np.testing.assert_array_equal(learner.class_weight_, [1.0])
+        np.testing.assert_array_equal(learner.class_prior_[0], learner.prior_)
+
+    @pytest.mark.parametrize("shape", [(60, 3), (60, 8), (100, 20), (500, 10)])
+    def test_independent_features_prefer_no_mixture(self, shape):
+        for seed in range(10):
+            rng = np.random.RandomState(seed)
+            X = rng.uniform(size=shape) < rng.uniform(0.05, 0.5, shape[1])
+            patterns = Patterns.of(X)
+            judge = Judge(patterns, 4000, np.random.RandomState(0))
+            parameters = Layered.independent(column_rates(patterns))
+            assert not judge.prefers_mixtures(parameters)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    network = independent_network(n_latents=4)
+    return network.sample(1500, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def straight(rows):
+    return QuartetStructureLearner().fit(rows)
+
+
+class TestPolarity:
+    FLIPPED = np.array([3, 10, 17, 22])
+
+    def test_nothing_is_turned_without_need(self, straight):
+        np.testing.assert_array_equal(straight.polarity_, 1)
+
+    def test_turned_columns_are_found(self, rows, straight):
+        X = rows.copy()
+        X[:, self.FLIPPED] = 1 - X[:, self.FLIPPED]
+        learner = QuartetStructureLearner().fit(X)
+        np.testing.assert_array_equal(
+            np.flatnonzero(learner.polarity_ < 0), self.FLIPPED
+        )
+        # The same rows, so the same network, up to the order of sums.
+        np.testing.assert_array_equal(
+            np.sort(learner.structure_, axis=0), np.sort(straight.structure_, axis=0)
+        )
+        assert edge_f1(straight.structure_, learner.structure_) == 1.0
+        np.testing.assert_allclose(learner.leak_, straight.leak_, atol=0.01)
+        assert learner.score(X) == pytest.approx(straight.score(rows), abs=1e-3)
+        network = learner.network_
+        assert NoisyOrNetwork.from_json(network.to_json()) == network
+
+    def test_it_can_be_switched_off(self, rows):
+        X = rows.copy()
+        X[:, self.FLIPPED] = 1 - X[:, self.FLIPPED]
+        learner = learn(X, polarity=None)
+        np.testing.assert_array_equal(learner.polarity_, 1)
+
+    def test_images_are_read_as_they_are(self):
+        assert propose_polarity(Patterns.of(make_noisy_or_images(500).X == 1)) is None
+
+    def test_noise_turns_nothing(self):
+        """Of many pairs some depend negatively by chance."""
+        for seed in (3, 11, 12):
+            rng = np.random.RandomState(seed)
+            X = rng.uniform(size=(300, 64)) < 0.4
+            # One pair that never goes together.
+            X[:, 1] &= ~X[:, 0]
+            learner = learn(X)
+            assert learner.n_latents_ == 0
+            np.testing.assert_array_equal(learner.polarity_, 1)
+            np.testing.assert_allclose(learner.leak_, X.mean(axis=0), atol=0.01)
+
+
+def coupled_network(seed, n_latents=20, n_features=60):
+    rng = np.random.default_rng(seed)
+    failure = np.ones((n_latents, n_features))
+    for row in failure:
+        children = rng.choice(n_features, rng.integers(5, 16), replace=False)
+        row[children] = rng.uniform(0.1, 0.7, len(children))
+    return NoisyOrNetwork(
+        rng.uniform(0.02, 0.3, n_latents), failure, rng.uniform(0.001, 0.05, n_features)
+    )
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_twenty_coupled_latents(seed):
+    network = coupled_network(seed)
+    X, _ = network.sample(3000, random_state=seed)
+    learner = QuartetStructureLearner(random_state=0).fit(X)
+    assert edge_f1(network.structure, learner.structure_) >= 0.9
+    _, recovered = match_latents(network.failure, learner.failure_, learner.prior_)
+    assert learner.n_latents_ - recovered.sum() <= 1
+    # Many couples: likelihoods are bounds, and say so.
+    assert not learner.is_exact_
+    assert learner.n_classes_ == 1
+
+
+class TestSameFit:
+    def results(self, learner):
+        return learner.prior_, learner.failure_, learner.leak_, learner.class_prior_
+
+    def assert_same(self, one, two):
+        np.testing.assert_array_equal(one.structure_, two.structure_)
+        for a, b in zip(self.results(one), self.results(two), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+
+    @pytest.mark.parametrize("make", [independent_network, dependent_network])
+    def test_twice_shuffled_and_in_parallel(self, make):
+        X, _ = make(n_latents=3).sample(400, random_state=0)
+        order = np.random.RandomState(0).permutation(len(X))
+        first = learn(X)
+        for again in (learn(X), learn(X[order]), learn(X, n_jobs=2)):
+            self.assert_same(first, again)
+        weighted = learn(X, np.full(len(X), 2.0))
+        self.assert_same(weighted, learn(np.vstack([X, X])))
+
+    def test_same_seed_where_rows_are_chosen(self, monkeypatch):
+        for name in ("FIRST_ROWS", "MOST_ROWS"):
+            monkeypatch.setattr(_refine, name, 300)
+        X, _ = independent_network(n_latents=4).sample(900, random_state=0)
+        one, two = (learn(X, random_state=5) for _ in range(2))
+        for a, b in zip(self.results(one), self.results(two), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_wrong_network_is_not_returned_in_silence(monkeypatch):
+    """Whatever the refinement returns, the fit compares it with its rows."""
+    X, _ = independent_network(n_latents=4).sample(500, random_state=0)
+    n_features = X.shape[1]
+    wrong = Layered.single(
+        np.array([0.5]), np.full((1, n_features), 0.2), np.full(n_features, 0.3)
+    )
+    monkeypatch.setattr(_structure, "refine_structure", lambda *_, **__: wrong)
+    with pytest.warns(ModelMisfitWarning, match="below that of independent columns"):
+        learner = QuartetStructureLearner().fit(X)
+    assert learner.n_latents_ == 1
+    monkeypatch.undo()
+    QuartetStructureLearner().fit(X)
