@@ -121,7 +121,8 @@ def _told(rows: Posteriors):
 def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
     """Likelihood of rows against that of independent columns, fitted to them.
 
-    The columns have the advantage of their fit, half a nat each.
+    The columns have the advantage of their fit, half a nat each; constant ones, too,
+    since learned probabilities are never 0 or 1.
     """
     weights, known = patterns.weights, patterns.known
     total = weights.sum()
@@ -131,7 +132,7 @@ def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
         known & ~patterns.on, -rate
     )
     gain = log_likelihood - alone.sum(axis=1)
-    advantage = 0.5 * ((rate > 0) & (rate < 1)).sum() / total
+    advantage = 0.5 * (count > 0).sum() / total
     with np.errstate(invalid="ignore"):
         mean = (weights @ gain) / total
         variance = (weights @ (gain - mean) ** 2) / total**2
