@@ -65,8 +65,8 @@ def check_jobs(n_jobs) -> None:
 
 
 def check_choice(name: str, value, choices) -> None:
-    """Refuse what is not one of a few strings."""
-    if not isinstance(value, str) or value not in choices:
+    """Refuse what is not one of a few strings, or None if that is a choice, too."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
         raise ValueError(f"{name} must be one of {list(choices)}, got {shown(value)}.")
 
 

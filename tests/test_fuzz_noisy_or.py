@@ -63,7 +63,8 @@ def drive(name, model, X, other):
     assert np.isin(drawn, [0, 1]).all()
     assert np.isin(latents, [0, 1]).all()
     assert nx.is_directed_acyclic_graph(model.to_networkx())
-    assert len(model.to_frame()) == model.network_.structure.sum()
+    of_classes = model.network_.n_latents * (model.network_.n_classes > 1)
+    assert len(model.to_frame()) == model.network_.structure.sum() + of_classes
     assert NoisyOrNetwork.from_json(model.network_.to_json()) == model.network_
 
 
@@ -148,6 +149,8 @@ def test_quartets(data):
                 extend_threshold=threshold,
                 max_depth=[None, 0, 2],
                 refine=[True, False],
+                dependence=["auto", None],
+                polarity=["auto", None],
                 binarize=BINARIZE,
                 random_state=SEEDS,
                 **RUNNING,

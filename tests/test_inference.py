@@ -201,8 +201,11 @@ def test_out_of_reach_is_labelled(monkeypatch):
         network.posterior(X, method="gibbs")
 
 
-def test_sum_over_likeliest_states_is_a_close_bound(monkeypatch):
+@pytest.mark.parametrize("beam", [True, False])
+def test_sum_over_likeliest_states_is_a_close_bound(beam, monkeypatch):
     """Closer than mean field, and exact if there is little to sum."""
+    if not beam:
+        monkeypatch.setattr(_inference, "MAX_BEAM", 0)
     network = wide_network(4)
     X, _ = network.sample(200, random_state=0)
     X[np.cumsum(X, axis=1) > 12] = 0
@@ -221,6 +224,16 @@ def test_sum_over_likeliest_states_is_a_close_bound(monkeypatch):
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = few.log_likelihood(X), few.posterior(X)
     expected = answer(few, X)
+    if beam:
+        # A beam leaves out states with less than this share of the likeliest one.
+        assert (bound <= expected[0] + 1e-9).all()
+        least = _inference.WIDE.least
+        np.testing.assert_allclose(bound, expected[0], atol=2**6 * least)
+        np.testing.assert_allclose(posterior, expected[1], atol=2**6 * least)
+        every = _inference.WIDE._replace(least=1e-300, expanded=0.0)
+        monkeypatch.setattr(_inference, "WIDE", every)
+        with pytest.warns(ApproximateInferenceWarning):
+            bound, posterior = few.log_likelihood(X), few.posterior(X)
     np.testing.assert_allclose(bound, expected[0], atol=1e-9)
     np.testing.assert_allclose(posterior, expected[1], atol=1e-9)
 

@@ -22,7 +22,6 @@ from sklearn_latent.noisy_or._structure_search.extend import (
     extend,
     mixture,
 )
-from sklearn_latent.noisy_or._structure_search.proposals import propose_children
 
 SINGLE = NoisyOrNetwork([0.3], [[0.1, 0.2, 0.4, 0.6, 0.5, 1.0]], [0.05] * 6)
 DOUBLE = NoisyOrNetwork(
@@ -236,22 +235,6 @@ def test_mixture_of_independent_features_is_not_valid():
     independent = NoisyOrNetwork(np.zeros(0), np.ones((0, 4)), [0.1, 0.2, 0.3, 0.4])
     _, moments = moments_of(ExactMoments(independent), [0, 1, 2, 3])
     assert not mixture(moments[0])[2]
-
-
-def test_votes_propose_the_sources():
-    truth = image_sources()
-    source = ExactMoments(
-        NoisyOrNetwork(np.full(8, 0.25), np.where(truth, 0.1, 1.0), np.full(64, 0.001))
-    )
-    pairs = coupling.pair_moments(source)
-    triplets = coupling.coupled_triplets(whole(source), pairs, "auto")
-    found = {tuple(row) for row in propose_children(triplets, 64)[:8]}
-    assert found == {tuple(row) for row in truth}
-
-
-def test_proposals_of_nothing():
-    nothing = coupling.Triplets(np.zeros((0, 3), dtype=int), np.zeros(0))
-    assert propose_children(nothing, 5).shape == (0, 5)
 
 
 def plain_depth(structure):

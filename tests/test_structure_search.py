@@ -1,27 +1,31 @@
-"""Search by likelihood: evidence of edges, losses by deletion, proposals."""
+"""Search by likelihood: single edges, births, and how latents are dropped and united."""
 
 import numpy as np
 import pytest
+from brute_force import random_network
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_beam import EVERYTHING, layered, read, searched
 
-from sklearn_latent import (
-    NoisyOrNetwork,
-    QuartetStructureLearner,
-)
-from sklearn_latent.datasets import (
-    image_sources,
-    make_noisy_or_images,
-)
+from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
+from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
+from sklearn_latent.metrics import edge_f1
+from sklearn_latent.noisy_or._likelihood import beam as _beam
+from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam
+from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._likelihood.truncated import Expected
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._statistics.rows import BlockMoments
-from sklearn_latent.noisy_or._structure_search import proposals as _proposals
 from sklearn_latent.noisy_or._structure_search import search as _search
-from sklearn_latent.noisy_or._structure_search.coupling import Triplets
-from sklearn_latent.noisy_or._structure_search.evidence import Likelihood
-from sklearn_latent.noisy_or._structure_search.smoothed import (
-    Model,
-    deletion_losses,
-    edge_evidence,
+from sklearn_latent.noisy_or._structure_search.births import (
+    propose_children,
+    residual_dependence,
 )
+from sklearn_latent.noisy_or._structure_search.edges import (
+    failure_gains,
+    new_edges,
+    weak_edges,
+)
+from sklearn_latent.noisy_or._structure_search.search import Search
 
 
 @pytest.fixture(scope="module")
@@ -29,54 +33,280 @@ def images():
     return make_noisy_or_images(1000, random_state=0)
 
 
-def true_model(data):
-    return Model(data.network.prior, data.network.failure, data.network.leak)
+def true_parameters(data):
+    network = data.network
+    return Layered.single(network.prior, network.failure, network.leak)
 
 
-def test_deletion_loss_is_the_difference_of_likelihoods(images):
-    patterns = Patterns.of(images.X == 1)
-    losses = deletion_losses(true_model(images), patterns)
-    full = images.network.log_likelihood(images.X).sum()
-    for latent in (0, 5):
-        keep = np.arange(8) != latent
-        part = true_model(images).keep(keep)
-        less = NoisyOrNetwork(*part[:3]).log_likelihood(images.X).sum()
-        assert losses[latent] == pytest.approx(full - less, rel=1e-6)
+def beam_of(parameters, patterns, width=FINE):
+    beam = Beam(patterns, parameters.n_latents, width)
+    beam.search(parameters)
+    return beam
 
 
-def test_edge_evidence_is_the_gradient(images):
-    network = images.network
-    slope, information = edge_evidence(true_model(images), Patterns.of(images.X == 1))
-    for latent, feature in [(0, 3), (2, 0), (4, 30)]:
-        failure = np.array(network.failure)
-        values = []
-        start = min(failure[latent, feature], 1 - 2e-6)
-        for step in (-1e-6, 1e-6):
-            failure[latent, feature] = start + step
-            moved = NoisyOrNetwork(network.prior, failure, network.leak)
-            values.append(moved.log_likelihood(images.X).sum())
-        slope_there = (values[1] - values[0]) / 2e-6
-        assert slope[latent, feature] == pytest.approx(slope_there, rel=1e-3, abs=0.05)
-    assert (information >= 0).all()
+@st.composite
+def cases(draw):
+    seed = draw(st.integers(0, 2**32 - 1))
+    network = random_network(
+        seed,
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 5)),
+        density=draw(st.floats(0.2, 0.8)),
+        n_classes=draw(st.integers(1, 2)),
+    )
+    X = network.sample(draw(st.integers(1, 40)), random_state=seed % 2**31)[0] * 1.0
+    gaps = np.random.default_rng(seed).random(X.shape)
+    X[gaps < draw(st.sampled_from([0.0, 0.3]))] = np.nan
+    return network, X
 
 
-def test_search_repairs_missing_and_false_edges_and_halves(images):
-    patterns = Patterns.of(images.X == 1)
-    likelihood = Likelihood(patterns, np.random.RandomState(0))
-    model = true_model(images)
-    failure = np.array(model.failure)
-    failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
-    failure[1, 60] = 0.8
-    broken = likelihood.fit(model._replace(failure=failure))
-    repaired = _search.change_edges(broken, likelihood)
-    np.testing.assert_array_equal(repaired.structure, model.structure)
+def changed_likelihood(network, X, weights, latent, feature, failure):
+    """Log-likelihood with one failure changed, by inference of its own."""
+    failures = np.array(network.failure)
+    failures[latent, feature] = failure
+    other = NoisyOrNetwork(
+        network.class_prior,
+        failures,
+        network.leak,
+        class_weight=network.class_weight,
+        polarity=network.polarity,
+    )
+    return weights @ other.log_likelihood(X)
 
-    halves = np.vstack([failure[:1], failure])
-    halves[0, ::2] = 1.0
-    halves[1, 1::2] = 1.0
-    double = Model(np.full(9, 0.25), halves, model.leak)
-    united = _search.merge_latents(likelihood.fit(double), likelihood)
-    assert len(united.prior) == 8
+
+class TestEdges:
+    FAILURES = (0.1, 0.6, 1.0)
+
+    def assert_exact(self, network, X):
+        beam = searched(network, X)
+        latents, features = np.indices(network.failure.shape).reshape(2, -1)
+        gains = failure_gains(beam, latents, features, self.FAILURES)
+        weights = beam.patterns.weights
+        before = weights @ network.log_likelihood(X)
+        for value, row in zip(self.FAILURES, gains, strict=True):
+            for latent, feature, gain in zip(latents, features, row, strict=True):
+                after = changed_likelihood(network, X, weights, latent, feature, value)
+                assert gain == pytest.approx(after - before, rel=1e-6, abs=1e-6)
+
+    @settings(max_examples=15, deadline=None)
+    @given(cases())
+    def test_gains_are_differences_of_likelihoods(self, case):
+        self.assert_exact(*case)
+
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_rows_may_lie_in_two_chunks(self, missing, monkeypatch):
+        """Of 128 states of a row, chunks hold 64."""
+        network = random_network(4, 7, 4, density=0.5, n_classes=1)
+        X = network.sample(15, random_state=0)[0] * 1.0
+        X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
+        monkeypatch.setattr(_beam, "CHUNK_ELEMENTS", 1)
+        self.assert_exact(network, X)
+
+    def test_no_pairs(self, images):
+        beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
+        nothing = np.zeros(0, dtype=int)
+        assert failure_gains(beam, nothing, nothing, (0.5,)).shape == (1, 0)
+
+    def test_missing_and_false_edges_are_told(self, images):
+        truth = true_parameters(images)
+        failure = np.array(truth.failure)
+        lost = np.flatnonzero(failure[0] < 1)[:2]
+        failure[0, lost] = 1.0
+        false = int(np.flatnonzero(failure[1] == 1)[-1])
+        failure[1, false] = 0.9
+        parameters = truth._replace(failure=failure)
+        beam = beam_of(parameters, Patterns.of(images.X == 1))
+        price = 0.5 * np.log(1000)
+        weak = np.argwhere(weak_edges(beam, parameters, price))
+        np.testing.assert_array_equal(weak, [[1, false]])
+        new = new_edges(beam, parameters, Expected.of(beam), price + 1)
+        # Other latents may take them, too, but none more than the right one.
+        assert (new[0, lost] < 1).all()
+        assert set(np.nonzero(new < 1)[1]) == set(lost)
+
+
+class TestBirths:
+    def test_residuals_of_the_truth_are_noise(self, images):
+        """Given the states of their parents, features are independent."""
+        beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
+        z = residual_dependence(beam)[np.triu_indices(64, 1)]
+        assert abs(z.mean()) < 0.1
+        assert z.std() < 1.1
+        assert not len(propose_children(residual_dependence(beam), 20))
+
+    @pytest.mark.parametrize("missing", [0.0, 0.2])
+    def test_children_of_a_deleted_latent_are_proposed(self, missing):
+        data = make_noisy_or_images(2000, random_state=0)
+        X = data.X.astype(float)
+        X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
+        truth = true_parameters(data)
+        for latent in (0, 2, 5):
+            rest = truth.keep(np.arange(8) != latent)
+            found = Search(Patterns.of(X))
+            found.beam.add(7)
+            fitted = found.fit(rest)
+            assert fitted.parameters.n_latents == 7
+            children = propose_children(residual_dependence(found.beam), 1)
+            alike = edge_f1(truth.structure[[latent]], children)
+            assert alike > 0.5, (latent, alike)
+
+    def test_weights_are_rows(self, images):
+        truth = true_parameters(images)
+        patterns = Patterns.of(images.X[:200] == 1)
+        twice = patterns._replace(weights=2 * patterns.weights)
+        one = residual_dependence(beam_of(truth, patterns))
+        two = residual_dependence(beam_of(truth, twice))
+        np.testing.assert_allclose(two, np.sqrt(2) * one, atol=1e-9)
+
+    def test_constant_features_have_no_residual(self):
+        X = np.random.default_rng(0).random((200, 5)) < 0.5
+        X[:, 0], X[:, 1] = False, True
+        parameters = Layered.independent(np.clip(X.mean(axis=0), 1e-6, 1 - 1e-6))
+        z = residual_dependence(beam_of(parameters, Patterns.of(X)))
+        assert np.isfinite(z).all()
+        np.testing.assert_array_equal(z[:2], 0)
+
+    def test_groups_come_strongest_first_and_once(self):
+        z = np.zeros((10, 10))
+        z[:4, :4], z[5:9, 5:9] = 6.0, 9.0
+        np.fill_diagonal(z, 0.0)
+        children = propose_children(z, 5)
+        assert [np.flatnonzero(row).tolist() for row in children] == [
+            [5, 6, 7, 8],
+            [0, 1, 2, 3],
+        ]
+        assert len(propose_children(z, 1)) == 1
+
+    def test_pairs_and_weak_groups_are_no_latents(self):
+        z = np.zeros((6, 6))
+        z[0, 1] = z[1, 0] = 20.0
+        z[2:, 2:] = 4.0
+        np.fill_diagonal(z, 0.0)
+        assert propose_children(z, 5).shape == (0, 6)
+
+
+class TestSearch:
+    def search(self, X, n_latents):
+        search = Search(Patterns.of(X))
+        search.beam.add(n_latents)
+        return search
+
+    def test_deletion_loss_is_the_difference_of_likelihoods(self, images):
+        truth = true_parameters(images)
+        patterns = Patterns.of(images.X[:100] == 1)
+        search = Search(patterns)
+        search.beam = beam_of(truth, patterns, EVERYTHING)
+        losses = search.deletion_losses(truth)
+        full = patterns.weights @ search.beam.log_likelihood
+        for latent in range(8):
+            rest = truth.keep(np.arange(8) != latent)
+            network = NoisyOrNetwork(rest.prior[0], rest.failure, rest.leak)
+            less = patterns.weights @ network.log_likelihood(patterns.on)
+            assert losses[latent] == pytest.approx(full - less, rel=1e-6)
+
+    def test_missing_and_false_edges_are_repaired(self, images):
+        truth = true_parameters(images)
+        failure = np.array(truth.failure)
+        failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
+        failure[1, np.flatnonzero(failure[1] == 1)[-1]] = 0.8
+        search = self.search(images.X == 1, 8)
+        fitted = search.settle(truth._replace(failure=failure))
+        np.testing.assert_array_equal(fitted.parameters.structure, truth.structure)
+
+    def test_halves_are_united(self, images):
+        truth = true_parameters(images)
+        halves = np.vstack([truth.failure[:1], truth.failure])
+        halves[0, ::2] = 1.0
+        halves[1, 1::2] = 1.0
+        start = Layered.single(np.full(9, 0.25), halves, truth.leak)
+        search = self.search(images.X == 1, 9)
+        united = search._merge(search.settle(start)).parameters
+        assert united.n_latents == 8
+        assert edge_f1(truth.structure, united.structure) == 1.0
+
+    def test_what_two_latents_have_in_common_is_handed_over(self):
+        """A third latent that stands for either of two explains their common part."""
+        structure = np.zeros((2, 16), dtype=bool)
+        structure[0, :10], structure[1, 6:] = True, True
+        data = make_noisy_or(
+            structure, 2000, prior=0.25, failure=0.1, leak=0.01, random_state=0
+        )
+        parts = np.zeros((3, 16), dtype=bool)
+        parts[0, :6], parts[1, 6:10], parts[2, 10:] = True, True, True
+        start = Layered.single(
+            np.array([0.25, 0.44, 0.25]), np.where(parts, 0.1, 1.0), data.network.leak
+        )
+        search = self.search(data.X == 1, 3)
+        found = search._merge(search.settle(start)).parameters
+        assert edge_f1(structure, found.structure) == 1.0
+
+    def test_latents_that_add_nothing_are_dropped(self, images):
+        truth = true_parameters(images)
+        children = np.ones((1, 64))
+        children[0, [0, 9, 20, 40]] = 0.5
+        search = self.search(images.X == 1, 9)
+        kept = search._prune(search.settle(truth.add(0.1, children)))
+        np.testing.assert_array_equal(kept.parameters.structure, truth.structure)
+
+    def test_latents_of_two_features_are_dropped(self, images):
+        truth = true_parameters(images)
+        children = np.ones((1, 64))
+        children[0, [0, 9]] = 0.1
+        search = self.search(images.X == 1, 9)
+        kept = search.settle(truth.add(0.2, children)).parameters
+        assert kept.n_latents == 8
+        assert (kept.structure.sum(axis=1) >= 3).all()
+
+    def test_latents_of_three_features_may_stay(self):
+        network = NoisyOrNetwork([0.3], [[0.1, 0.1, 0.1]], [0.01] * 3)
+        X, _ = network.sample(500, random_state=0)
+        search = self.search(X == 1, 1)
+        start = Layered.single(network.prior, network.failure, network.leak)
+        assert search._prune(search.settle(start)).parameters.n_latents == 1
+
+    def test_a_network_that_is_right_stays(self, images):
+        truth = true_parameters(images)
+        search = self.search(images.X == 1, 8)
+        right = search.settle(truth)
+        np.testing.assert_array_equal(right.parameters.structure, truth.structure)
+        assert search._prune(right) is right
+        assert search._merge(right) is right
+
+    def test_no_latent_is_left_alone(self):
+        X = np.random.default_rng(0).random((300, 8)) < 0.3
+        nothing = Layered.independent(np.full(8, 0.3))
+        fitted = Search(Patterns.of(X)).run(nothing)
+        assert fitted.parameters.n_latents == 0
+        np.testing.assert_allclose(fitted.parameters.leak, X.mean(axis=0), atol=1e-6)
+
+    def test_latents_are_born_one_after_another(self, images):
+        truth = true_parameters(images)
+        start = Layered.independent(images.X.mean(axis=0))
+        found = Search(Patterns.of(images.X == 1)).run(start).parameters
+        assert found.n_latents == 8
+        assert edge_f1(truth.structure, found.structure) == 1.0
+
+    def test_a_change_never_lowers_the_score(self, images, monkeypatch):
+        """What is not better is undone, with the states that belong to it."""
+        search = self.search(images.X == 1, 7)
+        before = search.settle(true_parameters(images).keep(np.arange(7)))
+        value = search.patterns.weights @ search.beam.log_likelihood
+        monkeypatch.setattr(_search, "START_PRIOR", 1e-6)
+        after = search._grow(before, lambda _: before._replace(score=-np.inf), 1)
+        assert after is before
+        assert search.beam.states.shape[1] == 7
+        assert search.beam.update(before.parameters) >= value - 1e-6 * abs(value)
+
+    def test_report_ends_the_search(self, images):
+        calls = []
+
+        def report(parameters):
+            calls.append(parameters.n_latents)
+            return True
+
+        search = Search(Patterns.of(images.X == 1), report)
+        search.run(true_parameters(images).keep([0, 1]))
+        assert len(calls) == 1
 
 
 def test_unlikely_rows_show_latents_with_the_same_children():
@@ -88,122 +318,6 @@ def test_unlikely_rows_show_latents_with_the_same_children():
     assert learner.n_latents_ == 2
     held_out, _ = truth.sample(5000, random_state=1)
     assert learner.score(held_out) > truth.log_likelihood(held_out).mean() - 0.01
-
-
-def test_cover_takes_no_proposal_twice(images):
-    source = BlockMoments.of_patterns(Patterns.of(images.X == 1))
-    proposals = _search.first_proposals(source, np.repeat(image_sources(), 2, axis=0))
-    assert len(proposals) in range(8, 11)
-
-
-class TestVotes:
-    def elect(self, votes, weight):
-        return _proposals._elect(np.array(votes, dtype=bool), np.array(weight))
-
-    def test_like_votes_are_one_set_by_majority(self):
-        votes = [[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0]]
-        elected = self.elect(votes, [1.0, 1.0, 1.0])
-        np.testing.assert_array_equal(elected, [[1, 1, 1, 1, 0, 0]])
-        # A heavier vote is a majority.
-        elected = self.elect(votes, [1.0, 1.0, 3.0])
-        np.testing.assert_array_equal(elected, [[1, 1, 1, 0, 0, 0]])
-
-    def test_unlike_votes_stay_apart_and_the_largest_comes_first(self):
-        one, two = [1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1]
-        elected = self.elect([one, one, two, two, two], np.ones(5))
-        np.testing.assert_array_equal(elected, [two, one])
-
-    def test_one_vote_is_not_enough(self):
-        one, two = [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
-        elected = self.elect([one, one, two], np.ones(3))
-        np.testing.assert_array_equal(elected, [one])
-
-    def test_sets_must_hang_together(self):
-        """Two triplets that share a pair are no set of four."""
-        loose = Triplets(np.array([[0, 1, 2], [0, 1, 3]]), np.ones(2))
-        children = _proposals.propose_children(loose, 5)
-        assert children.sum(axis=1).tolist() == [3, 3]
-        all_four = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]])
-        tight = _proposals.propose_children(Triplets(all_four, np.ones(4)), 5)
-        np.testing.assert_array_equal(tight, [[1, 1, 1, 1, 0]])
-
-    def test_the_strongest_features_take_part(self, monkeypatch):
-        sets = np.array([[0, 1, 2], [3, 4, 5]])
-        triplets = Triplets(sets, np.array([1.0, 5.0]))
-        assert len(_proposals.propose_children(triplets, 6)) == 2
-        monkeypatch.setattr(_proposals, "MAX_FEATURES", 3)
-        found = _proposals.propose_children(triplets, 6)
-        np.testing.assert_array_equal(found, [[0, 0, 0, 1, 1, 1]])
-
-
-def test_cover_needs_a_share_of_new_triplets():
-    sets = np.array([[0, 1, k] for k in range(2, 12)])
-    triplets = Triplets(sets, np.ones(len(sets)))
-    proposals = np.zeros((3, 12), dtype=bool)
-    proposals[0, :11] = True  # nine of the ten
-    proposals[1] = True  # all ten: one is new, a tenth
-    proposals[2, [0, 1, 11]] = True  # the last one alone
-    chosen = _search.cover(proposals, triplets)
-    np.testing.assert_array_equal(chosen, proposals[[0, 2]])
-
-
-class TestStops:
-    """When the search ends, and what it may not do."""
-
-    @pytest.fixture
-    def likelihood(self, images):
-        return Likelihood(Patterns.of(images.X == 1), np.random.RandomState(0))
-
-    def test_no_latent_is_left_alone(self, likelihood):
-        nothing = Model(np.zeros(0), np.ones((0, 64)), np.full(64, 0.1))
-        assert _search.change_edges(nothing, likelihood) is nothing
-        assert _search.prune_latents(nothing, likelihood) is nothing
-        assert _search.merge_latents(nothing, likelihood) is nothing
-
-    def test_latents_of_two_features_are_dropped(self, images, likelihood):
-        model = true_model(images)
-        failure = np.vstack([model.failure, np.ones(64)])
-        failure[-1, [0, 9]] = 0.1
-        grown = Model(np.append(model.prior, 0.2), failure, model.leak)
-        kept = _search.prune_latents(likelihood.fit(grown), likelihood)
-        assert len(kept.prior) == 8
-        assert (kept.structure.sum(axis=1) >= 3).all()
-
-    def test_latents_of_three_features_may_stay(self):
-        network = NoisyOrNetwork([0.3], [[0.1, 0.1, 0.1]], [0.01] * 3)
-        X, _ = network.sample(500, random_state=0)
-        likelihood = Likelihood(Patterns.of(X), np.random.RandomState(0))
-        model = likelihood.fit(Model(network.prior, network.failure, network.leak))
-        assert _search.prune_latents(model, likelihood) is model
-
-    def test_a_model_that_is_right_stays(self, images, likelihood):
-        right = likelihood.fit(true_model(images))
-        assert _search.change_edges(right, likelihood) is right
-        assert _search.prune_latents(right, likelihood) is right
-        assert _search.merge_latents(right, likelihood) is right
-
-    def test_edges_do_not_couple_too_many(self, images, likelihood, monkeypatch):
-        model = true_model(images)
-        failure = np.array(model.failure)
-        failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
-        broken = likelihood.fit(model._replace(failure=failure))
-        monkeypatch.setattr(_search, "MAX_COUPLED", 0)
-        kept = _search.change_edges(broken, likelihood)
-        assert (kept.structure <= broken.structure).all()
-        assert not len(_search._those_with_room(broken, model.structure))
-
-    def test_report_ends_the_search(self, images, likelihood):
-        source = BlockMoments.of_patterns(likelihood.patterns)
-        calls = []
-
-        def report(model):
-            calls.append(len(model.prior))
-            return True
-
-        _search.search_latents(
-            source, likelihood, images.network.structure[:2], report=report
-        )
-        assert len(calls) == 1
 
 
 def test_batches_wait_for_the_search(images):

@@ -122,7 +122,8 @@ def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
     """Likelihood of rows against that of independent columns, fitted to them.
 
     The columns have the advantage of their fit, half a nat each; constant ones, too,
-    since learned probabilities are never 0 or 1.
+    because a learned probability is never 0. Differences of about a nat in all rows
+    together say nothing, even if all rows differ by the same.
     """
     weights, known = patterns.weights, patterns.known
     total = weights.sum()
@@ -136,7 +137,7 @@ def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
     with np.errstate(invalid="ignore"):
         mean = (weights @ gain) / total
         variance = (weights @ (gain - mean) ** 2) / total**2
-        z = (mean + advantage) / np.sqrt(max(variance, 1e-30))
+        z = (mean + advantage) / np.sqrt(max(variance, 1.0 / total**2))
     if not np.isfinite(z):
         # Some row is impossible.
         z = -np.inf

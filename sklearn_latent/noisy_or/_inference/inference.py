@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from .._likelihood.beam import WIDE, Beam
 from .._likelihood.exact import (
@@ -208,7 +207,7 @@ def within_reach(failure, leak, on, n_classes) -> np.ndarray:
     """Rows whose exact sums are affordable in each of several classes, (n_rows,)."""
     # What a row couples depends on the priors only where these are 0 or 1.
     near = np.ones(len(on), dtype=bool)
-    most = MAX_COST["auto"] // n_classes
+    most = MAX_COST["auto"] // (8 * n_classes)
     for latents, features in components(failure < 1.0):
         if len(latents) <= MAX_TABLE:
             continue
@@ -232,7 +231,7 @@ def infer_by_beam(network: Layered, on, observed) -> Inference:
     classes = np.empty((len(on), network.n_classes))
     network = network.possible()
     # Small pieces stay near the cache, and rows do not depend on each other.
-    for rows in gen_batches(len(on), BEAM_ROWS):
+    for rows in (slice(i, i + BEAM_ROWS) for i in range(0, len(on), BEAM_ROWS)):
         known = None if observed is None else observed[rows]
         weights = np.ones(len(log_likelihood[rows]))
         beam = Beam(Patterns(on[rows], known, weights), network.n_latents, WIDE)

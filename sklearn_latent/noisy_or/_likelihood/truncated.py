@@ -192,14 +192,17 @@ def climb_truncated(
     max_iter: int,
     smooth: bool = True,
     patient: bool = False,
+    search: bool = True,
     report=None,
 ) -> Ascent:
     """EM on the states of a beam, which follow the parameters; `tol` is per row.
 
-    It starts with a search, because the states at hand may be a local optimum.
+    It starts with a search, because the states at hand may be a local optimum, unless
+    they come from one that was shortly before.
     """
     start = start.clipped()
-    beam.search(start)
+    if search:
+        beam.search(start)
 
     def expect(parameters: Layered):
         beam.update(parameters)

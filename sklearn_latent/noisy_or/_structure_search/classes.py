@@ -18,6 +18,9 @@ from .._statistics.patterns import Patterns
 # Pseudo-row of each class, at the mean of all rows.
 SMOOTHING = 1.0
 
+# Random starts of the mixture that is kept.
+N_STARTS = 3
+
 # EM steps, and gain per row that ends them.
 STEPS, TOLERANCE = 60, 1e-4
 
@@ -81,9 +84,14 @@ def fit_mixture(patterns: Patterns, n_classes: int, rng) -> Mixture:
     rate = 0.5 * on[seeds] + 0.5 * mean
     start = Mixture(np.full(n_classes, 1.0 / n_classes), clip_probability(rate))
     tol = TOLERANCE * patterns.weights.sum()
-    return climb(
-        expect, maximize, start, tol=tol, max_iter=STEPS, patient=False
-    ).state
+    return climb(expect, maximize, start, tol=tol, max_iter=STEPS, patient=False).state
+
+
+def best_start(patterns: Patterns, n_classes: int, rng) -> Mixture:
+    """The likeliest of some mixtures from random starts."""
+    starts = [fit_mixture(patterns, n_classes, rng) for _ in range(N_STARTS)]
+    values = [patterns.weights @ m.log_likelihood(patterns) for m in starts]
+    return starts[int(np.argmax(values))]
 
 
 def class_network(mixture: Mixture, own=OWN, other=OTHER) -> Layered:

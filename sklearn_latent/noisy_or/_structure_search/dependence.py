@@ -14,94 +14,143 @@ from .._likelihood.beam import WIDE, Beam
 from .._likelihood.layered import Layered
 from .._likelihood.truncated import climb_truncated
 from .._statistics.patterns import Patterns
-from .classes import class_network, fit_mixture
+from .classes import best_start, class_network, fit_mixture
 from .sampling import hold_out, thin
 from .search import Search
 
-# Share of the rows that judge.
+# Share of the rows that judge, and number of random splits of tables with few rows.
 HELD_OUT = 0.25
-
-# Rows that choose the number of classes.
-MOST_ROWS = 10_000
+FEW_ROWS, N_SPLITS = 1000, 4
 
 # Numbers of classes of a mixture grow by this factor until two in a row are worse.
 GROWTH = 2.0**0.5
 MOST_CLASSES = 256
 
+# Further gain that is thought possible, in units of the gain of the last doubling of
+# the classes.
+OUTLOOK = 4.0
+
+# Standard errors by which a mixture may be worse than the best, if it is smaller.
+NO_WORSE_Z = 1.0
+
 # EM steps of a model that is to be compared, and gain per row that ends them.
 STEPS, TOLERANCE = 15, 1e-4
 
-# Standard errors by which classes above latents must improve the likelihood of other
-# rows. One of 40 tables of independent latents gets classes by chance.
+# Standard errors by which classes must improve the likelihood of other rows. One of 40
+# tables of independent latents gets classes by chance. (If any improvement were enough,
+# half of the tables of 60 rows of independent features would get them.)
 LEAST_Z = 2.0
+
+# The same for a mixture in place of latents: that columns depend is known then.
+SLIGHT_Z = 0.5
 
 
 class Judge:
-    """Rows to learn from, and others to judge by."""
+    """Rows to learn from, and others to judge by: several splits if rows are few."""
 
-    def __init__(self, patterns: Patterns, rng):
-        sample = thin(patterns, MOST_ROWS, rng)
-        self.train, self.test = hold_out(sample, HELD_OUT, rng)
+    def __init__(self, patterns: Patterns, most: int, rng):
+        sample = thin(patterns, most, rng)
+        few = sample.weights.sum() < FEW_ROWS
+        n_splits = N_SPLITS if few else 1
+        splits = [hold_out(sample, HELD_OUT, rng) for _ in range(n_splits)]
+        self.splits = [
+            (train, test)
+            for train, test in splits
+            if len(train.weights) and len(test.weights)
+        ]
+        self.weights = np.concatenate(
+            [np.zeros(0), *(test.weights for _, test in self.splits)]
+        )
         self.rng = rng
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether there are rows of one kind only."""
-        return not (len(self.train.weights) and len(self.test.weights))
-
     def mean(self, rows) -> float:
-        """Mean over the rows that judge."""
-        return float(self.test.weights @ rows / self.test.weights.sum())
+        """Mean over the rows that judge, of all splits."""
+        return float(self.weights @ rows / self.weights.sum())
 
     def z(self, rows) -> float:
         """Mean in standard errors."""
         mean = self.mean(rows)
-        error = np.sqrt(self.mean((rows - mean) ** 2) / self.test.weights.sum())
+        # Splits share rows: they are worth as much as one.
+        n_rows = self.weights.sum() / len(self.splits)
+        error = np.sqrt(self.mean((rows - mean) ** 2) / n_rows)
         return mean / max(error, 1e-300)
 
-    def evaluate(self, parameters: Layered) -> np.ndarray:
-        """Log-likelihood of the rows that judge."""
-        beam = Beam(self.test, parameters.n_latents, WIDE)
-        beam.search(parameters.clipped())
-        return beam.log_likelihood
+    def each(self, function) -> np.ndarray:
+        """Log-likelihood of the rows that judge: ``function(train, test)`` tells."""
+        return np.concatenate([function(*split) for split in self.splits])
 
-    def refit(self, start: Layered) -> tuple[np.ndarray, Layered, Beam]:
-        """Fit to the rows to learn from; also the log-likelihood of the others."""
-        beam = Beam(self.train, start.n_latents)
-        ascent = climb_truncated(start, beam, tol=TOLERANCE, max_iter=STEPS)
-        return self.evaluate(ascent.state), ascent.state, beam
+    def refit(self, start: Layered) -> np.ndarray:
+        """Log-likelihoods after a fit to other rows."""
+        return self.each(lambda train, test: evaluate(fit_some(start, train)[0], test))
 
-    def best_mixture(self):
-        """The mixture with the best number of classes, and what the rows say of it."""
-        best, best_rows, worse, size = None, np.full(1, -np.inf), 0, 2.0
-        most = min(MOST_CLASSES, self.train.weights.sum() / 3.0)
-        while worse < 2 and round(size) <= most:
-            mixture = fit_mixture(self.train, round(size), self.rng)
-            rows = mixture.log_likelihood(self.test)
-            if best is None or self.mean(rows) > self.mean(best_rows):
-                best, best_rows, worse = mixture, rows, 0
-            else:
-                worse += 1
+    def best_mixture(self, least=-np.inf):
+        """Number of classes of the best mixture, and what the rows say of it.
+
+        None if mixtures are clearly not going to reach a mean of `least`.
+        """
+        tried: list[tuple[int, np.ndarray]] = []
+        means: list[float] = []
+        size = 2.0
+        most = min(MOST_CLASSES, self.splits[0][0].weights.sum() / 3.0)
+        while round(size) <= most:
+            n_classes = round(size)
+            rows = self.each(
+                lambda train, test, n=n_classes: fit_mixture(
+                    train, n, self.rng
+                ).log_likelihood(test)
+            )
+            tried.append((n_classes, rows))
+            means.append(self.mean(rows))
+            best = max(means)
+            if len(means) - means.index(best) > 2:
+                break
+            # Gains shrink as classes are added.
+            if len(means) > 2 and best + OUTLOOK * (best - means[-3]) < least:
+                return None
             size *= GROWTH
-        return best, best_rows
+        if not tried:
+            return None
+        best_rows = tried[int(np.argmax(means))][1]
+        # The fewest classes that are as good as the best, as far as rows can tell.
+        return next(
+            (n, rows) for n, rows in tried if self.z(best_rows - rows) < NO_WORSE_Z
+        )
+
+    def prefers_mixtures(self, independent: Layered) -> bool:
+        """Whether some mixture is better than independent latents."""
+        if not self.splits:
+            return False
+        before = self.refit(independent)
+        found = self.best_mixture(self.mean(before))
+        least = SLIGHT_Z if independent.n_latents else LEAST_Z
+        return found is not None and self.z(found[1] - before) >= least
 
 
-def mixture_beats(judge: Judge, independent: Layered):
-    """The mixture that is better than independent latents, and its rows; or None."""
-    if judge.is_blind:
-        return None
-    mixture, rows = judge.best_mixture()
-    if mixture is None:
-        return None
-    gain = rows - judge.refit(independent)[0]
-    return (mixture, rows) if judge.mean(gain) > 0.0 else None
+def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:
+    """Some EM steps."""
+    beam = Beam(patterns, start.n_latents)
+    ascent = climb_truncated(start, beam, tol=TOLERANCE, max_iter=STEPS)
+    return ascent.state, beam
 
 
-def learn_classes(judge: Judge, mixture, rows, patterns, report=None) -> Layered:
-    """A network with classes: the mixture itself, or what grows from it."""
-    grown = Search.of_classes(judge.train).run_classes(class_network(mixture))
-    further = judge.mean(judge.evaluate(grown.parameters) - rows) > 0.0
-    mixture = fit_mixture(patterns, len(mixture.weight), judge.rng)
+def evaluate(parameters: Layered, patterns: Patterns) -> np.ndarray:
+    """Log-likelihood of rows."""
+    beam = Beam(patterns, parameters.n_latents, WIDE)
+    beam.search(parameters.clipped())
+    return beam.log_likelihood
+
+
+def learn_classes(judge: Judge, patterns, report=None) -> Layered:
+    """A network with classes: the best mixture itself, or what grows from it."""
+    n_classes, rows = judge.best_mixture()
+
+    def grow(train, test):
+        start = class_network(fit_mixture(train, n_classes, judge.rng))
+        return evaluate(Search.of_classes(train).run_classes(start).parameters, test)
+
+    # What grows is the richer model: the mixture must be better to replace it.
+    further = judge.z(judge.each(grow) - rows) > -NO_WORSE_Z
+    mixture = best_start(patterns, n_classes, judge.rng)
     if not further:
         return class_network(mixture, 1.0, 0.0)
     search = Search.of_classes(patterns, report)
@@ -110,13 +159,14 @@ def learn_classes(judge: Judge, mixture, rows, patterns, report=None) -> Layered
 
 def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
     """The same network, under as many classes as other rows support."""
-    if judge.is_blind or independent.n_latents < 2:
+    if not judge.splits or independent.n_latents < 2:
         return independent
-    before, fitted, beam = judge.refit(independent)
+    before = judge.refit(independent)
+    fitted, beam = fit_some(independent, judge.splits[0][0])
     best, n_classes = None, 2
     while n_classes <= MOST_CLASSES:
         start = _with_classes(fitted, beam, n_classes, judge.rng)
-        rows = judge.refit(start)[0]
+        rows = judge.refit(start)
         if judge.z(rows - before) < LEAST_Z:
             break
         best, before, n_classes = start, rows, 2 * n_classes

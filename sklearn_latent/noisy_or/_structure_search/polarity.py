@@ -15,7 +15,8 @@ from .extend import discover
 from .sampling import thin
 from .search import Search
 
-# Rows that choose between a way to read the table and its opposite, and rounds.
+# Rows that choose between the table as it is, another way to read it, and the opposite
+# of that; and rounds.
 JUDGING_ROWS, JUDGING_ROUNDS = 1000, 1
 
 # Correlations in standard errors that are not due to chance.
@@ -43,11 +44,14 @@ def correlations(patterns: Patterns) -> np.ndarray:
 
 def choose_polarity(patterns: Patterns, thresholds, rng) -> np.ndarray:
     """Which columns to read as their opposite: -1, or 1 as they are."""
+    as_it_is = np.ones(patterns.on.shape[1], dtype=np.int8)
     polarity = propose_polarity(patterns)
     if polarity is None:
-        return np.ones(patterns.on.shape[1], dtype=np.int8)
+        return as_it_is
     sample = thin(patterns, JUDGING_ROWS, rng)
-    ways = (polarity, np.where(polarity < 0, 1, -1).astype(np.int8))
+    # The first wins ties: of two columns that depend negatively by chance none is
+    # turned, since there is no latent either way.
+    ways = (as_it_is, polarity, -polarity)
     scores = [_score(sample.turn(way), thresholds) for way in ways]
     return ways[int(np.argmax(scores))]
 

@@ -15,7 +15,7 @@ from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .._statistics.subsets import subset_variance
 from .coupling import pair_moments, subset_moments
-from .dependence import Judge, classes_above, learn_classes, mixture_beats
+from .dependence import Judge, classes_above, learn_classes
 from .extend import Discovery
 from .quartets import TRIPLES
 from .sampling import thin
@@ -25,11 +25,14 @@ from .search import Search
 # networks of 40 latents, 4,000 rows find all.
 FIRST_ROWS, MOST_ROWS = 4000, 20_000
 
+# Rows that choose the number of classes.
+CLASS_ROWS = 10_000
+
 # Rounds of births before latents are compared with classes.
 FIRST_ROUNDS = 2
 
 # Steps of the last EM, and gain per row that ends them.
-FINAL_STEPS, FINAL_TOLERANCE = 30, 1e-6
+FINAL_STEPS, FINAL_TOLERANCE = 5, 1e-5
 
 # Steps over all rows, if the search has seen only some of them.
 POLISHING_STEPS = 5
@@ -38,7 +41,7 @@ POLISHING_STEPS = 5
 POLISHED_VALUES = 2**24
 
 # Rows of which standard errors are computed.
-ERROR_ROWS = 10_000
+ERROR_ROWS = 5000
 
 # Least share of common children of a latent and of the one that a quartet revealed.
 LEAST_LIKENESS = 0.3
@@ -62,7 +65,7 @@ def refine_structure(
         if best.n_classes == 1:
             beam = Beam(rows, best.n_latents, FINE)
             best = climb_truncated(
-                best, beam, tol=FINAL_TOLERANCE, max_iter=FINAL_STEPS, patient=True
+                best, beam, tol=FINAL_TOLERANCE, max_iter=FINAL_STEPS
             ).state
         if len(rows.weights) < len(patterns.weights):
             best = _polish(best, source)
@@ -72,11 +75,12 @@ def refine_structure(
 def _search(start, patterns, rows, dependence, rng, report) -> Layered:
     """Independent latents, or classes, or both."""
     first = Search(thin(patterns, FIRST_ROWS, rng), report).run(start, FIRST_ROUNDS)
-    judge = Judge(patterns, rng)
-    if dependence:
-        mixed = mixture_beats(judge, first.parameters)
-        if mixed is not None:
-            return learn_classes(judge, *mixed, rows, report)
+    # The same for everybody, so that the same rows give the same network: only which
+    # rows are looked at, if they are many, is a matter of chance.
+    fixed = np.random.RandomState(0)
+    judge = Judge(patterns, FIRST_ROWS, fixed)
+    if dependence and judge.prefers_mixtures(first.parameters):
+        return learn_classes(Judge(patterns, CLASS_ROWS, fixed), rows, report)
     best = Search(rows, report).run(first.parameters).parameters
     return classes_above(judge, best, rows) if dependence else best
 

@@ -8,7 +8,7 @@ from .._statistics.patterns import Patterns, components
 
 # Coupled latents whose states are enumerated, and numbers of rows whose likelihood is
 # computed at the end of a fit: within that reach, and beyond it.
-MAX_COUPLED, SCORED_ROWS = 12, (200_000, 5000)
+MAX_COUPLED, SCORED_ROWS = 12, (200_000, 2000)
 
 
 def thin(patterns: Patterns, most: int, rng) -> Patterns:

@@ -28,7 +28,7 @@ START_PRIOR, START_FAILURE = 0.05, 0.4
 # Correlation of posteriors above which two latents may be halves of one.
 LEAST_CORRELATION = 0.1
 
-# Pairs of latents that are united on trial in a round.
+# Pairs of latents that are united on trial in a round, and latents handed over.
 MOST_MERGES = 5
 
 # Rounds of births, and of edges within each. They end long before.
@@ -88,7 +88,7 @@ class Search:
     def run_classes(self, start: Layered) -> Fitted:
         """Add latents to a network whose latents are classes, which stay."""
         self.beam.add(start.n_latents)
-        best = self.fit(start, CLASS_STEPS)
+        best = self.fit(start, CLASS_STEPS, search=True)
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
@@ -116,12 +116,12 @@ class Search:
         """Change edges, and drop and unite latents."""
         return self._merge(self._prune(self.settle(parameters)))
 
-    def fit(self, parameters, max_iter=STEPS) -> Fitted:
+    def fit(self, parameters, max_iter=STEPS, *, search=False) -> Fitted:
         """Fit the parameters of a structure."""
         leak = np.maximum(parameters.leak, LEAST_LEAK * self.rate)
         parameters = parameters._replace(leak=leak)
         ascent = climb_truncated(
-            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter
+            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter, search=search
         )
         fitted: Layered = ascent.state
         # The priors of classes are smoothed toward one.
@@ -131,7 +131,7 @@ class Search:
 
     def settle(self, parameters) -> Fitted:
         """Fit, and change edges until none is worth it."""
-        fitted = self.fit(parameters)
+        fitted = self.fit(parameters, search=True)
         for _ in range(MAX_EDGE_ROUNDS):
             parameters, expected, _ = fitted
             weak = np.zeros_like(parameters.structure)
@@ -187,16 +187,21 @@ class Search:
         return lost + self.n_rows * np.log1p(-parameters.marginal)
 
     def _merge(self, fitted) -> Fitted:
-        """Unite latents whose posteriors go together, where BIC improves."""
-        tried = 0
-        for one, two in self._correlated():
-            tried += 1
-            if tried > MOST_MERGES:
-                break
+        """Unite latents whose posteriors go together, where BIC improves.
+
+        Or hand over what two latents have in common, if a third one stands for it: it
+        goes together with both.
+        """
+        pairs = self._correlated()
+        changes: list = [(self._unite, *pair) for pair in pairs[:MOST_MERGES]]
+        changes += [
+            (self._hand_over, *three) for three in _triples(pairs)[:MOST_MERGES]
+        ]
+        for change, *latents in changes:
             snapshot = self.beam.snapshot()
-            united = self._unite(fitted.parameters, one, two)
-            if united.score > fitted.score:
-                return self._merge(self.settle(united.parameters))
+            changed = change(fitted.parameters, *latents)
+            if changed.score > fitted.score:
+                return self._merge(self.settle(changed.parameters))
             self.beam.restore(snapshot)
         return fitted
 
@@ -223,3 +228,25 @@ class Search:
         self.beam.states = states
         self.beam.keep(kept)
         return self.fit(parameters._replace(failure=failure).keep(kept))
+
+    def _hand_over(self, parameters, latent, one, two) -> Fitted:
+        """Two latents that also have the children of a third, which goes."""
+        failure = np.array(parameters.failure)
+        for heir in (one, two):
+            failure[heir] = np.minimum(failure[heir], failure[latent])
+        kept = np.arange(len(failure)) != latent
+        self.beam.keep(kept)
+        return self.fit(parameters._replace(failure=failure).keep(kept))
+
+
+def _triples(pairs) -> list[tuple[int, int, int]]:
+    """Latents with their first two partners, in the order of the pairs."""
+    partners: dict[int, list[int]] = {}
+    triples = []
+    for pair in pairs:
+        for latent, partner in (pair, pair[::-1]):
+            others = partners.setdefault(latent, [])
+            others.append(partner)
+            if len(others) == 2:
+                triples.append((latent, *others))
+    return triples

@@ -1,0 +1,262 @@
+"""EM and standard errors on the states of beams."""
+
+import numpy as np
+import pytest
+from brute_force import random_network, states
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from test_beam import EVERYTHING, layered, read, searched
+
+from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent.noisy_or._likelihood import truncated as _truncated
+from sklearn_latent.noisy_or._likelihood import truncated_errors as _errors
+from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam
+from sklearn_latent.noisy_or._likelihood.exact import Parameters, expected_statistics
+from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._likelihood.likelihood import standard_errors
+from sklearn_latent.noisy_or._likelihood.truncated import (
+    Expected,
+    climb_truncated,
+    expect_block,
+    maximize,
+)
+from sklearn_latent.noisy_or._likelihood.truncated_errors import truncated_errors
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
+from sklearn_latent.noisy_or._statistics.patterns import Patterns, components
+
+MOST_VALUES = 1 << 24
+
+
+@st.composite
+def cases(draw, n_classes=(1, 3), n_rows=(1, 30)):
+    """A network and rows of it, some with gaps."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    network = random_network(
+        seed,
+        draw(st.integers(0, 4)),
+        draw(st.integers(1, 6)),
+        density=draw(st.floats(0.3, 0.9)),
+        n_classes=draw(st.integers(*n_classes)),
+    )
+    X = network.sample(draw(st.integers(*n_rows)), random_state=seed % 2**31)[0]
+    X = X.astype(float)
+    gaps = np.random.default_rng(seed).random(X.shape)
+    X[gaps < draw(st.sampled_from([0.0, 0.3]))] = np.nan
+    return network, X
+
+
+def assert_same(one, two, **tolerance):
+    for name, a, b in zip(Expected._fields, one, two, strict=True):
+        np.testing.assert_allclose(a, b, err_msg=name, **tolerance)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(n_classes=(1, 1)))
+def test_expectations_are_exact_over_all_states(case):
+    network, X = case
+    beam = searched(network, X)
+    found = Expected.of(beam)
+    exact = expected_statistics(
+        network.prior, network.failure, network.leak, *beam.patterns
+    )
+    assert found.total == pytest.approx(exact.total)
+    np.testing.assert_allclose(found.latent_on[0], exact.latent_on, atol=1e-9)
+    for name in ("log_likelihood", "trials", "causes", "leak_trials", "leak_causes"):
+        np.testing.assert_allclose(
+            getattr(found, name),
+            getattr(exact, name),
+            rtol=1e-8,
+            atol=1e-12,
+            err_msg=name,
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_expectations_add_up(case):
+    """Over rows, over classes, and as rows with weights."""
+    network, X = case
+    beam = searched(network, X)
+    whole = Expected.of(beam)
+    half = len(X) // 2
+    parts = [
+        Beam(beam.patterns.take(rows), network.n_latents, EVERYTHING)
+        for rows in (slice(0, half), slice(half, None))
+        if len(X[rows])
+    ]
+    for part in parts:
+        part.search(layered(network))
+    total = Expected.of(parts[0])
+    for part in parts[1:]:
+        total += Expected.of(part)
+    assert_same(total, whole, rtol=1e-9, atol=1e-9)
+    assert whole.total == pytest.approx(beam.patterns.weights.sum())
+    mean = beam.patterns.weights @ beam.posterior
+    np.testing.assert_allclose(whole.latent_on.sum(axis=0), mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_blocks_add_up(missing, n_classes, monkeypatch):
+    network = random_network(1, 6, 12, density=0.4, n_classes=n_classes)
+    X = network.sample(200, random_state=0)[0].astype(float)
+    X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
+    patterns = read(network, X)
+    whole = PackedRows.of_patterns(patterns)
+    blocks = [
+        PackedRows.of_patterns(patterns.take(slice(first, first + 70)))
+        for first in (0, 70, 140)
+    ]
+    parameters = layered(network)
+    expected = expect_block(whole, parameters, MOST_VALUES)
+    split = LocalBlocks(blocks).sum(expect_block, parameters, MOST_VALUES)
+    assert_same(split, expected, rtol=1e-9, atol=1e-9)
+    monkeypatch.setattr(_truncated, "PIECE", 11)
+    pieces = expect_block(whole, parameters, MOST_VALUES)
+    assert_same(pieces, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_sample_stands_for_its_block():
+    """As many rows as values are allowed, with the weight of all."""
+    network = random_network(1, 3, 10, density=0.5, n_classes=1)
+    block = PackedRows.of_patterns(read(network, network.sample(400)[0].astype(float)))
+    some = expect_block(block, layered(network), 1000)
+    every = expect_block(block, layered(network), MOST_VALUES)
+    assert some.total == pytest.approx(every.total)
+    assert some.log_likelihood == pytest.approx(every.log_likelihood, rel=0.2)
+    assert some.log_likelihood != every.log_likelihood
+
+
+def perturbed(parameters, seed):
+    """Other parameters of the same structure."""
+    rng = np.random.default_rng(seed)
+
+    def move(values):
+        return np.clip(values + rng.uniform(-0.2, 0.2, np.shape(values)), 0.05, 0.95)
+
+    weight = move(parameters.weight)
+    return Layered(
+        weight / weight.sum(),
+        move(parameters.prior),
+        np.where(parameters.structure, move(parameters.failure), 1.0),
+        move(parameters.leak),
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(n_classes=(1, 1)), st.integers(0, 100))
+def test_a_step_never_lowers_the_likelihood(case, seed):
+    network, X = case
+    beam = Beam(read(network, X), network.n_latents, EVERYTHING)
+    parameters = perturbed(layered(network), seed)
+    before = beam.search(parameters)
+    for _ in range(5):
+        parameters = maximize(parameters, Expected.of(beam), smooth=False)
+        after = beam.search(parameters)
+        assert after >= before - 1e-6 * abs(before) - 1e-9
+        before = after
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_truth_is_a_fixed_point(seed):
+    """All rows, each weighted by its probability."""
+    network = random_network(seed, 4, 7, density=0.6, n_classes=1)
+    truth = layered(network)
+    patterns = read(network, states(7).astype(float))
+    patterns = patterns._replace(
+        weights=np.exp(network.log_likelihood(states(7))) * 1000
+    )
+    beam = Beam(patterns, 4, EVERYTHING)
+    beam.search(truth)
+    again = maximize(truth, Expected.of(beam), smooth=False)
+    for a, b in zip(again, truth, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    # From elsewhere EM gets as high, within what is left to gain.
+    start = perturbed(truth, seed)
+    ascent = climb_truncated(start, beam, tol=1e-9, max_iter=50, smooth=False)
+    assert (np.diff(ascent.objectives) > -1e-6).all()
+    best = patterns.weights @ np.log(patterns.weights / 1000)
+    assert best - 2.0 < ascent.objective <= best + 1e-6
+
+
+def test_truth_with_classes_is_a_fixed_point_but_for_pseudo_rows():
+    network = random_network(2, 4, 7, density=0.6, n_classes=3)
+    truth = layered(network)
+    rows = states(7).astype(float)
+    patterns = read(network, rows)
+    patterns = patterns._replace(weights=np.exp(network.log_likelihood(rows)) * 1e9)
+    beam = Beam(patterns, 4, EVERYTHING)
+    beam.search(truth)
+    for a, b in zip(maximize(truth, Expected.of(beam)), truth, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(cases(n_classes=(1, 1), n_rows=(5, 60)))
+def test_standard_errors_are_exact_over_all_states(case):
+    network, X = case
+    # Those of other components are taken one component at a time.
+    assume(len(components(network.structure)) == 1)
+    beam = searched(network, X)
+    # Twice as many rows as parameters at least, so that they are inverted together.
+    beam.patterns = beam.patterns._replace(weights=beam.patterns.weights * 100)
+    found = truncated_errors(layered(network), beam)
+    parameters = Parameters(network.prior, network.failure, network.leak)
+    exact = standard_errors(parameters, network.structure, beam.patterns)
+    np.testing.assert_allclose(found[0], exact.prior, rtol=1e-6)
+    np.testing.assert_allclose(found[1], exact.failure, rtol=1e-6)
+
+
+def test_standard_errors_do_not_depend_on_chunks(monkeypatch):
+    network = random_network(5, 5, 10, density=0.4, n_classes=1)
+    beam = searched(network, network.sample(300, random_state=0)[0] * 1.0, FINE)
+    before = truncated_errors(layered(network), beam)
+    monkeypatch.setattr(_errors, "CHUNK_ELEMENTS", 1)
+    after = truncated_errors(layered(network), beam)
+    for a, b in zip(after, before, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_too_many_parameters_are_taken_one_at_a_time(monkeypatch):
+    """As if the others were known: never less certain."""
+    network = random_network(5, 5, 10, density=0.4, n_classes=1)
+    beam = searched(network, network.sample(300, random_state=0)[0] * 1.0, FINE)
+    together = truncated_errors(layered(network), beam)
+    monkeypatch.setattr(_errors, "MOST_TOGETHER", 0)
+    alone = truncated_errors(layered(network), beam)
+    assert (alone[0] <= together[0] + 1e-12).all()
+    edges = network.structure
+    assert (alone[1][edges] <= together[1][edges] + 1e-12).all()
+    assert np.isnan(alone[1][~edges]).all()
+
+
+class TestSmoothing:
+    """Pseudo-rows keep failures of few rows from 0 and 1."""
+
+    def setup_method(self):
+        network = random_network(7, 3, 9, density=0.7, n_classes=1)
+        self.parameters = layered(network)
+        X = network.sample(15, random_state=0)[0].astype(float)
+        self.beam = searched(network, X)
+
+    def test_failures_are_closer_to_their_mean(self):
+        expected = Expected.of(self.beam)
+        plain = maximize(self.parameters, expected, smooth=False)
+        smooth = maximize(self.parameters, expected)
+        edges = self.parameters.structure
+        assert smooth.failure[edges].std() < plain.failure[edges].std()
+        np.testing.assert_array_equal(smooth.structure, plain.structure)
+        np.testing.assert_allclose(smooth.leak, plain.leak)
+        np.testing.assert_allclose(smooth.prior, plain.prior)
+
+    def test_many_rows_need_none(self):
+        patterns = self.beam.patterns
+        many = Patterns(patterns.on, patterns.observed, patterns.weights * 1e9)
+        beam = Beam(many, 3, EVERYTHING)
+        beam.search(self.parameters)
+        expected = Expected.of(beam)
+        np.testing.assert_allclose(
+            maximize(self.parameters, expected).failure,
+            maximize(self.parameters, expected, smooth=False).failure,
+            atol=1e-5,
+        )
