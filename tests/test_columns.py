@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent._blocks import LocalBlocks
-from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
+from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.noisy_or._statistics.columns import Columns, WatchedBlocks
 
 VALUES = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, 1.5, 7.0, np.nan])
@@ -205,16 +205,13 @@ def test_batches_are_judged_together(model):
 
 
 def test_the_estimator_keeps_no_values():
-    with (
-        pytest.warns(PoorDataWarning, match="not binary"),
-        pytest.warns(ModelMisfitWarning, match="pairs of features differ"),
-    ):
-        model = NoisyOrEM(random_state=0).fit(table() * 1234.5)
+    with pytest.warns(PoorDataWarning, match="not binary"):
+        model = NoisyOrEM(2, random_state=0).fit(table() * 1234.5)
     assert all(values.dtype == bool for values in model._columns[1:])
 
 
 def test_weights_count_rows():
-    X, model = table(), NoisyOrEM(random_state=0)
+    X, model = table(), NoisyOrEM(2, random_state=0)
     assert model.fit(X, sample_weight=np.full(len(X), 2.0))._columns.n_rows == 600
     learner = NoisyOrMoMLearner().partial_fit(X[:100]).partial_fit(X[100:])
     assert learner._columns.n_rows == 300
