@@ -26,6 +26,7 @@ from sklearn_latent.noisy_or._likelihood.layered import Layered
 from sklearn_latent.noisy_or._likelihood.likelihood import likelihood_gradient
 from sklearn_latent.noisy_or._likelihood.starts import advance
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
+from sklearn_latent.noisy_or._structure_search import sampling
 
 
 @pytest.fixture
@@ -311,6 +312,17 @@ class TestTruncated:
         assert not model.is_exact_
         with pytest.warns(ApproximateInferenceWarning, match="out of reach"):
             assert model.bic_ == pytest.approx(model.bic(X))
+
+    def test_likelihood_of_many_rows_is_the_bound_of_all(self, monkeypatch):
+        """Not an estimate from a sample, which may be further off."""
+        monkeypatch.setattr(sampling, "SCORED_ROWS", (50, 50))
+        network = many_latents()
+        X, _ = network.sample(200, random_state=0)
+        model = NoisyOrEM(structure=network.structure, tol=1e-3, random_state=0)
+        model.fit(X)
+        assert not model.is_exact_
+        assert model.log_likelihood_ == pytest.approx(200 * model.lower_bound_)
+        assert model.log_likelihood_ <= 200 * model.score(X)
 
     def test_warm_start_goes_on(self):
         network = many_latents()

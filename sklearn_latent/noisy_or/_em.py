@@ -109,8 +109,8 @@ default=None
     bic_ : float
         Bayesian information criterion of the training rows; lower is better.
     is_exact_ : bool
-        Whether these two are exact; without exact inference they are estimated from a
-        sample of the rows, or bounded, if many latents are coupled.
+        Whether these two are exact; if many latents are coupled, they are lower bounds,
+        or with ``inference="variational"`` estimates from a sample of the rows.
     n_iter_ : int
         Iterations of the best start, of the component that took longest.
     converged_ : bool
@@ -217,11 +217,7 @@ default=None
                     )
             best = best_starts(starts)
             self.__dict__.update(fitted(best))
-            total = patterns.weights.sum()
-            if all(start.inference == "exact" for start in best):
-                self._store_fit(sum(start.bound for start in best), total)
-            else:
-                self._store_score(scored_rows(patterns, structure), total)
+            self._store_likelihood(best, patterns)
             misfit = contradictions(self.network_, patterns, self._feature_names())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if stopped:
@@ -311,6 +307,20 @@ default=None
         failure = np.where(network.structure, network.failure, 0.5)
         failure = np.where(structure, failure, 1.0)
         return clip_parameters(network.prior, failure, network.leak)
+
+    def _store_likelihood(self, best, patterns):
+        """Set the likelihood: as EM has it if that is exact, or else by inference."""
+        total = patterns.weights.sum()
+        bound = sum(start.bound for start in best)
+        kinds = {start.inference for start in best}
+        rows = scored_rows(patterns, self.structure_)
+        if kinds <= {"exact"}:
+            self._store_fit(bound, total)
+        elif "variational" in kinds or len(rows.weights) == len(patterns.weights):
+            self._store_score(rows, total)
+        else:
+            # Some hundredths of a nat too low in each row; a sample is further off.
+            self._store_fit(bound, total, is_exact=False)
 
     def _climb(self, starts, parallel, progress, fitted):
         """Advance all starts in rounds, in place, until they converge.
