@@ -83,10 +83,10 @@ class Judge:
         """Log-likelihoods after a fit to other rows."""
         return self.each(lambda train, test: evaluate(fit_some(start, train)[0], test))
 
-    def best_mixture(self, least=-np.inf):
-        """Number of classes of the best mixture, and what the rows say of it.
+    def mixtures(self, least=-np.inf):
+        """Numbers of classes up to the best, what the rows say of each; the best.
 
-        None if mixtures are clearly not going to reach a mean of `least`.
+        Nothing if mixtures are clearly not going to reach a mean of `least`.
         """
         tried: list[tuple[int, np.ndarray]] = []
         means: list[float] = []
@@ -106,24 +106,18 @@ class Judge:
                 break
             # Gains shrink as classes are added.
             if len(means) > 2 and best + OUTLOOK * (best - means[-3]) < least:
-                return None
+                return [], None
             size *= GROWTH
-        if not tried:
-            return None
-        best_rows = tried[int(np.argmax(means))][1]
-        # The fewest classes that are as good as the best, as far as rows can tell.
-        return next(
-            (n, rows) for n, rows in tried if self.z(best_rows - rows) < NO_WORSE_Z
-        )
+        return tried, tried[int(np.argmax(means))][1] if tried else None
 
     def prefers_mixtures(self, independent: Layered) -> bool:
         """Whether some mixture is better than independent latents."""
         if not self.splits:
             return False
         before = self.refit(independent)
-        found = self.best_mixture(self.mean(before))
+        _, best = self.mixtures(self.mean(before))
         least = SLIGHT_Z if independent.n_latents else LEAST_Z
-        return found is not None and self.z(found[1] - before) >= least
+        return best is not None and self.z(best - before) >= least
 
 
 def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:
@@ -142,7 +136,11 @@ def evaluate(parameters: Layered, patterns: Patterns) -> np.ndarray:
 
 def learn_classes(judge: Judge, patterns, report=None) -> Layered:
     """A network with classes: the best mixture itself, or what grows from it."""
-    n_classes, rows = judge.best_mixture()
+    tried, best = judge.mixtures()
+    # The fewest classes that are as good as the best, as far as rows can tell.
+    n_classes, rows = next(
+        (n, rows) for n, rows in tried if judge.z(best - rows) < NO_WORSE_Z
+    )
 
     def grow(train, test):
         start = class_network(fit_mixture(train, n_classes, judge.rng))
