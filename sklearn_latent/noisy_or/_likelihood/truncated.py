@@ -31,7 +31,7 @@ COLUMN_ROWS, CLASS_ROWS = 1.0, 0.1
 PIECE, PIECE_VALUES = 1 << 13, 1 << 22
 
 # Memory of the beams that EM keeps from step to step; beams of more rows are searched
-# anew in every step, which takes three times as long.
+# anew in every step, which takes four times as long.
 KEPT_BYTES = 1 << 29
 
 # States of a row, about, for the memory that a beam takes, and bytes of a state beside
