@@ -36,9 +36,9 @@ INFERENCES = ("auto", "exact", "variational")
 # EM steps between two reports of progress.
 ROUND = 25
 
-# Coupled latents whose states inference="auto" enumerates. 5,000 rows of 10 latents take
-# 3 s instead of 2 s with truncated EM, of 12 latents 19 s instead of 8 s; the likelihood
-# of a fitted network is exact up to here, too.
+# Coupled latents whose states inference="auto" enumerates. 5,000 rows of 10 latents
+# take 3 s instead of 2 s with truncated EM, of 12 latents 19 s instead of 8 s; the
+# likelihood of a fitted network is exact up to here, too.
 MAX_EXACT = 12
 
 

@@ -131,7 +131,7 @@ def _expect_rows(patterns, parameters) -> Expected:
 
 def maximize(parameters: Layered, expected: Expected, *, smooth=True) -> Layered:
     """M-step: shares of the edges that were tried and fired."""
-    weight, prior, failure, leak = parameters
+    weight, _, failure, leak = parameters
     fired = (1.0 - failure) * expected.causes
     failed, pseudo = 0.0, 0.0
     if smooth:
