@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from sklearn_latent import NoisyOrEM, QuartetStructureLearner
-from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 
 CLASSES = "latent classes (stepmix)"
 
@@ -81,7 +81,9 @@ def fold_scores(fit, X, n_repeats):
     for repeat in range(n_repeats):
         folds = KFold(5, shuffle=True, random_state=repeat)
         for train, test in folds.split(X):
-            with expected(ConvergenceWarning, PoorDataWarning, FutureWarning):
+            with expected(
+                ConvergenceWarning, ModelMisfitWarning, PoorDataWarning, FutureWarning
+            ):
                 model = fit(X[train])
             scores.append(model.score(X[test]))
             inner = getattr(model, "model", model)

@@ -36,7 +36,7 @@ from sklearn.utils import Bunch
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
-from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.noisy_or._parameters.plan import Plan, Statistics
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
 
@@ -72,7 +72,7 @@ def make_learners(n_starts):
 
 def fit(learner, X):
     # A hundred rows are poor data, and some starts of EM may crawl; both count as are.
-    with expected(PoorDataWarning, ConvergenceWarning):
+    with expected(PoorDataWarning, ConvergenceWarning, ModelMisfitWarning):
         return learner.fit(X)
 
 

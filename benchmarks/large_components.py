@@ -31,7 +31,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
 from sklearn_latent.datasets import make_noisy_or
-from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
+from sklearn_latent.exceptions import (
+    ModelMisfitWarning,
+    PoorDataWarning,
+    UnidentifiableWarning,
+)
 
 N_ROWS = 10_000
 
@@ -83,7 +87,12 @@ def measure(size, seed, max_iter, variational):
         data.network.structure, max_iter, variational
     ).items():
         # Dense structures leave plain moments little to work with, and EM is cut off.
-        with expected(PoorDataWarning, UnidentifiableWarning, ConvergenceWarning):
+        with expected(
+            PoorDataWarning,
+            UnidentifiableWarning,
+            ConvergenceWarning,
+            ModelMisfitWarning,
+        ):
             seconds, _ = timed(learner.fit, data.X)
         errors = absolute_errors(learner, data.network)
         converged = getattr(learner, "converged_", np.nan)

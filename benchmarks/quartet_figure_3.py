@@ -23,7 +23,7 @@ from sklearn.neural_network import BernoulliRBM
 
 from sklearn_latent import NoisyOrEM, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or_images
-from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or._likelihood.likelihood import maximize_likelihood
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
@@ -93,7 +93,7 @@ def run(sizes, n_draws):
             data = make_noisy_or_images(n_samples, random_state=draw)
             truth = data.network
             for name, fit in methods().items():
-                with expected(ConvergenceWarning, PoorDataWarning):
+                with expected(ConvergenceWarning, ModelMisfitWarning, PoorDataWarning):
                     seconds, (failure, prior) = timed(fit, data)
                 found = match_latents(truth.failure, failure, prior)[1].sum()
                 edges = edge_f1(truth.structure, failure < 1.0)

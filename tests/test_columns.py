@@ -206,12 +206,12 @@ def test_batches_are_judged_together(model):
 
 def test_the_estimator_keeps_no_values():
     with pytest.warns(PoorDataWarning, match="not binary"):
-        model = NoisyOrEM(random_state=0).fit(table() * 1234.5)
+        model = NoisyOrEM(2, random_state=0).fit(table() * 1234.5)
     assert all(values.dtype == bool for values in model._columns[1:])
 
 
 def test_weights_count_rows():
-    X, model = table(), NoisyOrEM(random_state=0)
+    X, model = table(), NoisyOrEM(2, random_state=0)
     assert model.fit(X, sample_weight=np.full(len(X), 2.0))._columns.n_rows == 600
     learner = NoisyOrMoMLearner().partial_fit(X[:100]).partial_fit(X[100:])
     assert learner._columns.n_rows == 300

@@ -244,7 +244,7 @@ SIGNATURES = {
     NoisyOrEM: {
         "n_latents": None,
         "structure": None,
-        "inference": "exact",
+        "inference": "auto",
         "n_init": 1,
         "random_state": None,
     },

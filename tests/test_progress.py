@@ -26,6 +26,8 @@ def test_every_task_that_begins_ends(estimator):
     assert recorder.torn_down == 1
 
 
+# Variational EM is biased, and says so.
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
 def test_em_stops_when_asked():
     # At most a few dozen steps are reported otherwise.
     asked = NoisyOrEM(structure=STRUCTURE, inference="variational", random_state=0)

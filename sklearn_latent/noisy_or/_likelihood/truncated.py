@@ -5,6 +5,7 @@ The statistics add up over blocks of rows, so that blocks may lie on other machi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from ..._blocks import add_present
 from ..._climb import Ascent, climb
 from .._numerics import clip_probability
 from .._statistics.packed import PackedRows
-from .beam import Beam
+from .._statistics.patterns import Patterns
+from .beam import Beam, Width
 from .layered import Layered
 
 # Pseudo-rows of the beta distribution of failures: never more certain than this.
@@ -25,9 +27,16 @@ MOST_PSEUDO_ROWS = 100.0
 # of a row, -17.61 with 1.)
 COLUMN_ROWS, CLASS_ROWS = 1.0, 0.1
 
+# Rows that share a beam, at most, and their values.
+PIECE, PIECE_VALUES = 1 << 13, 1 << 22
 
-# Rows of a block that share a beam.
-PIECE = 1 << 13
+# Memory of the beams that EM keeps from step to step; beams of more rows are searched
+# anew in every step, which takes four times as long.
+KEPT_BYTES = 1 << 29
+
+# States of a row, about, for the memory that a beam takes, and bytes of a state beside
+# one for each latent.
+STATES, STATE_BYTES = 30, 40
 
 
 class Expected(NamedTuple):
@@ -122,7 +131,7 @@ def _expect_rows(patterns, parameters) -> Expected:
 
 def maximize(parameters: Layered, expected: Expected, *, smooth=True) -> Layered:
     """M-step: shares of the edges that were tried and fired."""
-    weight, prior, failure, leak = parameters
+    weight, _, failure, leak = parameters
     fired = (1.0 - failure) * expected.causes
     failed, pseudo = 0.0, 0.0
     if smooth:
@@ -211,4 +220,50 @@ def climb_truncated(
         max_iter=max_iter,
         patient=patient,
         report=report,
+    )
+
+
+def climb_pieces(
+    start: Layered,
+    patterns: Patterns,
+    width: Width,
+    *,
+    tol: float,
+    max_iter: int,
+    smooth: bool,
+) -> Ascent:
+    """EM on beams of pieces of the rows, so that memory is bounded; `tol` is per row.
+
+    Every call searches from the empty states, because those that were followed from
+    step to step may be a local optimum.
+    """
+    n_latents, (n_rows, n_features) = start.n_latents, patterns.on.shape
+    step = max(1, min(PIECE, PIECE_VALUES // max(1, n_features)))
+    pieces = [patterns.take(slice(i, i + step)) for i in range(0, n_rows, step)]
+    row_bytes = 8 * n_features + STATES * (n_latents + STATE_BYTES)
+    keep = n_rows * row_bytes <= KEPT_BYTES
+    beams: dict[int, Beam] = {}
+
+    def expect_piece(number, parameters: Layered) -> Expected:
+        beam = beams.get(number)
+        if beam is None:
+            beam = Beam(pieces[number], n_latents, width)
+            beam.search(parameters)
+        else:
+            beam.update(parameters)
+        if keep:
+            beams[number] = beam
+        return Expected.of(beam)
+
+    def expect(parameters: Layered):
+        parts = (expect_piece(i, parameters) for i in range(len(pieces)))
+        expected = add_present(parts)
+        return expected.log_likelihood, expected
+
+    return climb(
+        expect,
+        partial(maximize, smooth=smooth),
+        start.clipped(),
+        tol=tol * patterns.weights.sum(),
+        max_iter=max_iter,
     )
