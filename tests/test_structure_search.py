@@ -180,7 +180,7 @@ class TestBirths:
     def test_pairs_and_weak_groups_are_no_latents(self):
         z = np.zeros((6, 6))
         z[0, 1] = z[1, 0] = 20.0
-        z[2:, 2:] = 4.0
+        z[2:, 2:] = 2.0
         np.fill_diagonal(z, 0.0)
         assert propose_children(z, 5).shape == (0, 6)
 
