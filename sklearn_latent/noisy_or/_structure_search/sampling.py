@@ -10,13 +10,16 @@ from .._statistics.patterns import Patterns, components
 # computed at the end of a fit: within that reach, and beyond it.
 MAX_COUPLED, SCORED_ROWS = 12, (200_000, 2000)
 
-# Rows times features times EM steps that a fit may take: some seconds.
-STEPPED_VALUES = 2**23
+# Rows times features times latents times EM steps of a fit: less than a second.
+STEPPED_VALUES = 2**24
 
 
-def affordable_steps(patterns: Patterns, least: int, most: int) -> int:
+def affordable_steps(
+    patterns: Patterns, least: int, most: int, n_latents: int = 8
+) -> int:
     """EM steps from a good start: many on small tables, where they cost nothing."""
-    return int(np.clip(STEPPED_VALUES // max(1, patterns.on.size), least, most))
+    size = patterns.on.size * max(1, n_latents)
+    return int(np.clip(STEPPED_VALUES // max(1, size), least, most))
 
 
 def thin(patterns: Patterns, most: int, rng) -> Patterns:

@@ -18,6 +18,7 @@ from .._likelihood.layered import Layered
 from .._likelihood.truncated import Expected, climb_truncated
 from .births import propose_children, residual_dependence
 from .edges import new_edges, weak_edges
+from .sampling import affordable_steps
 
 # Latents that a round may propose.
 MOST_BIRTHS = 20
@@ -44,11 +45,12 @@ MAX_ROUNDS, MAX_EDGE_ROUNDS = 50, 5
 # coupled latents.
 LEAST_LEAK = 0.1
 
-# Rounds of births of a network with classes, and EM steps before the first.
-MAX_CLASS_ROUNDS, CLASS_STEPS = 5, 15
+# Rounds of births of a network with classes.
+MAX_CLASS_ROUNDS = 5
 
-# EM steps between two changes of the structure, and gain per row that ends them.
-STEPS, TOLERANCE = 8, 1e-4
+# Least and largest number of EM steps between two changes of the structure, and gain
+# per row that ends them.
+STEPS, TOLERANCE = (8, 100), 1e-5
 
 
 class Fitted(NamedTuple):
@@ -96,7 +98,7 @@ class Search:
     def run_classes(self, start: Layered) -> Fitted:
         """Add latents to a network whose latents are classes, which stay."""
         self.beam.add(start.n_latents)
-        best = self.fit(start, CLASS_STEPS, search=True)
+        best = self.fit(start, search=True)
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
@@ -124,12 +126,13 @@ class Search:
         """Change edges, and drop and unite latents."""
         return self._merge(self._prune(self.settle(parameters)))
 
-    def fit(self, parameters, max_iter=STEPS, *, search=False) -> Fitted:
+    def fit(self, parameters, *, search=False) -> Fitted:
         """Fit the parameters of a structure."""
         leak = np.maximum(parameters.leak, LEAST_LEAK * self.rate)
         parameters = parameters._replace(leak=leak)
+        steps = affordable_steps(self.patterns, *STEPS, parameters.n_latents)
         ascent = climb_truncated(
-            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter, search=search
+            parameters, self.beam, tol=TOLERANCE, max_iter=steps, search=search
         )
         fitted: Layered = ascent.state
         # The priors of classes are smoothed toward one.
@@ -158,7 +161,10 @@ class Search:
         return fitted
 
     def _prune(self, fitted) -> Fitted:
-        """Drop latents that do not improve the BIC, those that share no child at once."""
+        """Drop latents that do not improve the BIC.
+
+        Those that share no child are dropped at once.
+        """
         while fitted.parameters.n_latents:
             structure = fitted.parameters.structure
             price = self.latent_price + self.price * structure.sum(axis=1)
