@@ -73,7 +73,9 @@ class Judge:
         # Splits share rows: they are worth as much as one.
         n_rows = self.weights.sum() / len(self.splits)
         error = np.sqrt(self.mean((rows - mean) ** 2) / n_rows)
-        return mean / max(error, 1e-300)
+        # Less than a nat in all rows together is no difference, however sure it is: in
+        # empty rows it is rounding.
+        return mean / max(error, 1.0 / n_rows)
 
     def each(self, function) -> np.ndarray:
         """Log-likelihood of the rows that judge: ``function(train, test)`` tells."""
