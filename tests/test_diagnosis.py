@@ -223,6 +223,7 @@ def test_new_rows_pass_although_the_model_is_not_the_truth():
         (item_response, {"row total"}),
     ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
 def test_violations_are_named(make, expected):
     X = make(np.random.default_rng(0), 5000)
     model = NoisyOrEM(n_latents=3, max_iter=200, tol=1e-4, random_state=0).fit(X)

@@ -14,7 +14,7 @@ from .._likelihood.beam import Beam
 
 # Chance that independent residuals propose anything, and least mean z-score with the
 # members so far of a feature that joins.
-FALSE_FOUNDERS, LEAST_MEMBER = 0.05, 2.0
+FALSE_FOUNDERS, LEAST_MEMBER = 0.005, 2.5
 
 # Rows at a time.
 CHUNK_ROWS = 4096

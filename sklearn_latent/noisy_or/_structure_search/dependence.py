@@ -15,7 +15,7 @@ from .._likelihood.layered import Layered
 from .._likelihood.truncated import climb_truncated
 from .._statistics.patterns import Patterns
 from .classes import best_start, class_network, fit_mixture
-from .sampling import hold_out, thin
+from .sampling import affordable_steps, hold_out, thin
 from .search import Search
 
 # Share of the rows that judge, and number of random splits of tables with few rows.
@@ -33,8 +33,9 @@ OUTLOOK = 4.0
 # Standard errors by which a mixture may be worse than the best, if it is smaller.
 NO_WORSE_Z = 1.0
 
-# EM steps of a model that is to be compared, and gain per row that ends them.
-STEPS, TOLERANCE = 15, 1e-4
+# Least and largest number of EM steps of a model that is to be compared, and gain per
+# row that ends them.
+STEPS, TOLERANCE = (15, 100), 1e-5
 
 # Standard errors by which classes must improve the likelihood of other rows. One of 40
 # tables of independent latents gets classes by chance. (If any improvement were enough,
@@ -73,9 +74,8 @@ class Judge:
         # Splits share rows: they are worth as much as one.
         n_rows = self.weights.sum() / len(self.splits)
         error = np.sqrt(self.mean((rows - mean) ** 2) / n_rows)
-        # Less than a nat in all rows together is no difference, however sure it is: in
-        # empty rows it is rounding.
-        return mean / max(error, 1.0 / n_rows)
+        # Rows that say nothing differ by rounding.
+        return mean / max(error, 1e-9)
 
     def each(self, function) -> np.ndarray:
         """Log-likelihood of the rows that judge: ``function(train, test)`` tells."""
@@ -125,7 +125,8 @@ class Judge:
 def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:
     """Some EM steps."""
     beam = Beam(patterns, start.n_latents)
-    ascent = climb_truncated(start, beam, tol=TOLERANCE, max_iter=STEPS)
+    steps = affordable_steps(patterns, *STEPS)
+    ascent = climb_truncated(start, beam, tol=TOLERANCE, max_iter=steps)
     return ascent.state, beam
 
 
@@ -172,8 +173,7 @@ def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
         best, before, n_classes = start, rows, 2 * n_classes
     if best is None:
         return independent
-    beam = Beam(patterns, best.n_latents)
-    return climb_truncated(best, beam, tol=TOLERANCE, max_iter=2 * STEPS).state
+    return fit_some(best, patterns)[0]
 
 
 def _with_classes(parameters, beam, n_classes, rng) -> Layered:

@@ -18,7 +18,7 @@ from .coupling import pair_moments, subset_moments
 from .dependence import Judge, classes_above, learn_classes
 from .extend import Discovery
 from .quartets import TRIPLES
-from .sampling import thin
+from .sampling import affordable_steps, thin
 from .search import Search
 
 # Rows of the first rounds, and of all others: what a structure needs. On random
@@ -31,8 +31,8 @@ CLASS_ROWS = 10_000
 # Rounds of births before latents are compared with classes.
 FIRST_ROUNDS = 2
 
-# Steps of the last EM, and gain per row that ends them.
-FINAL_STEPS, FINAL_TOLERANCE = 5, 1e-5
+# Least and largest number of steps of the last EM, and gain per row that ends them.
+FINAL_STEPS, FINAL_TOLERANCE = (5, 100), 1e-6
 
 # Steps over all rows, if the search has seen only some of them.
 POLISHING_STEPS = 5
@@ -64,8 +64,9 @@ def refine_structure(
         best = _search(start, patterns, rows, dependence, rng, report)
         if best.n_classes == 1:
             beam = Beam(rows, best.n_latents, FINE)
+            steps = affordable_steps(rows, *FINAL_STEPS)
             best = climb_truncated(
-                best, beam, tol=FINAL_TOLERANCE, max_iter=FINAL_STEPS
+                best, beam, tol=FINAL_TOLERANCE, max_iter=steps
             ).state
         if len(rows.weights) < len(patterns.weights):
             best = _polish(best, source)

@@ -10,6 +10,14 @@ from .._statistics.patterns import Patterns, components
 # computed at the end of a fit: within that reach, and beyond it.
 MAX_COUPLED, SCORED_ROWS = 12, (200_000, 2000)
 
+# Rows times features times EM steps that a fit may take: some seconds.
+STEPPED_VALUES = 2**23
+
+
+def affordable_steps(patterns: Patterns, least: int, most: int) -> int:
+    """EM steps from a good start: many on small tables, where they cost nothing."""
+    return int(np.clip(STEPPED_VALUES // max(1, patterns.on.size), least, most))
+
 
 def thin(patterns: Patterns, most: int, rng) -> Patterns:
     """A random sample of the rows, if there are too many distinct ones."""
