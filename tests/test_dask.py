@@ -272,18 +272,22 @@ def test_rows_survive_packing(rows_and_cuts):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
-def test_crowded_search_counts_all_rows(monkeypatch):
-    """Many coupled latents: moments of all rows, not only of the sample."""
+def test_last_steps_see_all_rows(monkeypatch):
+    """A search on a sample ends with steps over all blocks, however they are cut."""
     from sklearn_latent.noisy_or._structure_search import refine as _refine_structure
 
-    monkeypatch.setattr(_refine_structure, "MAX_COUPLED", 1)
+    monkeypatch.setattr(_rows, "KEPT_ROWS", (400, 400))
+    monkeypatch.setattr(_rows, "KEPT_VALUES", 0)
+    monkeypatch.setattr(_refine_structure, "MOST_ROWS", 200)
     X = make_rows()
-    whole = QuartetStructureLearner().fit(X)
-    monkeypatch.setattr(_rows, "KEPT_ROWS", (200, 200))
-    few = QuartetStructureLearner().fit(X)
-    blocks = QuartetStructureLearner().fit(da.from_array(X, chunks=(800, 15)))
-    assert_identical(few, blocks)
-    np.testing.assert_allclose(few.failure_, whole.failure_, atol=1e-10)
+    few = QuartetStructureLearner(random_state=0).fit(X)
+    collection = da.from_array(X, chunks=(800, 15))
+    blocks = QuartetStructureLearner(random_state=0).fit(collection)
+    np.testing.assert_array_equal(few.structure_, blocks.structure_)
+    np.testing.assert_allclose(few.failure_, blocks.failure_, atol=1e-9)
+    monkeypatch.setattr(_refine_structure, "POLISHING_STEPS", 0)
+    sample = QuartetStructureLearner(random_state=0).fit(X)
+    assert few.score(X) > sample.score(X)
 
 
 def test_latent_warning_is_for_users():

@@ -132,7 +132,12 @@ class TestBirths:
         z = residual_dependence(beam)[np.triu_indices(64, 1)]
         assert abs(z.mean()) < 0.1
         assert z.std() < 1.1
-        assert not len(propose_children(residual_dependence(beam), 20))
+
+    def test_what_is_proposed_beside_the_truth_does_not_stay(self, images):
+        """A row with two leaks, where they are rare, looks like dependence."""
+        truth = true_parameters(images)
+        found = Search(Patterns.of(images.X == 1)).run(truth).parameters
+        np.testing.assert_array_equal(found.structure, truth.structure)
 
     @pytest.mark.parametrize("missing", [0.0, 0.2])
     def test_children_of_a_deleted_latent_are_proposed(self, missing):

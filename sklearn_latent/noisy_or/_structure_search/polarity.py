@@ -52,7 +52,7 @@ def choose_polarity(patterns: Patterns, thresholds, rng) -> np.ndarray:
     if polarity is None:
         return as_it_is
     sample = thin(patterns, JUDGING_ROWS, rng)
-    # As it is wins ties, up to rounding: of two columns that depend negatively by chance
+    # As it is wins ties, up to rounding: of columns that depend negatively by chance
     # none is turned, since there is no latent either way.
     ways = (as_it_is, polarity, -polarity)
     scores = [_score(sample.turn(way), thresholds) for way in ways]
