@@ -49,10 +49,7 @@ def plant(case, n_columns):
     for row in failure:
         size = rng.randint(CHILDREN[0], CHILDREN[1] + 1)
         children = free[:size]
-        if separate:
-            free = free[size:]
-        else:
-            free = rng.permutation(n_columns)
+        free = free[size:] if separate else rng.permutation(n_columns)
         row[children] = rng.uniform(*FAILURE, size)
     return rng.uniform(*PRIOR, n_latents), failure, rng.uniform(*LEAK, n_columns)
 
