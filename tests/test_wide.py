@@ -234,20 +234,28 @@ class TestLearner:
             ~np.isnan(model.failure_stderr_), model.structure_
         )
 
-    @pytest.mark.parametrize("refine", [True, False])
-    def test_group_by_group_is_as_all_at_once(self, monkeypatch, refine):
-        network = plant(150, 9, 9)
-        X = draw(network, 3000)
-        learner = QuartetStructureLearner(random_state=0, refine=refine)
+    def test_group_by_group_is_as_all_at_once(self, monkeypatch):
+        X = draw(plant(150, 9, 9), 3000)
+        learner = QuartetStructureLearner(random_state=0)
         whole = learner.fit(X).network_
         score = learner.log_likelihood_
         monkeypatch.setattr(_structure, "WIDE", 100)
         learner.fit(X)
-        assert learner.is_exact_
-        assert learner.log_likelihood_ == pytest.approx(score, abs=1.0)
         assert edge_f1(whole.structure, learner.structure_) == 1.0
+        # EM ends where a step gains little, not at the same place.
+        assert learner.log_likelihood_ == pytest.approx(score, abs=0.002 * 3000)
+        assert learner.is_exact_
         exact = learner.network_.log_likelihood(X).sum()
         assert learner.log_likelihood_ == pytest.approx(exact)
+
+    def test_quartets_of_groups(self, monkeypatch):
+        network = plant(150, 9, 9)
+        X = draw(network, 6000)
+        learner = QuartetStructureLearner(refine=False)
+        monkeypatch.setattr(_structure, "WIDE", 100)
+        learner.fit(X)
+        assert edge_f1(network[1] < 1.0, learner.structure_) > 0.99
+        assert (learner.quartets_ >= 0).all()
 
     def test_children_of_several_latents_are_as_all_at_once(self, monkeypatch):
         network = plant(150, 20, 9, shared=True)

@@ -156,8 +156,15 @@ class QuartetStructureLearner(NoisyOrModel):
     Missing values (NaN) are left out moment by moment, and summed out of the
     likelihood, which is right if values are missing at random.
 
-    Every pair of features is looked at, so that time and memory grow with the square of
-    their number: 6,000 features take about 2 GB. They grow linearly with the rows.
+    Up to 2,000 features, every pair is looked at. Of more, pairs are counted where they
+    occur, those that go together more often than by chance tie features into groups,
+    and each group is learned as a table of its own; features in no group have a leak
+    alone. Where groups are larger than 200 features, they are split between features
+    that have few neighbours in common; features at the border are learned in several
+    groups. Then classes are learned only if there is one group, and `polarity` compares
+    features within their group, which only positive dependence makes. With
+    ``refine=False``, quartets are sought within groups too. Time and memory grow
+    linearly with the rows.
 
     References
     ----------
