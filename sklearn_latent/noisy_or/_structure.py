@@ -17,20 +17,25 @@ from .._validation import check_choice, check_count, check_flag
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
-from ._diagnosis.diagnosis import contradictions, misfit_message
-from ._model import NoisyOrModel, check_flags
-from ._network import NoisyOrNetwork
-from ._statistics.packed import PackedRows, pack_block
-from ._statistics.rows import append_blocks, open_blocks
-from ._structure_search.extend import Thresholds, discover
-from ._structure_search.polarity import choose_polarity
-from ._structure_search.refine import (
-    assign_quartets,
-    discovery_errors,
-    refine_structure,
-    search_errors,
+from ._diagnosis.diagnosis import (
+    MOST_COUNTED,
+    contradictions,
+    misfit_message,
+    row_limit,
 )
+from ._model import NoisyOrModel, check_flags
+from ._statistics.packed import PackedRows, pack_block
+from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
+from ._structure_search.extend import Thresholds
+from ._structure_search.groups import WIDE
 from ._structure_search.sampling import scored_rows
+from ._structure_search.table import (
+    Learned,
+    Settings,
+    learn_groups,
+    learn_table,
+    score_groups,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,8 +156,15 @@ class QuartetStructureLearner(NoisyOrModel):
     Missing values (NaN) are left out moment by moment, and summed out of the
     likelihood, which is right if values are missing at random.
 
-    Every pair of features is looked at, so that time and memory grow with the square of
-    their number: 6,000 features take about 2 GB. They grow linearly with the rows.
+    Up to 2,000 features, every pair is looked at. Of more, pairs are counted where they
+    occur, those that go together more often than by chance tie features into groups,
+    and each group is learned as a table of its own; features in no group have a leak
+    alone. Where groups are larger than 200 features, they are split between features
+    that have few neighbours in common; features at the border are learned in several
+    groups. Then classes are learned only if there is one group, and `polarity` compares
+    features within their group, which only positive dependence makes. With
+    ``refine=False``, quartets are sought within groups too. Time and memory grow
+    linearly with the rows.
 
     References
     ----------
@@ -302,62 +314,55 @@ class QuartetStructureLearner(NoisyOrModel):
 
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""
-        thresholds = self._check_parameters()
+        settings = Settings(
+            self._check_parameters(),
+            self.max_depth,
+            bool(self.refine),
+            self.dependence == "auto",
+            self.polarity == "auto",
+            self.n_jobs,
+        )
         rng = check_random_state(self.random_state)
-        source, patterns = open_blocks(blocks, self.n_jobs)
-        progress(f"packed {len(patterns.weights):,} distinct rows")
-        polarity = np.ones(source.n_features, dtype=np.int8)
-        if self.refine and self.polarity == "auto":
-            polarity = choose_polarity(patterns, thresholds, rng)
-        if (polarity < 0).any():
-            source, patterns = source.turn(polarity), patterns.turn(polarity)
-
-        def report(found) -> bool:
-            return progress(f"{len(found.failure)} latents so far")
-
-        found = discover(source, thresholds, self.max_depth, report)
-        if self.refine:
-            self._store_refined(source, patterns, found, polarity, rng, report)
+        if self.n_features_in_ > WIDE:
+            rows = self._learn_wide(blocks, settings, rng, progress)
         else:
-            self._store(NoisyOrNetwork(found.prior, found.failure, found.leaks(source)))
-            self.depth_, self.quartets_ = found.depth, found.quartets
-            self.prior_stderr_, self.failure_stderr_ = discovery_errors(source, found)
-        network = self.network_
+            source, patterns = open_blocks(blocks, self.n_jobs)
+            progress(f"packed {len(patterns.weights):,} distinct rows")
+
+            def report(found) -> bool:
+                return progress(f"{len(found.failure)} latents so far")
+
+            self._store_learned(learn_table(source, patterns, settings, rng, report))
+            rows = scored_rows(patterns, self.structure_)
+            self._store_score(rows, source.n_rows)
+        self._misfit = contradictions(self.network_, rows, self._feature_names())
+        progress(f"{self.n_latents_} latents")
+
+    def _learn_wide(self, blocks: Blocks, settings: Settings, rng, progress):
+        """Learn group by group; return some of the rows, on which to check the fit."""
+        source = BlockMoments(blocks)
+        progress(f"packed {source.n_features:,} columns")
+
+        def report(n_groups, n_latents) -> bool:
+            return progress(f"{n_latents} latents in {n_groups} groups so far")
+
+        self._store_learned(learn_groups(blocks, settings, rng, report))
+        score, n_rows, is_exact = score_groups(blocks, self.network_, self.n_jobs)
+        self._store_fit(score, n_rows, is_exact=is_exact)
+        return sample_rows(source, row_limit(MOST_COUNTED, source.n_features))
+
+    def _store_learned(self, learned: Learned):
+        """Set the fitted attributes but for those of the likelihood."""
+        network = learned.network
+        self._store(network)
+        self.depth_, self.quartets_ = learned.depth, learned.quartets
+        self.prior_stderr_ = learned.prior_errors
+        self.failure_stderr_ = learned.failure_errors
         self.n_classes_, self.polarity_ = network.n_classes, network.polarity
         self.class_weight_, self.class_prior_ = (
             network.class_weight,
             network.class_prior,
         )
-        rows = scored_rows(patterns.turn(polarity), self.structure_)
-        self._store_score(rows, source.n_rows)
-        self._misfit = contradictions(network, rows, self._feature_names())
-        progress(f"{self.n_latents_} latents")
-
-    def _store_refined(self, source, patterns, found, polarity, rng, report):
-        """Go on by likelihood."""
-        model = refine_structure(
-            source,
-            patterns,
-            found,
-            dependence=self.dependence == "auto",
-            rng=rng,
-            report=report,
-        )
-        depth, quartets = assign_quartets(model, found)
-        order = np.argsort(depth, kind="stable")
-        model = model.keep(order)
-        self.depth_, self.quartets_ = depth[order], quartets[order]
-        has_classes = model.n_classes > 1
-        self._store(
-            NoisyOrNetwork(
-                model.prior if has_classes else model.prior[0],
-                model.failure,
-                model.leak,
-                class_weight=model.weight if has_classes else None,
-                polarity=polarity,
-            )
-        )
-        self.prior_stderr_, self.failure_stderr_ = search_errors(model, patterns, rng)
 
     def _warn(self):
         if not self.n_latents_:

@@ -211,6 +211,11 @@ class PackedRows(NamedTuple):
             self.weights,
         )
 
+    def select(self, features) -> PackedRows:
+        """Rows of some of the features."""
+        known = None if self.known is None else self.known[features]
+        return self._replace(off=self.off[features], known=known)
+
     def unpack(self, rows=None) -> Patterns:
         """All rows, or those at some positions, as `Patterns` that may repeat."""
         off, weights = _unpack(self.off, self.n_rows, rows), self._row_weights()

@@ -170,6 +170,11 @@ def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[BlockMoments, Patterns]:
     if table is not None:
         patterns = table.unpack()
         return BlockMoments.of_patterns(patterns, n_jobs), patterns
+    return source, sample_rows(source, most)
+
+
+def sample_rows(source: BlockMoments, most: int) -> Patterns:
+    """One row out of each of so many strata of equal size."""
     # The same rows for everybody: what is random in a search comes later.
     draws = np.random.RandomState(0).random_sample(most)
     positions = (np.arange(most) + draws) * (source.n_rows / most)
@@ -180,5 +185,5 @@ def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[BlockMoments, Patterns]:
         positions[lo:hi] - start
         for lo, hi, start in zip(bounds[:-1], bounds[1:], starts[:-1], strict=True)
     ]
-    taken = [part for part in blocks.gather(_take, each=wanted) if part is not None]
-    return source, Patterns.merge([part.unpack() for part in taken])
+    taken = source.blocks.gather(_take, each=wanted)
+    return Patterns.merge([part.unpack() for part in taken if part is not None])

@@ -46,13 +46,15 @@ def discovery_level(n_rows: float) -> float:
     return min(FALSE_DISCOVERY, FALSE_DISCOVERIES_TIMES_ROWS / n_rows)
 
 
-def discovery_threshold(z, level) -> float:
+def discovery_threshold(z, level, n_tests=None) -> float:
     """Smallest two-sided z-score that keeps the false-discovery rate.
 
-    The procedure of Benjamini and Hochberg (1995).
+    The procedure of Benjamini and Hochberg (1995). n_tests: number of all scores, if
+    only the largest are given.
     """
+    n_tests = len(z) if n_tests is None else n_tests
     ordered = np.sort(z)[::-1]
-    passed = 2.0 * norm.sf(ordered) * len(z) <= level * np.arange(1, len(z) + 1)
+    passed = 2.0 * norm.sf(ordered) * n_tests <= level * np.arange(1, len(z) + 1)
     return float(ordered[np.flatnonzero(passed)[-1]]) if passed.any() else np.inf
 
 
