@@ -54,8 +54,8 @@ class QuartetStructureLearner(NoisyOrModel):
     By default this is the first step of a search by likelihood, for any number of
     latents [2]_: EM on the likeliest states of each row, edges by likelihood ratios,
     latents born where residuals still depend on each other, merged where their
-    posteriors do, and dropped where they do not improve the BIC. Tables that independent
-    causes do not explain get hidden classes above the latents.
+    posteriors do, and dropped where they do not improve the BIC. Tables that
+    independent causes do not explain get hidden classes above the latents.
 
     Parameters
     ----------

@@ -68,12 +68,13 @@ def _by_reach(network, on, observed) -> Inference:
         np.empty(len(on), dtype=bool),
         np.empty((len(on), network.n_classes)),
     )
-    for rows, function in (
-        (np.flatnonzero(near), lambda *data: _one_by_one(network, *data, "auto")),
-        (np.flatnonzero(~near), lambda *data: infer_by_beam(layered, *data)),
-    ):
+    for is_near in (True, False):
+        rows = np.flatnonzero(near == is_near)
         known = None if observed is None else observed[rows]
-        found = function(on[rows], known)
+        if is_near:
+            found = _one_by_one(network, on[rows], known, "auto")
+        else:
+            found = infer_by_beam(layered, on[rows], known)
         for values, part in zip(result, found, strict=True):
             values[rows] = part
     return result

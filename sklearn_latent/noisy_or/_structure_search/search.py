@@ -45,8 +45,12 @@ MAX_ROUNDS, MAX_EDGE_ROUNDS = 50, 5
 # coupled latents.
 LEAST_LEAK = 0.1
 
-# Rounds of births of a network with classes.
-MAX_CLASS_ROUNDS = 5
+# Rounds of births of a network with classes, and EM steps before the first.
+MAX_CLASS_ROUNDS, CLASS_STEPS = 5, 15
+
+# Largest number of edges and non-edges of a network whose edges are all opened again,
+# and where they start.
+MOST_REOPENED, REOPENED_FAILURE = 200, 0.9
 
 # Least and largest number of EM steps between two changes of the structure, and gain
 # per row that ends them.
@@ -93,12 +97,13 @@ class Search:
     def run(self, start: Layered, max_rounds=MAX_ROUNDS) -> Fitted:
         """Change the structure as long as the BIC improves."""
         self.beam.add(start.n_latents)
-        return self._grow(self._improve(start), self._improve, max_rounds)
+        best = self._grow(self._improve(start), self._improve, max_rounds)
+        return self._reopen(best)
 
     def run_classes(self, start: Layered) -> Fitted:
         """Add latents to a network whose latents are classes, which stay."""
         self.beam.add(start.n_latents)
-        best = self.fit(start, search=True)
+        best = self.fit(start, search=True, least=CLASS_STEPS)
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
@@ -117,6 +122,23 @@ class Search:
             best = born
         return best
 
+    def _reopen(self, best: Fitted) -> Fitted:
+        """Give a small network all edges once more, and see which stay.
+
+        Latents that share most children get stuck with too few of them.
+        """
+        parameters = best.parameters
+        closed = ~parameters.structure
+        if not closed.any() or closed.size > MOST_REOPENED:
+            return best
+        snapshot = self.beam.snapshot()
+        failure = np.where(closed, REOPENED_FAILURE, parameters.failure)
+        opened = self._improve(parameters._replace(failure=failure))
+        if opened.score > best.score:
+            return opened
+        self.beam.restore(snapshot)
+        return best
+
     def _deliver(self, parameters, children) -> Layered:
         """Add latents with some children."""
         self.beam.add(len(children))
@@ -126,11 +148,11 @@ class Search:
         """Change edges, and drop and unite latents."""
         return self._merge(self._prune(self.settle(parameters)))
 
-    def fit(self, parameters, *, search=False) -> Fitted:
+    def fit(self, parameters, *, search=False, least=STEPS[0]) -> Fitted:
         """Fit the parameters of a structure."""
         leak = np.maximum(parameters.leak, LEAST_LEAK * self.rate)
         parameters = parameters._replace(leak=leak)
-        steps = affordable_steps(self.patterns, *STEPS, parameters.n_latents)
+        steps = affordable_steps(self.patterns, least, STEPS[1], parameters.n_latents)
         ascent = climb_truncated(
             parameters, self.beam, tol=TOLERANCE, max_iter=steps, search=search
         )
