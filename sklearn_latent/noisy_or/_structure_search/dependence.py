@@ -150,7 +150,7 @@ def learn_classes(judge: Judge, patterns, report=None) -> Layered:
         return evaluate(Search.of_classes(train).run_classes(start).parameters, test)
 
     # What grows is the richer model: the mixture must be better to replace it.
-    further = judge.z(judge.each(grow) - rows) > -NO_WORSE_Z
+    further = judge.z(judge.each(grow) - rows) > -LEAST_Z
     mixture = best_start(patterns, n_classes, judge.rng)
     if not further:
         return class_network(mixture, 1.0, 0.0)

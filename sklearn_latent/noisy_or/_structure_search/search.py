@@ -77,10 +77,11 @@ class Search:
         self.price = bic_price(self.n_rows) if price is None else price
         # Edges of latents that stand for classes are smoothed instead of dropped.
         self.drops_edges = price is None
-        # Any three features could have been the first children of a latent.
-        n_features = patterns.on.shape[1]
-        chances = float(log_choices(n_features, min(3, n_features)))
-        self.latent_price = self.price + chances
+        self.latent_price = self.price
+        if price is None:
+            # Any three features could have been the first children of a latent.
+            n_features = patterns.on.shape[1]
+            self.latent_price += float(log_choices(n_features, min(3, n_features)))
         known = np.maximum(patterns.weights @ patterns.known, 1e-300)
         self.rate = patterns.weights @ patterns.on / known
         self.beam = Beam(patterns, 0, NARROW)
