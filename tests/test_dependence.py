@@ -12,11 +12,11 @@ from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
-from sklearn_latent.noisy_or import _structure
 from sklearn_latent.noisy_or._likelihood.layered import Layered
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.noisy_or._structure_search import classes as _classes
 from sklearn_latent.noisy_or._structure_search import refine as _refine
+from sklearn_latent.noisy_or._structure_search import table
 from sklearn_latent.noisy_or._structure_search.classes import (
     Mixture,
     class_network,
@@ -329,7 +329,7 @@ def test_a_wrong_network_is_not_returned_in_silence(monkeypatch):
     wrong = Layered.single(
         np.array([0.5]), np.full((1, n_features), 0.2), np.full(n_features, 0.3)
     )
-    monkeypatch.setattr(_structure, "refine_structure", lambda *_, **__: wrong)
+    monkeypatch.setattr(table, "refine_structure", lambda *_, **__: wrong)
     with pytest.warns(ModelMisfitWarning, match="below that of independent columns"):
         learner = QuartetStructureLearner().fit(X)
     assert learner.n_latents_ == 1

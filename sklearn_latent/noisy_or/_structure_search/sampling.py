@@ -10,16 +10,16 @@ from .._statistics.patterns import Patterns, components
 # computed at the end of a fit: within that reach, and beyond it.
 MAX_COUPLED, SCORED_ROWS = 12, (200_000, 2000)
 
-# Rows times features times latents times EM steps of a fit: less than a second.
-STEPPED_VALUES = 2**24
+# Rows of a pattern that are drawn one by one.
+MOST_DRAWN = 2**30
+
+# Rows times features times EM steps of a fit: some seconds.
+STEPPED_VALUES = 2**21
 
 
-def affordable_steps(
-    patterns: Patterns, least: int, most: int, n_latents: int = 8
-) -> int:
+def affordable_steps(patterns: Patterns, least: int, most: int) -> int:
     """EM steps from a good start: many on small tables, where they cost nothing."""
-    size = patterns.on.size * max(1, n_latents)
-    return int(np.clip(STEPPED_VALUES // max(1, size), least, most))
+    return int(np.clip(STEPPED_VALUES // max(1, patterns.on.size), least, most))
 
 
 def thin(patterns: Patterns, most: int, rng) -> Patterns:
@@ -37,7 +37,10 @@ def hold_out(patterns: Patterns, share: float, rng) -> tuple[Patterns, Patterns]
     A weight of w is w rows, each of which goes either way.
     """
     whole = np.floor(patterns.weights)
-    held = rng.binomial(whole.astype(np.int64), share).astype(float)
+    # Of very many rows the share is as good as certain.
+    many = whole > MOST_DRAWN
+    held = rng.binomial(np.where(many, 0, whole).astype(np.int64), share)
+    held = np.where(many, share * whole, held)
     kept = patterns.weights - held
     return (
         patterns._replace(weights=kept).take(kept > 0),

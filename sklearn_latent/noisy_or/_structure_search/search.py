@@ -18,7 +18,6 @@ from .._likelihood.layered import Layered
 from .._likelihood.truncated import Expected, climb_truncated
 from .births import propose_children, residual_dependence
 from .edges import new_edges, weak_edges
-from .sampling import affordable_steps
 
 # Latents that a round may propose.
 MOST_BIRTHS = 20
@@ -32,9 +31,9 @@ LEAST_CORRELATION = 0.1
 # Pairs of latents that are united on trial in a round, and latents handed over.
 MOST_MERGES = 5
 
-# What a new edge must gain beyond its price, in nats: one in 3,000 edges of no effect
-# does in 1,000 rows.
-SURPLUS = 2.0
+# Rows that must show a latent: where leaks are small, two rows that share three of them
+# would make one.
+LEAST_SEEN = 4.0
 
 # Rounds of births, and of edges within each. They end long before.
 MAX_ROUNDS, MAX_EDGE_ROUNDS = 50, 5
@@ -52,9 +51,9 @@ MAX_CLASS_ROUNDS, CLASS_STEPS = 5, 15
 # and where they start.
 MOST_REOPENED, REOPENED_FAILURE = 200, 0.9
 
-# Least and largest number of EM steps between two changes of the structure, and gain
-# per row that ends them.
-STEPS, TOLERANCE = (8, 100), 1e-5
+# EM steps between two changes of the structure, and gain per row that ends them. More
+# steps fit edges to chance: the images came with three too many at 2,000 rows.
+STEPS, TOLERANCE = 8, 1e-4
 
 
 class Fitted(NamedTuple):
@@ -104,7 +103,7 @@ class Search:
     def run_classes(self, start: Layered) -> Fitted:
         """Add latents to a network whose latents are classes, which stay."""
         self.beam.add(start.n_latents)
-        best = self.fit(start, search=True, least=CLASS_STEPS)
+        best = self.fit(start, search=True, max_iter=CLASS_STEPS)
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
@@ -149,13 +148,12 @@ class Search:
         """Change edges, and drop and unite latents."""
         return self._merge(self._prune(self.settle(parameters)))
 
-    def fit(self, parameters, *, search=False, least=STEPS[0]) -> Fitted:
+    def fit(self, parameters, *, search=False, max_iter=STEPS) -> Fitted:
         """Fit the parameters of a structure."""
         leak = np.maximum(parameters.leak, LEAST_LEAK * self.rate)
         parameters = parameters._replace(leak=leak)
-        steps = affordable_steps(self.patterns, least, STEPS[1], parameters.n_latents)
         ascent = climb_truncated(
-            parameters, self.beam, tol=TOLERANCE, max_iter=steps, search=search
+            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter, search=search
         )
         fitted: Layered = ascent.state
         # The priors of classes are smoothed toward one.
@@ -171,8 +169,8 @@ class Search:
             weak = np.zeros_like(parameters.structure)
             if self.drops_edges:
                 weak = weak_edges(self.beam, parameters, self.price)
-            # More than the price: many edges are tried, and none is to come and go.
-            new = new_edges(self.beam, parameters, expected, self.price + SURPLUS)
+            # A little more than the price, lest an edge come and go.
+            new = new_edges(self.beam, parameters, expected, self.price + 1.0)
             failure = np.where(weak, 1.0, np.minimum(parameters.failure, new))
             # Two children are a pair, which has many explanations.
             useful = (failure < 1.0).sum(axis=1) >= 3
@@ -192,6 +190,8 @@ class Search:
             structure = fitted.parameters.structure
             price = self.latent_price + self.price * structure.sum(axis=1)
             surplus = self.deletion_losses(fitted.parameters) - price
+            seen = fitted.parameters.marginal * self.n_rows
+            surplus[seen < LEAST_SEEN] = -np.inf
             order = np.argsort(surplus, kind="stable")
             kept = np.ones(len(order), dtype=bool)
             touched = np.zeros(structure.shape[1], dtype=bool)
