@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -107,10 +106,14 @@ def search_linear(
     greedy = options.search == "greedy"
     n_candidates = options.n_candidates if greedy else None
     evaluator = LinearEvaluator(standard, n_candidates=n_candidates)
-    search = partial(order_search, n_restarts=options.n_restarts)
-    result = _search_by_price(
-        greedy_search if greedy else search, evaluator, options, rules, initial
-    ).relabelled(order)
+
+    def ordered(evaluator, rules, initial):
+        n_restarts = options.n_restarts if initial is None else 0
+        return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
+
+    search = greedy_search if greedy else ordered
+    result = _search_by_price(search, evaluator, options, rules, initial)
+    result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
 
