@@ -3,7 +3,7 @@
 from ._estimator import IdealParentGaussianBN
 from ._network import GaussianNetwork
 from ._nonlinear.links import Linear, Link, Sigmoid
-from ._nonlinear.noise import Additive, Multiplicative, Noise
+from ._nonlinear.noise import Additive, Multiplicative, Noise, Student
 
 __all__ = [
     "Additive",
@@ -14,4 +14,5 @@ __all__ = [
     "Multiplicative",
     "Noise",
     "Sigmoid",
+    "Student",
 ]
