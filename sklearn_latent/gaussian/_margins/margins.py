@@ -299,7 +299,11 @@ def _own(name, values) -> Floats:
     return array
 
 
-def check_margins(margins: Any, n_features: int) -> tuple[Margin, ...] | None:
+# Of all features; None if all columns are their own scores.
+Margins = tuple[Margin, ...] | None
+
+
+def check_margins(margins: Any, n_features: int) -> Margins:
     """Margins of all features, or None if all columns are their own scores."""
     if margins is None:
         return None

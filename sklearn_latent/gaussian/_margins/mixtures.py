@@ -7,7 +7,6 @@ the order of rows nor how weights are split among equal values matters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -197,9 +196,3 @@ def _first_groups(shares, n_components: int) -> np.ndarray:
     edges = ndtr(np.linspace(-2.0, 2.0, n_components + 1)[1:-1])
     group = (middle[:, :, None] > edges).sum(axis=2)
     return 0.9 * (group[:, :, None] == np.arange(n_components)) + 0.1 / n_components
-
-
-def chosen_margins(margins: Sequence[Margin], bent) -> list[Margin]:
-    """Margins of which only some may be bent; bent (n_features,)."""
-    pairs = zip(margins, bent, strict=True)
-    return [margin if keep else NormalMargin() for margin, keep in pairs]
