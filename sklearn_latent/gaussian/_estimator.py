@@ -30,7 +30,7 @@ from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise, get_noise
 from ._options import is_linear
 from ._parameters import check_parameters, make_options
-from ._statistics.rows import Rows, SplitStatistics
+from ._statistics.rows import Rows, RowStatistics
 
 _NO_GAPS = (
     "X must have no missing values for batches and Dask collections, got NaN; fit rows "
@@ -71,13 +71,11 @@ class IdealParentGaussianBN(GaussianModel):
     search : {"auto", "greedy", "order"}, default="auto"
         "greedy": add, delete, reverse and replace edges as long as the score improves,
         and add latents one at a time, as in [1]_. "order": move one node at a time to
-        its best place in an order; for linear networks only. "auto": for linear
-        networks the one of the two, and of BIC and extended BIC unless `penalty` is
-        given, that predicts a held-out quarter of the rows best, then fitted to all
-        rows. Above 400 features, below 3, or with fewer than about 40 rows, order
-        search with extended BIC; with latents, order search. For other networks greedy
-        search with the similarity "C3". Unless "greedy" is given, latents are found
-        from several starts, with edges rated by the likelihood of what is observed.
+        its best place in an order; for linear networks only. "auto": order search for
+        linear networks, for others greedy search with the similarity "C3", both with
+        the extended BIC unless `penalty` is given. Unless "greedy" is given, latents
+        are found from several starts, with edges rated by the likelihood of what is
+        observed.
     similarity : {"C1", "C2", "C3"}, default="C2"
         How candidates are compared with the ideal parent: theorems 3.2 and 3.4 of
         [1]_ and, for links that are not linear, 7.1 and 8.2. "C3", which is not in the
@@ -86,8 +84,7 @@ class IdealParentGaussianBN(GaussianModel):
         a linear network alike, and there "C3" does as they do.
     n_candidates : int or None, default=5
         How many candidates greedy search scores exactly per family. None scores all:
-        the baseline of [1]_. Where ``search="auto"`` chooses greedy search for a linear
-        network it scores all, because that costs nothing.
+        the baseline of [1]_.
     max_parents : int or None, default=None
         Maximum number of parents of a node. In any case at most half of the number of
         different rows, less one.
@@ -111,8 +108,8 @@ class IdealParentGaussianBN(GaussianModel):
         Factor of the penalty of the BIC. "ebic": the extended BIC [3]_, which adds the
         log of the number of structures to choose from, and more where rows are so few
         that chance gains more; it predicts better where rows are few compared with
-        features. "auto": "ebic" with latents, except for ``search="greedy"``; without
-        them 1, unless ``search="auto"`` chooses.
+        features. "auto": "ebic" for ``search="auto"`` and, with latents, for
+        ``search="order"``; else 1.
     output : {"all", "latents"}, default="all"
         Columns of `transform`: all nodes, or the latents alone.
     max_iter : int, default=10_000
@@ -188,8 +185,8 @@ class IdealParentGaussianBN(GaussianModel):
     how narrow a density may become, which is bounded by the distances between values.
 
     A better score is not always a better model: on small samples order search finds
-    graphs whose BIC exceeds that of the true graph while they predict worse, which is
-    why ``search="auto"`` judges by held-out rows.
+    graphs whose BIC is better than that of the true graph while they predict worse,
+    which is why ``search="auto"`` takes the extended BIC.
 
     Edges are directed, but data cannot tell directions of all of them apart: graphs of
     one equivalence class have the same score.
@@ -363,8 +360,7 @@ class IdealParentGaussianBN(GaussianModel):
         X : array-like of shape (n_samples, n_features)
             Data; NaN is missing.
         n_bootstraps : int, default=100
-            Number of fits, each to as many rows drawn with replacement. If the
-            estimator is fitted, they use the search and the penalty that it chose.
+            Number of fits, each to as many rows drawn with replacement.
         n_jobs : int or None, default=None
             Number of jobs, through joblib.
         random_state : int, RandomState instance or None, default=None
@@ -381,12 +377,7 @@ class IdealParentGaussianBN(GaussianModel):
         check_jobs(n_jobs)
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
-        settings: dict = {"verbose": 0, "warm_start": False}
-        if hasattr(self, "search_"):
-            settings |= {"search": self.search_, "penalty": self.penalty_}
-            if self.search == "auto" and is_linear(self):
-                settings["n_candidates"] = None
-        model = clone(self).set_params(**settings)
+        model = clone(self).set_params(verbose=0, warm_start=False)
         rng = check_random_state(
             self.random_state if random_state is None else random_state
         )
@@ -435,11 +426,17 @@ class IdealParentGaussianBN(GaussianModel):
 
     def _estimate_margins(self, data: Rows | SeenRows, names) -> Margins:
         """Margins of all features, None if they are their own scores."""
-        sample = data.sample if isinstance(data, SeenRows) else None
         if not self._bends():
             return None
-        if sample is None:
+        if isinstance(data, SeenRows):
+            sample = data.sample
+        else:
             sample = RowSample.of(data.X, data.weights)
+        if sample is None:
+            raise ValueError(
+                "margins must stay 'normal' once partial_fit or fit had them so, "
+                f"because no rows were kept, got {self.margins!r}."
+            )
         _warn_few_values(sample, names)
         margins = resolve(self.margins, sample.X, sample.weights)
         return check_margins(margins, len(names))
@@ -452,15 +449,15 @@ class IdealParentGaussianBN(GaussianModel):
         margins = self._estimate_margins(rows, names)
         data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
-        known: Rows | SplitStatistics = data
+        known: Rows | RowStatistics = data
         if isinstance(data, Rows):
             seen = ~np.isnan(data.X).all(axis=0)
             _warn_unseen(seen, names)
             options, known = options.restricted(seen), data.columns(seen)
             if is_linear(self) and self.max_latents == 0 and not known.has_gaps:
-                known = SplitStatistics.of(known.X, known.weights)
-        options = choose_search(known, options)
-        learned = learn_network(known.all, options)
+                known = RowStatistics.of(known.X, known.weights)
+        options = choose_search(options)
+        learned = learn_network(known, options)
         network = extend_network(learned.network, seen, names)
         self.search_ = options.search
         self.penalty_ = options.penalty
@@ -471,8 +468,8 @@ class IdealParentGaussianBN(GaussianModel):
         self._store(network.with_margins(margins))
         estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
         self._store_fit(
-            log_likelihood(network, data.all) + log_slope,
-            data.all.weight,
+            log_likelihood(network, data) + log_slope,
+            data.weight,
             is_exact=network.is_jointly_gaussian or not estimated,
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")

@@ -30,7 +30,6 @@ class SearchOptions:
 
     forbidden, required: matrices over the features; the diagonal is forbidden
     published: whether latents are found as in the paper
-    restarts: whether order search may start again
     n_distinct: number of different rows, where it is known
     initial: graph to start from
     progress: ``progress(message)`` is called once per step; True asks to stop
@@ -50,7 +49,6 @@ class SearchOptions:
     max_iter: int = 10_000
     tol: float = 1e-8
     penalty: float | str = 1.0
-    restarts: bool = True
     random_state: int | np.random.RandomState | None = 0
     n_distinct: int | None = None
     initial: np.ndarray | None = None
@@ -89,12 +87,12 @@ class SearchOptions:
     def penalties(self, weight: float) -> list[Penalty]:
         """What a network of so many rows may cost while searching."""
         many = Penalty(self.penalty, weight, len(self.forbidden))
-        return [many, replace(many, rare=True)] if many.is_extended else [many]
+        return [many, replace(many, n_edges=1)] if many.is_extended else [many]
 
     @property
     def n_restarts(self) -> int:
         """Number of restarts of an order search."""
-        return RESTARTS if self.restarts and len(self.forbidden) <= FEW_NODES else 0
+        return RESTARTS if len(self.forbidden) <= FEW_NODES else 0
 
     def parent_limit(self, weight: float) -> int:
         """Largest number of parents, also by what the rows can support.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._missing.linear_em import LinearState, expect, fit_network, saturated_statistics
-from .._missing.structural_em import MAX_ROUNDS, StructuralEM, standardise
-from .._statistics.statistics import GaussianStatistics
+from .._missing.structural_em import MAX_ROUNDS, StructuralEM
+from .._statistics.statistics import GaussianStatistics, standardise
 from .factors import FactorData, Factors, fit_factors
 from .two_layer import TwoLayerSearch
 

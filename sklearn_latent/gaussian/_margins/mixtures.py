@@ -7,7 +7,7 @@ the order of rows nor how weights are split among equal values matters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -67,9 +67,7 @@ class _Columns:
 
     def some(self, which) -> _Columns:
         """Some of the columns."""
-        parts = (self.points, self.shares, self.floor, self.weight)
-        parts += (self.centre, self.scale)
-        return _Columns(*(part[which] for part in parts))
+        return _Columns(*(getattr(self, part.name)[which] for part in fields(self)))
 
 
 def _summary(column, sample_weight):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._blocks import Blocks
 from .._statistics.incomplete import distinct_rows
-from .._statistics.rows import Rows, SplitStatistics, row_keys
+from .._statistics.rows import Rows, RowStatistics, row_keys
 from .margins import Margins, to_scores
 
 # Values of the rows that are kept: 32 megabytes. A thousandth of them would still tell
@@ -76,14 +76,14 @@ def _smallest(X, weights):
 class SeenRows:
     """Complete rows: their sums, and a sample if margins need one; instances add up."""
 
-    statistics: SplitStatistics
+    statistics: RowStatistics
     sample: RowSample | None
 
     @classmethod
     def of(cls, rows: Rows, sampled: bool) -> SeenRows:
         """Rows in memory."""
         sample = RowSample.of(rows.X, rows.weights) if sampled else None
-        return cls(SplitStatistics.of(rows.X, rows.weights), sample)
+        return cls(RowStatistics.of(rows.X, rows.weights), sample)
 
     def __add__(self, other: SeenRows) -> SeenRows:
         if self.sample is None or other.sample is None:
@@ -95,14 +95,14 @@ class SeenRows:
 class ScoredRows:
     """Sums of scores of complete rows, and of their log-slopes; instances add up."""
 
-    statistics: SplitStatistics
+    statistics: RowStatistics
     log_slope: float
 
     @classmethod
     def of(cls, rows: Rows, margins) -> ScoredRows:
         """Rows in memory."""
         scores, log_slope = _score_rows(rows, margins)
-        return cls(SplitStatistics.of(scores.X, scores.weights), log_slope)
+        return cls(RowStatistics.of(scores.X, scores.weights), log_slope)
 
     def __add__(self, other: ScoredRows) -> ScoredRows:
         return ScoredRows(
@@ -112,7 +112,7 @@ class ScoredRows:
 
 def score(
     seen: Rows | SeenRows, margins: Margins, again: Blocks | None = None
-) -> tuple[Rows | SplitStatistics, float]:
+) -> tuple[Rows | RowStatistics, float]:
     """Scores of rows, or sums of them, and the sum of their log-slopes.
 
     again: blocks that can be read again; else sums are those of the sample.

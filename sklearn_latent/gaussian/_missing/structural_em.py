@@ -12,7 +12,7 @@ from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import SearchResult
 from .._statistics.incomplete import IncompleteData
-from .._statistics.statistics import DIGITS, GaussianStatistics
+from .._statistics.statistics import GaussianStatistics, standardise
 from .._structure_search.greedy import greedy_search
 from .._structure_search.order import order_search
 from .linear_em import LinearState, fit_network, maximise, saturated_statistics
@@ -204,12 +204,3 @@ class StructuralEM:
             self.n_considered,
             self.trace,
         )
-
-
-def standardise(
-    statistics: GaussianStatistics,
-) -> tuple[GaussianStatistics, np.ndarray]:
-    """Statistics in standard units, rounded so that ties fall alike, and the units."""
-    scale = statistics.scale
-    scatter = statistics.weight * statistics.correlation.round(DIGITS)
-    return GaussianStatistics(statistics.weight, np.zeros(len(scale)), scatter), scale

@@ -142,16 +142,20 @@ class LinearEvaluator(MoveEvaluator):
     ):
         self.weight = statistics.weight
         self.n_nodes = statistics.n_nodes
-        self.set_costs(parameter_cost, edge_cost, self.weight)
-        # Of all parents of a node together, by their number.
-        n_parents = np.arange(self.n_nodes + 1)
-        self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
+        self.set_costs(parameter_cost, edge_cost)
         self.n_candidates = n_candidates
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
         self.correlation = statistics.correlation
         self._log_variance = 2.0 * np.log(statistics.scale)
         self._scans: dict[int, tuple[tuple[int, ...], Scan]] = {}
+
+    def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
+        """Prices of parameters, and of edges on top."""
+        super().set_costs(parameter_cost, edge_cost)
+        # Of all parents of a node together, by their number.
+        n_parents = np.arange(self.n_nodes + 1)
+        self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
 
     def scan(self, child: int, parents: tuple[int, ...]) -> Scan:
         """Scan of a family; the last one of each node is kept."""

@@ -86,6 +86,7 @@ class _State:
             best = scores.argmax(axis=0)
             self.replace[x] = scores[best, self.numbers]
             self.replaced[x] = index[best]
+        self.reverse[nodes] = -np.inf  # there may be no room any more
         self.scan_reversals(nodes, self.adjacency[nodes])
         self.rank(nodes)
 
