@@ -16,8 +16,9 @@ from .._statistics.statistics import LOG_2_PI
 from .margins import Margin, NormalMargin, bent_columns
 from .mixtures import fit_mixtures
 
-# Number of parts of the rows, each predicted by the others.
+# Number of parts of the rows, and how many of them are predicted by the others.
 N_FOLDS = 4
+N_TRIALS = 2
 # Rows are drawn if there are more, and nothing is bent if there are fewer.
 MOST_ROWS = 4000
 FEWEST_ROWS = 40
@@ -34,14 +35,21 @@ SHRINKAGE = np.array([1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7])
 def ordered_sample(X, weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, weights and folds of at most `MOST_ROWS` rows, drawn by their ranks.
 
-    Ranks have no units, and equal rows stay together.
+    Ranks, counted from the middle, have no units and no sign; equal rows stay together.
     """
-    ranks = [np.unique(column, return_inverse=True)[1] for column in X.T]
-    keys = row_keys(np.array(ranks, dtype=float).reshape(X.shape[1], -1).T)
+    keys = row_keys(np.array([_middle_ranks(column) for column in X.T]).T)
     if len(X) > MOST_ROWS:
         keep = keys <= np.partition(keys, MOST_ROWS - 1)[MOST_ROWS - 1]
         X, weights, keys = X[keep], weights[keep], keys[keep]
     return X, weights, (keys >> np.uint64(32)) % np.uint64(N_FOLDS)
+
+
+def _middle_ranks(column) -> np.ndarray:
+    """Distance of the rank of each value from the middle; -1 where it is missing."""
+    values, ranks = np.unique(column, return_inverse=True)
+    missing = np.isnan(column)
+    n_values = len(values) - int(missing.any())
+    return np.where(missing, -1.0, np.abs(2.0 * ranks.ravel() - (n_values - 1)))
 
 
 def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
@@ -53,7 +61,7 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
         return np.zeros_like(bent)
     trials = [
         _Trial.of(X, weights, folds == fold)
-        for fold in range(N_FOLDS)
+        for fold in range(N_TRIALS)
         if 0 < (folds == fold).sum() < len(X)
     ]
 

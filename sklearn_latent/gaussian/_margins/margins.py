@@ -2,22 +2,9 @@
 
 A network describes the scores; its margins say how they become values of the columns,
 and add the logarithm of their slopes to every log-density, so that likelihoods are
-those of the columns. A new margin is one small class::
-
-    class Log(Margin):
-        name = "log"
-
-        def scores(self, values: Floats) -> Floats:
-            return np.log(values)
-
-        def log_slopes(self, values: Floats) -> Floats:
-            return -np.log(values)
-
-        def values(self, scores: Floats) -> Floats:
-            return np.exp(scores)
-
-and can be given to the estimator for all columns, ``margins=Log()``, or in a list for
-some of them, ``margins=[Log(), "normal", "smooth"]``.
+those of the columns. A new margin is one small class with three methods, as in the
+example of `Margin`, and can be given to the estimator for all columns, or in a list for
+some of them: ``margins=[Log(), "normal", "smooth"]``.
 """
 
 from __future__ import annotations
@@ -62,6 +49,23 @@ class Margin(ABC):
     n_parameters : int
         Number of parameters that were estimated from the column, apart from location
         and scale, which the network has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.gaussian import IdealParentGaussianBN, Margin
+    >>> class Log(Margin):
+    ...     name = "log"
+    ...     def scores(self, values):
+    ...         return np.log(values)
+    ...     def log_slopes(self, values):
+    ...         return -np.log(values)
+    ...     def values(self, scores):
+    ...         return np.exp(scores)
+    >>> X = np.exp(np.random.default_rng(0).normal(size=(100, 2)))
+    >>> model = IdealParentGaussianBN(margins=Log()).fit(X)
+    >>> bool((model.sample(5, random_state=0)[0] > 0).all())
+    True
     """
 
     name: ClassVar[str]
@@ -271,9 +275,9 @@ class MixtureMargin(Persistent, Margin):
 
     @cached_property
     def _median(self) -> float:
-        """Value below which half of the probability lies."""
+        """Value below which about half of the probability lies."""
         low, high = self.mean.min(), self.mean.max()
-        for _ in range(MAX_STEPS):
+        for _ in range(30):
             middle = 0.5 * (low + high)
             below = ndtr((middle - self.mean) / self.deviation) @ self.weight < 0.5
             low, high = (middle, high) if below else (low, middle)
@@ -336,7 +340,13 @@ def to_scores(margins: Sequence[Margin] | None, X) -> tuple[np.ndarray, np.ndarr
     log_slope = np.zeros(len(Z))
     for column, margin in bent_columns(margins):
         seen = ~np.isnan(Z[:, column])
-        Z[seen, column], slopes = margin.scored(Z[seen, column])
+        values = Z[seen, column]
+        Z[seen, column], slopes = margin.scored(values)
+        if not np.isfinite(Z[seen, column]).all() or not np.isfinite(slopes).all():
+            raise ValueError(
+                f"margins must give finite scores, got others of {margin!r} for values "
+                f"of column {column} from {values.min():g} to {values.max():g}."
+            )
         log_slope[seen] += slopes
     return Z, log_slope
 

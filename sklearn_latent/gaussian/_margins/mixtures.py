@@ -31,6 +31,8 @@ N_POINTS = 128
 RESOLUTION_SHARE = 0.01
 # The same as a share of the standard deviation of the column, for numerical reasons.
 LEAST_DEVIATION = 1e-6
+# Decimals of standardised values.
+DIGITS = 12
 # Maximum number of EM iterations and gain per row at which they end. Ten times as many
 # to a tenth of the gain predicted no better.
 MAX_ITER = 100
@@ -87,7 +89,8 @@ def _summary(column, sample_weight):
     scale = np.sqrt(shares @ (values - mean) ** 2)
     if not scale > 0.0:
         return np.zeros(1), np.ones(1), 1.0, weight, origin, 0.0
-    points, shares = _merged((values - mean) / scale, shares)
+    # To so many digits values in other units are the same.
+    points, shares = _merged(((values - mean) / scale).round(DIGITS), shares)
     window = max(2, int(np.ceil(np.sqrt(len(values)))))
     narrowest = (values[window - 1 :] - values[: len(values) - window + 1]).min()
     floor = max(RESOLUTION_SHARE * narrowest / scale, LEAST_DEVIATION)
@@ -159,11 +162,11 @@ def _fit(columns: _Columns, n_components: int):
     """Mean log-density of each column, and parameters (n_columns, n_components)."""
     points, shares = columns.points, columns.shares
     powers = np.stack([np.ones_like(points), points, points**2], axis=1)
-    weighted = powers * shares[:, None]
+    weighted = (powers * shares[:, None]).transpose(0, 2, 1)
     floor, n_rows = columns.floor[:, None], columns.weight[:, None]
 
     def maximize(_, responsibilities):
-        total, first, second = (weighted @ responsibilities).transpose(1, 0, 2)
+        total, first, second = (responsibilities @ weighted).transpose(2, 0, 1)
         total = total + 1e-12
         mean = first / total
         # A few rows by themselves, such as an outlier, do not make a narrow component.
@@ -175,11 +178,11 @@ def _fit(columns: _Columns, n_components: int):
         weight, mean, variance = state
         constant = np.log(weight) - 0.5 * (LOG_2_PI + np.log(variance))
         terms = [constant - 0.5 * mean**2 / variance, mean / variance, -0.5 / variance]
-        log_density = powers.transpose(0, 2, 1) @ np.stack(terms, axis=1)
-        top = log_density.max(axis=2, keepdims=True)
+        log_density = np.stack(terms, axis=2) @ powers
+        top = log_density.max(axis=1, keepdims=True)
         density = np.exp(log_density - top)
-        total = density.sum(axis=2, keepdims=True)
-        objective = (shares * (np.log(total) + top)[:, :, 0]).sum(axis=1)
+        total = density.sum(axis=1, keepdims=True)
+        objective = (shares * (np.log(total) + top)[:, 0]).sum(axis=1)
         return objective, density / total
 
     start = maximize(None, _first_groups(shares, n_components))
@@ -189,8 +192,12 @@ def _fit(columns: _Columns, n_components: int):
 
 
 def _first_groups(shares, n_components: int) -> np.ndarray:
-    """Responsibilities to start from: groups of neighbours, fewer in the tails."""
+    """Responsibilities to start from: groups of neighbours, fewer in the tails.
+
+    shares (n_columns, n_points) -> (n_columns, n_components, n_points).
+    """
     middle = np.cumsum(shares, axis=1) - 0.5 * shares
     edges = ndtr(np.linspace(-2.0, 2.0, n_components + 1)[1:-1])
-    group = (middle[:, :, None] > edges).sum(axis=2)
-    return 0.9 * (group[:, :, None] == np.arange(n_components)) + 0.1 / n_components
+    group = (middle[:, None] > edges[:, None]).sum(axis=1)
+    own = group[:, None] == np.arange(n_components)[:, None]
+    return 0.9 * own + 0.1 / n_components
