@@ -46,7 +46,7 @@ class _Columns:
     points, shares: (n_columns, n_points); shares sum to 1, surplus points have none
     floor: smallest standard deviation of a component, (n_columns,)
     weight: number of rows, or sum of their weights, (n_columns,)
-    centre, scale: units, (n_columns,)
+    centre, scale: units, (n_columns,); a negative scale mirrors, 0 is a constant
     """
 
     points: np.ndarray
@@ -89,11 +89,14 @@ def _summary(column, sample_weight):
     scale = np.sqrt(shares @ (values - mean) ** 2)
     if not scale > 0.0:
         return np.zeros(1), np.ones(1), 1.0, weight, origin, 0.0
-    # To so many digits values in other units are the same.
-    points, shares = _merged(((values - mean) / scale).round(DIGITS), shares)
+    # To so many digits values in other units are the same, also in mirrored ones.
+    points = ((values - mean) / scale).round(DIGITS)
+    if shares @ points**3 < 0.0:
+        points, shares, scale = -points[::-1], shares[::-1], -scale
+    points, shares = _merged(points, shares)
     window = max(2, int(np.ceil(np.sqrt(len(values)))))
     narrowest = (values[window - 1 :] - values[: len(values) - window + 1]).min()
-    floor = max(RESOLUTION_SHARE * narrowest / scale, LEAST_DEVIATION)
+    floor = max(RESOLUTION_SHARE * narrowest / abs(scale), LEAST_DEVIATION)
     return points, shares, floor, weight, origin + mean, scale
 
 
@@ -127,7 +130,7 @@ def fit_mixtures(X, sample_weight=None) -> list[Margin]:
         mean, deviation = np.append(mean, 0.0), np.append(deviation, 1.0)
         centre, scale = columns.centre[number], columns.scale[number]
         margins[number] = MixtureMargin(
-            weight / weight.sum(), centre + scale * mean, scale * deviation
+            weight / weight.sum(), centre + scale * mean, abs(scale) * deviation
         )
     return margins
 
@@ -143,7 +146,7 @@ def _best_mixtures(columns: _Columns) -> dict[int, tuple]:
     found: dict[int, tuple] = {}
     for n_components in range(2, MOST_COMPONENTS + 1):
         room = columns.weight >= n_components * ROWS_PER_COMPONENT
-        active = np.flatnonzero(room & (columns.scale > 0.0) & (failures < PATIENCE))
+        active = np.flatnonzero(room & (columns.scale != 0.0) & (failures < PATIENCE))
         if not len(active):
             break
         objective, parameters = _fit(columns.some(active), n_components)
