@@ -2,6 +2,7 @@
 
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
+from ._margins import MarginsDisplay
 from ._schedule import ScheduleDisplay
 from ._threshold import ThresholdCurveDisplay, score_and_count
 from ._trajectory import TrajectoryDisplay
@@ -9,6 +10,7 @@ from ._trajectory import TrajectoryDisplay
 __all__ = [
     "LatentGraphDisplay",
     "LatentImagesDisplay",
+    "MarginsDisplay",
     "ScheduleDisplay",
     "ThresholdCurveDisplay",
     "TrajectoryDisplay",
