@@ -41,7 +41,7 @@ R_TABLES = {
     "colleges": ("ISLR", "College"),
     "growth": ("quantreg", "barro"),
     "cars": ("ISLR", "Auto"),
-    "schools": ("AER", "CASchools"),
+    "schools": ("Ecdat", "Caschool"),
 }
 TABLES = (
     *("diabetes", "diabetes without sex", "wine", "breast cancer", "iris"),
