@@ -4,7 +4,7 @@ from ._estimator import IdealParentGaussianBN
 from ._margins.margins import Margin, MixtureMargin, NormalMargin
 from ._network import GaussianNetwork
 from ._nonlinear.links import Linear, Link, Sigmoid
-from ._nonlinear.noise import Additive, Multiplicative, Noise
+from ._nonlinear.noise import Additive, Multiplicative, Noise, Student
 
 __all__ = [
     "Additive",
@@ -18,4 +18,5 @@ __all__ = [
     "Noise",
     "NormalMargin",
     "Sigmoid",
+    "Student",
 ]

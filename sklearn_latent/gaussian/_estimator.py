@@ -66,16 +66,20 @@ class IdealParentGaussianBN(GaussianModel):
     ----------
     link : {"linear", "sigmoid"} or Link, default="linear"
         How the mean of a node depends on its parents.
-    noise : {"additive", "multiplicative"} or Noise, default="additive"
-        Noise around the mean. Multiplicative noise needs positive data.
+    noise : {"additive", "multiplicative", "student"} or Noise, default="additive"
+        Noise around the mean. "multiplicative" needs positive data. "student":
+        Student's t distribution, for data with outliers. Its degrees of freedom, the
+        same for all nodes, are estimated, or fixed as in "student(4)";
+        ``noise_variance_`` is its squared scale. It is learned from complete rows
+        without latents.
     search : {"auto", "greedy", "order"}, default="auto"
         "greedy": add, delete, reverse and replace edges as long as the score improves,
         and add latents one at a time, as in [1]_. "order": move one node at a time to
         its best place in an order; for linear networks only. "auto": order search for
-        linear networks, for others greedy search with the similarity "C3", both with
-        the extended BIC unless `penalty` is given. Unless "greedy" is given, latents
-        are found from several starts, with edges rated by the likelihood of what is
-        observed.
+        linear networks, for others greedy search with the similarity "C3" from the
+        graph of a linear network, both with the extended BIC unless `penalty` is given.
+        Unless "greedy" is given, latents are found from several starts, with edges
+        rated by the likelihood of what is observed.
     similarity : {"C1", "C2", "C3"}, default="C2"
         How candidates are compared with the ideal parent: theorems 3.2 and 3.4 of
         [1]_ and, for links that are not linear, 7.1 and 8.2. "C3", which is not in the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
 from ._nonlinear.fitter import fit_network
+from ._nonlinear.noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._scores.linear import LinearEvaluator, fit_linear
 from ._scores.moves import MoveEvaluator, Rules, SearchResult
@@ -59,6 +59,12 @@ def learn_network(data: Rows | RowStatistics, options: SearchOptions) -> Learned
         parameters = fit_linear(data.moments, result.adjacency)
         network = GaussianNetwork(result.adjacency, *parameters)
     elif options.max_latents > 0 or data.has_gaps:
+        if isinstance(get_noise(options.noise), Student):
+            raise ValueError(
+                f"noise={options.noise!r} must have complete rows and max_latents=0 to "
+                "learn from, got "
+                f"{'missing values' if data.has_gaps else options.max_latents}."
+            )
         return learn_incomplete(data.X, data.weights, options)
     else:
         result, evaluator, network = _learn_nonlinear(data, options)
@@ -100,10 +106,14 @@ def search_linear(
     greedy = options.search == "greedy"
     n_candidates = options.n_candidates if greedy else None
     evaluator = LinearEvaluator(standard, n_candidates=n_candidates)
-    search = partial(order_search, n_restarts=options.n_restarts)
-    result = _search_by_price(
-        greedy_search if greedy else search, evaluator, options, rules, initial
-    ).relabelled(order)
+
+    def ordered(evaluator, rules, initial):
+        n_restarts = options.n_restarts if initial is None else 0
+        return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
+
+    search = greedy_search if greedy else ordered
+    result = _search_by_price(search, evaluator, options, rules, initial)
+    result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
 
@@ -135,17 +145,50 @@ def _search_by_price(
     return max(found, key=lambda entry: entry[0])[1]
 
 
+def _learn_student(data: Rows, options: SearchOptions):
+    """As `_learn_nonlinear`, where the degrees of freedom are to be estimated.
+
+    First from the errors of a linear network with normal noise, then from its own.
+    """
+    moments = GaussianStatistics.of(data.X, data.weights)
+    graph = _linear_graph(data, options)
+    network = GaussianNetwork(graph, *fit_linear(moments, graph))
+    if not options.published:
+        options = replace(options, initial=graph)
+    for _ in range(2):
+        errors = data.X - network.conditional_means(data.X)
+        errors /= np.sqrt(network.noise_variance)
+        noise = Student().fitted(errors.T, data.weights)
+        options = replace(options, noise=noise_name(noise))
+        result, evaluator, network = _learn_nonlinear(data, options)
+        options = replace(options, initial=result.adjacency)
+    return result, evaluator, network
+
+
+def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
+    """Graph of a linear network with normal noise, found by order search."""
+    moments = GaussianStatistics.of(data.X, data.weights)
+    return search_linear(moments, replace(options, search="order"))[0].adjacency
+
+
 def _learn_nonlinear(data: Rows, options: SearchOptions):
     """Greedy search with optimised families; result, evaluator, network."""
+    if noise_name(options.noise) == "student":
+        return _learn_student(data, options)
     evaluator = make_evaluator(data.X, data.weights, options)
     rules = options.rules(data.weight)
-    result = _search_by_price(greedy_search, evaluator, options, rules, options.initial)
+    initial = options.initial
+    if initial is None and not options.published:
+        # Greedy search gets stuck where a search over orders does not.
+        initial = _linear_graph(data, options)
+    result = _search_by_price(greedy_search, evaluator, options, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,
         link=options.link,
         noise=options.noise,
         sample_weight=data.weights,
+        centred_parents=True,
     )
     network = bent_network(options, result.adjacency, weights, theta, noise_variance)
     return result, evaluator, network

@@ -29,7 +29,7 @@ from ._margins.margins import (
 )
 from ._nonlinear.densities import Densities
 from ._nonlinear.links import Link, get_link
-from ._nonlinear.noise import Additive, Noise, get_noise
+from ._nonlinear.noise import Noise, NoiseName, get_noise, noise_name
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -58,8 +58,10 @@ class GaussianNetwork(Densities, Network):
         Variance of the noise: added to the mean, or of the factor that multiplies it.
     link : str or Link, default="linear"
         Link function of all nodes that have parents.
-    noise : {"additive", "multiplicative"}, default="additive"
-        Noise of all nodes that have parents; others have additive noise.
+    noise : str or Noise, default="additive"
+        "additive", or "student(4)" for Student's t with 4 degrees of freedom: noise of
+        all nodes. "multiplicative": of nodes that have parents; others have additive
+        noise.
     link_parameters : array-like of shape (n_nodes, 2 or 3) or None, default=None
         Offset, scale and bias (or none) of the link function of each node; the offset
         and scale of the sigmoid are theta_0 and theta_1 of the paper. Not used by
@@ -95,7 +97,7 @@ class GaussianNetwork(Densities, Network):
         "intercept": Array(ndim=1),
         "noise_variance": Array(ndim=1),
         "link": Choice(("linear", "sigmoid")),
-        "noise": Choice(("additive", "multiplicative")),
+        "noise": NoiseName(),
         "link_parameters": Array(ndim=2, optional=True),
         "n_latents": Integer(),
         "node_names": Names(),
@@ -121,7 +123,7 @@ class GaussianNetwork(Densities, Network):
         self.intercept = _own("intercept", intercept)
         self.noise_variance = _own("noise_variance", noise_variance)
         self.link = link
-        self.noise = noise
+        self.noise = noise_name(noise)
         self.link_parameters = None
         if link_parameters is not None:
             self.link_parameters = _own("link_parameters", link_parameters)
@@ -152,7 +154,8 @@ class GaussianNetwork(Densities, Network):
         """Free parameters: weights, links, noise variances, margins."""
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
         margins = sum(margin.n_parameters for margin in self.margins or ())
-        return int(np.sum(means)) + self.n_nodes + margins
+        own = self.n_nodes + self._noise.n_parameters + margins
+        return int(np.sum(means)) + own
 
     def with_margins(self, margins: Sequence[Margin] | None) -> GaussianNetwork:
         """The same network of scores, with other margins.
@@ -329,7 +332,7 @@ class GaussianNetwork(Densities, Network):
             nodes = np.array([node])
             parents = np.flatnonzero(self.adjacency[:, node])
             eta = values[:, parents] @ self.weights[np.ix_(parents, nodes)]
-            noise = self._noise if len(parents) else Additive()
+            noise = self._noise if len(parents) else self._noise.root
             values[:, nodes] = noise.draw(
                 self._family_means(eta, nodes), self.noise_variance[node], rng
             )

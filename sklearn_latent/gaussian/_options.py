@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._nonlinear.links import Linear, get_link
-from ._nonlinear.noise import Additive, get_noise
+from ._nonlinear.noise import Additive, Noise, get_noise
 from ._scores.moves import Rules
 from ._scores.penalty import Penalty
 
-# Restarts of an order search, up to how many nodes: there they cost little.
-RESTARTS = 3
+# Restarts of an order search, up to how many nodes: there they cost little. More than
+# one found nothing more in any of ten kinds of networks.
+RESTARTS = 1
 FEW_NODES = 50
 
 
@@ -38,7 +39,7 @@ class SearchOptions:
     forbidden: np.ndarray
     required: np.ndarray
     link: str = "linear"
-    noise: str = "additive"
+    noise: str | Noise = "additive"
     search: str = "greedy"
     similarity: str = "C2"
     n_candidates: int | None = None

@@ -52,9 +52,9 @@ def derivatives(network: Densities, points, missing):
     mean = network._family_means(eta, nodes)
     has_parents = network.adjacency.any(axis=0)
     variance = network.noise_variance
-    own_gradient = -(points - mean) / variance
-    score = -own_gradient
-    information = np.broadcast_to(1.0 / variance, points.shape)
+    score = noise.root.score(points, mean, variance)
+    own_gradient = -score
+    information = noise.root.information(mean, variance)
     if noise.positive:
         clipped = noise.clip(mean)
         size = 1e-5 * np.maximum(np.abs(points), 1e-12)

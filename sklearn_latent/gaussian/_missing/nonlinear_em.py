@@ -63,6 +63,7 @@ class _NonlinearEM:
             link=self.options.link,
             noise=self.options.noise,
             sample_weight=weight,
+            centred_parents=True,
         )
         network = bent_network(
             self.options, adjacency, weights, theta, noise, n_latents
@@ -235,6 +236,7 @@ def make_evaluator(
         link=options.link,
         noise=options.noise,
         sample_weight=weight,
+        centred_parents=True,
         parameter_cost=None if penalty is None else penalty.parameter,
         edge_cost=0.0 if penalty is None else penalty.parents(X.shape[1]),
         n_candidates=options.n_candidates,

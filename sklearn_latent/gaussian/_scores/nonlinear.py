@@ -49,6 +49,7 @@ _Start = tuple[tuple[int, ...], Sequence[float], np.ndarray]
 class NonlinearEvaluator(MoveEvaluator):
     """Scores of families of any link and noise, with or without pruning.
 
+    centred_parents: as in `FamilyFitter`
     parameter_cost, edge_cost: as in `set_costs`
     n_candidates: how many additions and replacements, together, are fitted per family.
         None fits all, which is Algorithm 1
@@ -64,6 +65,7 @@ class NonlinearEvaluator(MoveEvaluator):
         link="sigmoid",
         noise="additive",
         sample_weight=None,
+        centred_parents: bool = False,
         parameter_cost: float | None = None,
         edge_cost: float | np.ndarray = 0.0,
         n_candidates: int | None = 5,
@@ -72,7 +74,13 @@ class NonlinearEvaluator(MoveEvaluator):
     ):
         self.link, self.noise = get_link(link), get_noise(noise)
         self.fitter = FamilyFitter(
-            X, self.link, self.noise, sample_weight, tol=tol, max_iter=30
+            X,
+            self.link,
+            self.noise,
+            sample_weight,
+            centred_parents=centred_parents,
+            tol=tol,
+            max_iter=30,
         )
         self.n_nodes = self.fitter.n_nodes
         self.weight = self.fitter.total
