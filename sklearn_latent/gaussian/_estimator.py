@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
+from .._blocks import Blocks
 from .._progress import Progress, with_callbacks
 from .._rows import is_blockwise, read_blocks
 from .._transaction import all_or_nothing
@@ -19,9 +21,12 @@ from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
+from ._margins.choice import few_values, ordered_sample, resolve
+from ._margins.margins import Margin, Margins, check_margins
+from ._margins.sample import RowSample, SeenRows, score
 from ._model import GaussianModel, check_block
 from ._nonlinear.links import Link
-from ._nonlinear.noise import Noise
+from ._nonlinear.noise import Noise, get_noise
 from ._options import is_linear
 from ._parameters import check_parameters, make_options
 from ._statistics.rows import Rows, RowStatistics
@@ -91,6 +96,14 @@ class IdealParentGaussianBN(GaussianModel):
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
+    margins : {"auto", "normal", "smooth"}, Margin or list, default="auto"
+        How values become the normal scores that the network describes. "normal": they
+        are the scores. "smooth": each column is an increasing function of a normal
+        variable, estimated as a mixture of normal densities; a column that is normal
+        stays as it is. "auto": those columns are smooth for which held-out rows are
+        predicted better. A `Margin` is used for all columns, a list of margins,
+        "normal" and "smooth" for one column each. Multiplicative noise has normal
+        margins only.
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
         boolean matrix.
@@ -100,6 +113,8 @@ class IdealParentGaussianBN(GaussianModel):
         that chance gains more; it predicts better where rows are few compared with
         features. "auto": "ebic" for ``search="auto"`` and, with latents, for
         ``search="order"``; else 1.
+    output : {"all", "latents"}, default="all"
+        Columns of `transform`: all nodes, or the latents alone.
     max_iter : int, default=10_000
         Maximum number of moves of a greedy search, or of passes of an order search.
     tol : float, default=1e-8
@@ -126,7 +141,8 @@ class IdealParentGaussianBN(GaussianModel):
     node_names_ : ndarray of shape (n_nodes,)
         Names of the features, then latent0, latent1, ...
     network_ : GaussianNetwork
-        The fitted model.
+        The fitted model; ``network_.margins`` are its margins, None if all columns are
+        their own scores. Weights, intercepts and variances are those of the scores.
     structure_ : ndarray of bool of shape (n_latents, n_features)
         The block of ``adjacency_`` from latents to features.
     latent_names_ : ndarray of shape (n_latents,)
@@ -166,6 +182,10 @@ class IdealParentGaussianBN(GaussianModel):
     `PoorDataWarning`. Infinite values, required edges that form a cycle or are also
     forbidden, names that do not exist, and values that are not positive with
     multiplicative noise are errors.
+
+    Columns with few different values, such as counts and grades, have no density; a
+    `PoorDataWarning` names them unless margins are normal. Likelihoods then depend on
+    how narrow a density may become, which is bounded by the distances between values.
 
     A better score is not always a better model: on small samples order search finds
     graphs whose BIC is better than that of the true graph while they predict worse,
@@ -222,9 +242,11 @@ class IdealParentGaussianBN(GaussianModel):
         max_parents: int | None = None,
         max_latents: int = 0,
         bipartite: bool = False,
+        margins: str | Margin | list = "auto",
         forbidden: Any = None,
         required: Any = None,
         penalty: float | str = "auto",
+        output: str = "all",
         max_iter: int = 10_000,
         tol: float = 1e-8,
         warm_start: bool = False,
@@ -239,9 +261,11 @@ class IdealParentGaussianBN(GaussianModel):
         self.max_parents = max_parents
         self.max_latents = max_latents
         self.bipartite = bipartite
+        self.margins = margins
         self.forbidden = forbidden
         self.required = required
         self.penalty = penalty
+        self.output = output
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
@@ -270,9 +294,9 @@ class IdealParentGaussianBN(GaussianModel):
         """
         check_parameters(self)
         with Progress(self, X=X) as progress, all_or_nothing(self):
-            data = self._read(X, sample_weight, reset=True)
-            self._learn(data, progress)
-            self._statistics = data if isinstance(data, RowStatistics) else None
+            data, again = self._read(X, sample_weight, reset=True)
+            self._learn(data, progress, again)
+            self._statistics = data if isinstance(data, SeenRows) else None
         return self
 
     @available_if(_adds_up)
@@ -282,8 +306,10 @@ class IdealParentGaussianBN(GaussianModel):
     ) -> Self:
         """Take further rows into account; the same as one `fit` on all together.
 
-        Only for linear links, additive noise, no latents and complete rows, of which
-        sums are kept, and no row.
+        Only for linear links, additive noise, no latents and complete rows. Of these
+        sums are kept and, unless ``margins="normal"``, rows to estimate margins from:
+        all of them up to 4 million values, a sample of that size beyond. Bent margins
+        are then learned from the sample, and so is the network of their scores.
 
         Parameters
         ----------
@@ -312,14 +338,14 @@ class IdealParentGaussianBN(GaussianModel):
                     "partial_fit must not follow a fit of rows with missing values, "
                     "which do not add up; use a new or cloned estimator."
                 )
-            statistics = self._read(X, sample_weight, reset=before is None)
-            if isinstance(statistics, Rows):
+            seen, _ = self._read(X, sample_weight, reset=before is None)
+            if isinstance(seen, Rows):
                 raise ValueError(_NO_GAPS)
             if before is not None:
-                statistics = before + statistics
+                seen = before + seen
             if update:
-                self._learn(statistics, progress)
-            self._statistics = statistics
+                self._learn(seen, progress)
+            self._statistics = seen
         return self
 
     def edge_confidence(
@@ -370,8 +396,10 @@ class IdealParentGaussianBN(GaussianModel):
         method = bootstrap_confidence if calibrate else bootstrap_shares
         return method(model, X, draws, n_jobs)
 
-    def _read(self, X, sample_weight, *, reset: bool) -> Rows | RowStatistics:
-        """Validated rows; their statistics if these are all that is needed."""
+    def _read(
+        self, X, sample_weight, *, reset: bool
+    ) -> tuple[Rows | SeenRows, Blocks | None]:
+        """Validated rows, or what is needed of them; blocks that can be read again."""
         adds_up = is_linear(self) and self.max_latents == 0
         if is_blockwise(X) and not adds_up:
             raise ValueError(
@@ -388,22 +416,47 @@ class IdealParentGaussianBN(GaussianModel):
 
         blocks = read_blocks(X, sample_weight, check, check_block)
         if is_blockwise(X):
-            statistics = blocks.sum(_sum_up)
-            if statistics is None:
+            seen = blocks.sum(_sum_up, self._bends())
+            if seen is None:
                 raise ValueError(
                     "X must have at least one row of positive weight, got none."
                 )
-            return statistics
+            return seen, None if isinstance(X, Iterator) else blocks
         rows = blocks.gather(_as_rows)[0]
         if adds_up and not rows.has_gaps:
-            return RowStatistics.of(rows.X, rows.weights)
-        return rows
+            return SeenRows.of(rows, self._bends()), blocks
+        return rows, None
 
-    def _learn(self, data: Rows | RowStatistics, progress) -> None:
+    def _bends(self) -> bool:
+        """Whether margins may be other than normal."""
+        if get_noise(self.noise).positive:
+            return False
+        return not isinstance(self.margins, str) or self.margins != "normal"
+
+    def _estimate_margins(self, data: Rows | SeenRows, names) -> Margins:
+        """Margins of all features, None if they are their own scores."""
+        if not self._bends():
+            return None
+        if isinstance(data, SeenRows):
+            sample = data.sample
+        else:
+            sample = RowSample.of(data.X, data.weights)
+        if sample is None:
+            raise ValueError(
+                "margins must stay 'normal' once partial_fit or fit had them so, "
+                f"because no rows were kept, got {self.margins!r}."
+            )
+        _warn_few_values(sample, names)
+        margins = resolve(self.margins, sample.X, sample.weights)
+        return check_margins(margins, len(names))
+
+    def _learn(self, rows: Rows | SeenRows, progress, again=None) -> None:
         """From data to fitted attributes."""
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
+        margins = self._estimate_margins(rows, names)
+        data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | RowStatistics = data
         if isinstance(data, Rows):
@@ -421,10 +474,10 @@ class IdealParentGaussianBN(GaussianModel):
         self.n_iter_ = max(len(learned.history), 1)
         self.n_evaluated_ = learned.n_evaluated
         self.n_considered_ = learned.n_considered
-        self._store(network)
+        self._store(network.with_margins(margins))
         estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
         self._store_fit(
-            log_likelihood(network, data),
+            log_likelihood(network, data) + log_slope,
             data.weight,
             is_exact=network.is_jointly_gaussian or not estimated,
         )
@@ -443,14 +496,27 @@ def _warn_unseen(seen, names) -> None:
         )
 
 
+def _warn_few_values(sample: RowSample, names) -> None:
+    """Say which features have so few different values that they have no density."""
+    few = np.flatnonzero(few_values(ordered_sample(sample.X, sample.weights)[0]))
+    if len(few):
+        shown = ", ".join(names[i] for i in few[:10])
+        warn(
+            f"{len(few)} of {len(names)} features have few different values, as counts "
+            f"and grades have, and are treated as continuous ones: {shown}"
+            f"{', ...' if len(few) > 10 else ''}.",
+            PoorDataWarning,
+        )
+
+
 def _as_rows(block) -> Rows:
     """A block of rows without those of no weight."""
     return Rows.of(*block)
 
 
-def _sum_up(block) -> RowStatistics:
-    """Statistics of a block, whose rows must be complete."""
+def _sum_up(block, sampled) -> SeenRows:
+    """What is needed of a block, whose rows must be complete."""
     rows = Rows.of(*block)
     if rows.has_gaps:
         raise ValueError(_NO_GAPS)
-    return RowStatistics.of(rows.X, rows.weights)
+    return SeenRows.of(rows, sampled)
