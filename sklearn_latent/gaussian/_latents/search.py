@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..._graphs import reaches
-from .._missing.structural_em import StructuralEM, standardise
+from .._missing.structural_em import StructuralEM
 from .._scores.linear import fit_linear
-from .._statistics.statistics import GaussianStatistics
+from .._statistics.statistics import GaussianStatistics, standardise
 from .candidates import Candidate, DenseSets, rotated_factors
 from .clusters import FEWEST_CHILDREN
 from .sem import Sem, SemData, edge_gains, fit_sem
