@@ -70,20 +70,31 @@ def _gains_of_latent(beam, latent, features, failures, states):
     return gains
 
 
-def slopes(beam: Beam, expected: Expected) -> np.ndarray:
-    """How the log-likelihood grows as failures shrink, (n_latents, n_features)."""
+def least_gains(beam: Beam, expected: Expected, failure) -> np.ndarray:
+    """Lower bounds of the gains of new edges, (n_latents, n_features).
+
+    By Jensen's inequality: means over states of the logarithms of what they change by,
+    so that one product of matrices has all pairs of a latent and a feature.
+    """
     mass = beam.patterns.weights[beam.row] * beam.share
-    causes = np.zeros(beam.parameters.failure.shape)
+    gains = np.zeros(beam.parameters.failure.shape)
     for part in beam.chunks(len(beam.row)):
-        causes += (beam.states[part] * mass[part, np.newaxis]).T @ beam.fired(part).T
-    return causes - expected.trials
+        change = beam.fired(part)
+        change *= 1.0 - failure
+        change += failure
+        np.log(change, out=change)
+        gains += (beam.states[part] * mass[part, np.newaxis]).T @ change.T
+    # A feature that is not known changes nothing.
+    unknown = expected.latent_on.sum(axis=0)[:, np.newaxis] - expected.trials
+    return gains - np.log(failure) * unknown
 
 
 def new_edges(beam: Beam, parameters: Layered, expected: Expected, price):
     """Failures of the edges that would gain more than their price; else 1."""
-    # The log-likelihood is concave in a failure: its slope at 1 bounds the gain.
-    possible = slopes(beam, expected) * (1.0 - min(STARTS)) > price
-    latents, features = np.nonzero(~parameters.structure & possible)
+    # Bounds are close where rows show their latents. The log-likelihood is concave in a
+    # failure, so what gains somewhere gains near 1.
+    hopeful = least_gains(beam, expected, max(STARTS)) > -price
+    latents, features = np.nonzero(~parameters.structure & hopeful)
     gains = failure_gains(beam, latents, features, STARTS)
     chosen = gains.max(axis=0, initial=0.0) > price
     failure = np.ones_like(parameters.failure)
