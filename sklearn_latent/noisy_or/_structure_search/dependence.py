@@ -178,7 +178,7 @@ def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
 
 def _with_classes(parameters, beam, n_classes, rng) -> Layered:
     """Classes of rows by the states of their latents."""
-    likeliest = beam.states[beam.starts]
+    likeliest = beam.likeliest
     table = Patterns(likeliest, None, beam.patterns.weights)
     mixture = fit_mixture(table, n_classes, rng)
     return parameters._replace(weight=mixture.weight, prior=mixture.rate)
