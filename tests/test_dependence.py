@@ -25,7 +25,7 @@ from sklearn_latent.noisy_or._structure_search.classes import (
 )
 from sklearn_latent.noisy_or._structure_search.dependence import Judge
 from sklearn_latent.noisy_or._structure_search.polarity import propose_polarity
-from sklearn_latent.noisy_or._structure_search.sampling import hold_out, thin
+from sklearn_latent.noisy_or._structure_search.sampling import folds, thin
 
 
 def random_patterns(seed, n_rows=40, n_features=6, missing=0.0):
@@ -104,24 +104,30 @@ class TestMixtures:
 
 class TestSamples:
     @settings(max_examples=30, deadline=None)
-    @given(st.integers(0, 10_000), st.floats(0.05, 0.95))
-    def test_held_out_rows_and_the_others_are_all_rows(self, seed, share):
+    @given(st.integers(0, 10_000), st.integers(2, 6))
+    def test_each_row_judges_once_and_learns_otherwise(self, seed, n_folds):
         patterns = random_patterns(seed, n_rows=20, missing=0.2)
         # Distinct patterns, so that parts can be told apart.
         patterns = Patterns.merge([patterns])
-        kept, held = hold_out(patterns, share, np.random.RandomState(seed))
-        together = Patterns.merge([part for part in (kept, held) if len(part.weights)])
-        np.testing.assert_array_equal(together.on, patterns.on)
-        np.testing.assert_allclose(together.weights, patterns.weights)
-        assert (kept.weights > 0).all()
-        assert (held.weights > 0).all()
-        # Whole rows are held out.
-        np.testing.assert_array_equal(held.weights, np.round(held.weights))
+        splits = folds(patterns, n_folds, np.random.RandomState(seed))
+        assert len(splits) == n_folds
+        for split in splits:
+            together = Patterns.merge([part for part in split if len(part.weights)])
+            np.testing.assert_array_equal(together.on, patterns.on)
+            np.testing.assert_allclose(together.weights, patterns.weights)
+            assert all((part.weights > 0).all() for part in split)
+        # Whole rows judge; what is left of a row does not.
+        judges = sum(test.weights.sum() for _, test in splits)
+        assert judges == np.floor(patterns.weights).sum()
+        for _, test in splits:
+            np.testing.assert_array_equal(test.weights, np.round(test.weights))
 
-    def test_share_that_is_held_out(self):
-        patterns = random_patterns(0)._replace(weights=np.full(40, 1000.0))
-        held = hold_out(patterns, 0.25, np.random.RandomState(0))[1]
-        assert held.weights.sum() / 40_000 == pytest.approx(0.25, abs=0.01)
+    @pytest.mark.parametrize("weight", [1000.0, 2.0**32])
+    def test_folds_have_the_same_size(self, weight):
+        patterns = random_patterns(0)._replace(weights=np.full(40, weight))
+        for _, test in folds(patterns, 4, np.random.RandomState(0)):
+            share = test.weights.sum() / patterns.weights.sum()
+            assert share == pytest.approx(0.25, abs=0.01)
 
     def test_samples_stand_for_all(self):
         patterns = random_patterns(0, n_rows=500)

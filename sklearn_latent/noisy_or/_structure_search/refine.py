@@ -15,7 +15,7 @@ from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .._statistics.subsets import subset_variance
 from .coupling import pair_moments, subset_moments
-from .dependence import Judge, classes_above, learn_classes
+from .dependence import Judge, classes_above, learn_choice
 from .extend import Discovery
 from .quartets import TRIPLES
 from .sampling import affordable_steps, thin
@@ -81,7 +81,9 @@ def _search(start, patterns, rows, dependence, rng, report) -> Layered:
     fixed = np.random.RandomState(0)
     judge = Judge(patterns, FIRST_ROWS, fixed)
     if dependence and judge.prefers_mixtures(first.parameters):
-        return learn_classes(Judge(patterns, CLASS_ROWS, fixed), rows, report)
+        if len(patterns.weights) > FIRST_ROWS:
+            judge = Judge(patterns, CLASS_ROWS, fixed)
+        return learn_choice(judge.choose(), rows, fixed, report)
     best = Search(rows, report).run(first.parameters).parameters
     return classes_above(judge, best, rows) if dependence else best
 
