@@ -13,6 +13,11 @@ from sklearn_latent.datasets import make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._likelihood.smoothing import (
+    EXCESS,
+    PSEUDO_ROWS,
+    pseudo_rows,
+)
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.noisy_or._structure_search import classes as _classes
 from sklearn_latent.noisy_or._structure_search import refine as _refine
@@ -100,6 +105,29 @@ class TestMixtures:
         rows = as_rows(patterns)
         np.testing.assert_allclose(answer(network, rows)[0], expected, atol=1e-4)
         np.testing.assert_allclose(network.log_likelihood(rows), expected, atol=1e-4)
+
+
+class TestSmoothing:
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(0, 1000), st.floats(1.0, 20.0))
+    def test_rows_follow_from_the_spread(self, seed, rows):
+        """Rates drawn from beta distributions ask for as many rows as these have."""
+        rng = np.random.default_rng(seed)
+        mean = rng.uniform(0.1, 0.9, 200)
+        rates = rng.beta(rows * mean, rows * (1.0 - mean), (400, 200))
+        weights = np.ones_like(rates)
+        found = pseudo_rows(rates, mean, weights)
+        assert found == pytest.approx(EXCESS * rows, rel=0.1)
+        # Rates that count for nothing change nothing.
+        more = np.vstack([rates, np.ones_like(rates)])
+        weights = np.vstack([weights, np.zeros_like(rates)])
+        assert pseudo_rows(more, mean, weights) == pytest.approx(found)
+
+    def test_it_is_bounded(self):
+        mean = np.full(3, 0.5)
+        for rates, expected in ((np.eye(3), 0), (np.full((3, 3), 0.5), 1)):
+            rows = pseudo_rows(rates, mean, np.ones((3, 3)))
+            assert rows == PSEUDO_ROWS[expected]
 
 
 class TestSamples:
@@ -253,6 +281,25 @@ class TestPolarity:
         assert learner.score(X) == pytest.approx(straight.score(rows), abs=1e-3)
         network = learner.network_
         assert NoisyOrNetwork.from_json(network.to_json()) == network
+
+    def test_an_and_of_causes_is_an_or_of_their_absence(self):
+        """All columns are read as their opposite, and the latents are the absences."""
+        rng = np.random.default_rng(0)
+        structure = np.zeros((5, 30), dtype=bool)
+        for column in range(30):
+            structure[rng.choice(5, 1 + column % 3, replace=False), column] = True
+        failure = np.where(structure, rng.uniform(0.05, 0.3, structure.shape), 1.0)
+        absence = NoisyOrNetwork(
+            rng.uniform(0.2, 0.5, 5), failure, rng.uniform(0.02, 0.2, 30)
+        )
+        X = 1 - absence.sample(1500, random_state=0)[0]
+        learner = learn(X)
+        np.testing.assert_array_equal(learner.polarity_, -1)
+        assert learner.n_classes_ == 1
+        assert edge_f1(structure, learner.structure_) > 0.95
+        other = 1 - absence.sample(2000, random_state=1)[0]
+        best = absence.log_likelihood(1 - other).mean()
+        assert learner.score(other) == pytest.approx(best, abs=0.1)
 
     def test_it_can_be_switched_off(self, rows):
         X = rows.copy()

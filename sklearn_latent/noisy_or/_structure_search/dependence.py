@@ -18,6 +18,7 @@ from .._likelihood.layered import Layered
 from .._likelihood.truncated import climb_truncated
 from .._statistics.patterns import Patterns
 from .classes import Mixture, best_start, class_network, fit_mixture
+from .polarity import learn_opposite
 from .sampling import affordable_steps, folds, thin
 from .search import Search
 
@@ -144,6 +145,16 @@ class Judge:
             before, least = self._try(1).rows, LEAST_Z
         self.try_mixtures(self.mean(before))
         return bool(self.tried) and self.z(self.best.rows - before) >= least
+
+    def prefers_opposite(self, thresholds) -> bool:
+        """Whether independent latents of the opposite of all columns beat mixtures."""
+        opposite = np.concatenate(
+            [
+                evaluate(learn_opposite(train, thresholds, self.rng), test.opposite)
+                for train, test in self.splits
+            ]
+        )
+        return self.mean(opposite - self.best.rows) > 0.0
 
     def choose(self) -> Choice:
         """The best mixture, or what grows from it, if that is better."""
