@@ -4,11 +4,11 @@ Words in postings (news), disabilities (nltcs), handwritten digits, wrong answer
 fraction subtraction, answers to an ability test, and agreement with statements about
 oneself (personality; some are worded the other way). Then tables on which nothing was
 tuned: opinions on abortion, roles of developers, wars and their circumstances
-(quarrels), symptoms of depression, risks and procedures of patients. Test log-likelihood of independent
-columns, mixtures of Bernoullis, the Chow-Liu tree and structure learners. The number of
-classes and the smoothing of the "best mixture" are those that the test rows prefer; of
-"mixture", those that validation rows prefer, a fifth of the training rows unless the
-table has its own.
+(quarrels), symptoms of depression, risks and procedures of patients. Test
+log-likelihood of independent columns, mixtures of Bernoullis, the Chow-Liu tree and
+structure learners. The number of classes and the smoothing of the "best mixture" are
+those that the test rows prefer; of "mixture", those that validation rows prefer, a
+fifth of the training rows unless the table has its own.
 
     python benchmarks/noisy_or_tables.py --data FOLDER
     python benchmarks/noisy_or_tables.py --data FOLDER --case news --words
