@@ -296,7 +296,9 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = self._read(X, sample_weight, reset=True)
             self._learn(data, progress, again)
-            self._statistics = data if isinstance(data, SeenRows) else None
+            # A saved model must not carry the rows of people along.
+            adds_up = isinstance(data, SeenRows) and data.sample is None
+            self._statistics = data if adds_up else None
         return self
 
     @available_if(_adds_up)
@@ -309,7 +311,9 @@ class IdealParentGaussianBN(GaussianModel):
         Only for linear links, additive noise, no latents and complete rows. Of these
         sums are kept and, unless ``margins="normal"``, rows to estimate margins from:
         all of them up to 4 million values, a sample of that size beyond. Bent margins
-        are then learned from the sample, and so is the network of their scores.
+        are then learned from the sample, and so is the network of their scores. A saved
+        estimator contains these rows. `fit` keeps none, so that batches may follow it
+        only with ``margins="normal"``.
 
         Parameters
         ----------
@@ -335,8 +339,9 @@ class IdealParentGaussianBN(GaussianModel):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):
                 raise ValueError(
-                    "partial_fit must not follow a fit of rows with missing values, "
-                    "which do not add up; use a new or cloned estimator."
+                    "partial_fit must not follow a fit that keeps no rows, as of rows "
+                    "with missing values or unless margins='normal'; use a new or "
+                    "cloned estimator."
                 )
             seen, _ = self._read(X, sample_weight, reset=before is None)
             if isinstance(seen, Rows):
