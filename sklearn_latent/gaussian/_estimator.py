@@ -22,9 +22,9 @@ from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_
 from .._warn import warn
 from ..exceptions import LatentWarning, PoorDataWarning
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
-from ._margins.choice import few_values, ordered_sample, resolve
-from ._margins.margins import Margin, Margins, check_margins
-from ._margins.sample import RowSample, SeenRows, score
+from ._margins.estimate import estimate_margins
+from ._margins.margins import Margin
+from ._margins.sample import SeenRows, score
 from ._model import GaussianModel, check_block
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise, get_noise
@@ -364,7 +364,8 @@ class IdealParentGaussianBN(GaussianModel):
         X : array-like of shape (n_samples, n_features)
             Data; NaN is missing.
         n_bootstraps : int, default=100
-            Number of fits, each to as many rows drawn with replacement.
+            Number of fits, each to as many rows drawn with replacement. If the
+            estimator is fitted, they use the margins that it chose.
         n_jobs : int or None, default=None
             Number of jobs, through joblib.
         random_state : int, RandomState instance or None, default=None
@@ -382,6 +383,8 @@ class IdealParentGaussianBN(GaussianModel):
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
+        if hasattr(self, "network_") and self.margins == "auto":
+            model.margins = list(self.network_.margins or ()) or "normal"
         rng = check_random_state(
             self.random_state if random_state is None else random_state
         )
@@ -411,7 +414,7 @@ class IdealParentGaussianBN(GaussianModel):
 
         blocks = read_blocks(X, sample_weight, check, check_block)
         if is_blockwise(X):
-            seen = blocks.sum(_sum_up, self._bends())
+            seen = blocks.sum(_sum_up, self._keeps_rows())
             if seen is None:
                 raise ValueError(
                     "X must have at least one row of positive weight, got none."
@@ -419,38 +422,24 @@ class IdealParentGaussianBN(GaussianModel):
             return seen, None if isinstance(X, Iterator) else blocks
         rows = blocks.gather(_as_rows)[0]
         if adds_up and not rows.has_gaps:
-            return SeenRows.of(rows, self._bends()), blocks
+            return SeenRows.of(rows, self._keeps_rows()), blocks
         return rows, None
 
-    def _bends(self) -> bool:
-        """Whether margins may be other than normal."""
-        if get_noise(self.noise).positive:
-            return False
-        return not isinstance(self.margins, str) or self.margins != "normal"
+    def _margins(self) -> str | Margin | list:
+        """Margins that are asked for; positive noise has normal ones."""
+        return "normal" if get_noise(self.noise).positive else self.margins
 
-    def _estimate_margins(self, data: Rows | SeenRows, names) -> Margins:
-        """Margins of all features, None if they are their own scores."""
-        if not self._bends():
-            return None
-        if isinstance(data, SeenRows):
-            sample = data.sample
-        else:
-            sample = RowSample.of(data.X, data.weights)
-        if sample is None:
-            raise ValueError(
-                "margins must stay 'normal' once partial_fit or fit had them so, "
-                f"because no rows were kept, got {self.margins!r}."
-            )
-        _warn_few_values(sample, names)
-        margins = resolve(self.margins, sample.X, sample.weights)
-        return check_margins(margins, len(names))
+    def _keeps_rows(self) -> bool:
+        """Whether rows are needed to estimate margins."""
+        margins = self._margins()
+        return not isinstance(margins, str) or margins != "normal"
 
     def _learn(self, rows: Rows | SeenRows, progress, again=None) -> None:
         """From data to fitted attributes."""
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
-        margins = self._estimate_margins(rows, names)
+        margins = estimate_margins(self._margins(), rows, names)
         data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | RowStatistics = data
@@ -487,19 +476,6 @@ def _warn_unseen(seen, names) -> None:
         warn(
             f"{len(unseen)} of {len(seen)} features are missing in all rows and "
             f"stay standard normal variables without edges: {shown}.",
-            PoorDataWarning,
-        )
-
-
-def _warn_few_values(sample: RowSample, names) -> None:
-    """Say which features have so few different values that they have no density."""
-    few = np.flatnonzero(few_values(ordered_sample(sample.X, sample.weights)[0]))
-    if len(few):
-        shown = ", ".join(names[i] for i in few[:10])
-        warn(
-            f"{len(few)} of {len(names)} features have few different values, as counts "
-            f"and grades have, and are treated as continuous ones: {shown}"
-            f"{', ...' if len(few) > 10 else ''}.",
             PoorDataWarning,
         )
 
