@@ -77,9 +77,9 @@ def draw_noise(kind, rng, size):
     return rng.standard_t(3, size=size) if kind == "t(3)" else rng.normal(size=size)
 
 
-def draw_rows(graph, kind, n_samples, rng):
+def draw_rows(graph, kind, n_samples, rng, *, scale=1.0):
     """Rows of a linear network with random weights."""
-    weights = graph * rng.uniform(0.3, 1.5, graph.shape)
+    weights = graph * rng.uniform(0.3, 1.5, graph.shape) * scale
     weights *= rng.choice([-1.0, 1.0], graph.shape)
     X = draw_noise(kind, rng, (n_samples, len(graph)))
     X *= rng.uniform(0.7, 1.3, len(graph))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -20,7 +18,8 @@ from .._rows import is_blockwise, read_blocks
 from .._transaction import all_or_nothing
 from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
 from .._warn import warn
-from ..exceptions import LatentWarning, PoorDataWarning
+from ..exceptions import PoorDataWarning
+from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
@@ -354,10 +353,11 @@ class IdealParentGaussianBN(GaussianModel):
         X: Any,
         n_bootstraps: int = 100,
         *,
+        calibrate: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> NDArray[np.float64]:
-        """Share of bootstrap fits that have each edge.
+        """Probability of each edge, from fits to bootstrap samples.
 
         Parameters
         ----------
@@ -366,6 +366,12 @@ class IdealParentGaussianBN(GaussianModel):
         n_bootstraps : int, default=100
             Number of fits, each to as many rows drawn with replacement. If the
             estimator is fitted, they use the margins that it chose.
+        calibrate : bool, default=True
+            Whether to turn shares of fits into probabilities: of edges with a
+            confidence of 0.8 to 0.9, about 80 to 90% are true, as simulations show. An
+            edge whose direction data cannot tell is then a half in either direction.
+            Simulations were with linear networks and the extended BIC; for others, as
+            for False, shares of fits are returned.
         n_jobs : int or None, default=None
             Number of jobs, through joblib.
         random_state : int, RandomState instance or None, default=None
@@ -374,12 +380,13 @@ class IdealParentGaussianBN(GaussianModel):
         Returns
         -------
         confidence : ndarray of shape (n_features, n_features)
-            ``[i, j]`` is the share of fits with the edge i -> j. Add the transpose for
+            ``[i, j]`` is the probability of the edge i -> j. Add the transpose for
             edges of either direction. Latents are not part of it, because they cannot
             be told apart between fits.
         """
         check_running(self)
         check_jobs(n_jobs)
+        check_flag("calibrate", calibrate)
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
@@ -389,10 +396,8 @@ class IdealParentGaussianBN(GaussianModel):
             self.random_state if random_state is None else random_state
         )
         draws = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
-        fits = Parallel(n_jobs=n_jobs)(
-            delayed(_bootstrap_graph)(model, X, weights) for weights in draws
-        )
-        return np.mean(fits, axis=0)
+        method = bootstrap_confidence if calibrate else bootstrap_shares
+        return method(model, X, draws, n_jobs)
 
     def _read(
         self, X, sample_weight, *, reset: bool
@@ -491,13 +496,3 @@ def _sum_up(block, sampled) -> SeenRows:
     if rows.has_gaps:
         raise ValueError(_NO_GAPS)
     return SeenRows.of(rows, sampled)
-
-
-def _bootstrap_graph(model, X, weights) -> np.ndarray:
-    """Edges between features in a fit to a bootstrap sample."""
-    with warnings.catch_warnings():
-        # A resample may well lack what the data have.
-        warnings.simplefilter("ignore", LatentWarning)
-        fitted = clone(model).fit(X, sample_weight=weights)
-    n = fitted.n_features_in_
-    return fitted.adjacency_[:n, :n]

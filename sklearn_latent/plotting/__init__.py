@@ -1,5 +1,6 @@
 """Displays of fitted models, with the interface of scikit-learn's displays."""
 
+from ._confidence import EdgeConfidenceDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
 from ._margins import MarginsDisplay
@@ -8,6 +9,7 @@ from ._threshold import ThresholdCurveDisplay, score_and_count
 from ._trajectory import TrajectoryDisplay
 
 __all__ = [
+    "EdgeConfidenceDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
     "MarginsDisplay",
