@@ -25,7 +25,7 @@ from sklearn_latent.gaussian import (
 )
 from sklearn_latent.gaussian._margins import sample as sample_module
 from sklearn_latent.gaussian._margins.choice import choose_bent, few_values
-from sklearn_latent.gaussian._margins.margins import to_scores, to_values
+from sklearn_latent.gaussian._margins.columns import to_scores, to_values
 from sklearn_latent.gaussian._margins.mixtures import fit_mixtures
 from sklearn_latent.gaussian._margins.sample import RowSample
 from sklearn_latent.gaussian._statistics.rows import Rows

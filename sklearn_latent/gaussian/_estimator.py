@@ -16,6 +16,7 @@ from .._transaction import all_or_nothing
 from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
+from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
 from ._margins.sample import SeenRows, score
 from ._model import GaussianModel
@@ -26,8 +27,8 @@ from ._reading import (
     NO_GAPS,
     adds_up,
     can_add_up,
-    estimate_margins,
     read,
+    wanted_margins,
     warn_unseen,
 )
 from ._statistics.rows import Rows, RowStatistics
@@ -354,7 +355,8 @@ class IdealParentGaussianBN(GaussianModel):
         X : array-like of shape (n_samples, n_features)
             Data; NaN is missing.
         n_bootstraps : int, default=100
-            Number of fits, each to as many rows drawn with replacement.
+            Number of fits, each to as many rows drawn with replacement. If the
+            estimator is fitted, they use the margins that it chose.
         calibrate : bool, default=True
             Whether to turn shares of fits into probabilities: of edges with a
             confidence of 0.8 to 0.9, about 80 to 90% are true, as simulations show. An
@@ -379,6 +381,8 @@ class IdealParentGaussianBN(GaussianModel):
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
+        if hasattr(self, "network_") and self.margins == "auto":
+            model.margins = list(self.network_.margins or ()) or "normal"
         rng = check_random_state(
             self.random_state if random_state is None else random_state
         )
@@ -391,7 +395,7 @@ class IdealParentGaussianBN(GaussianModel):
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
-        margins = estimate_margins(self, rows, names)
+        margins = estimate_margins(wanted_margins(self), rows, names)
         data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | RowStatistics = data

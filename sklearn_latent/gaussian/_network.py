@@ -19,14 +19,14 @@ from ._export import to_networkx, to_pgmpy
 from ._inference.inference import Joint, condition, leave_one_out
 from ._inference.leave_one_out import integrate_features
 from ._inference.mean_field import infer
-from ._margins.margins import (
-    Margin,
+from ._margins.columns import (
     MarginsField,
     check_margins,
     expected_values,
     to_scores,
     to_values,
 )
+from ._margins.margins import Margin
 from ._nonlinear.densities import Densities
 from ._nonlinear.links import Link, get_link
 from ._nonlinear.noise import Noise, NoiseName, get_noise, noise_name

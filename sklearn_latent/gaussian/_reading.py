@@ -1,4 +1,4 @@
-"""What a fit reads: rows, or sums over them, and the margins of their columns."""
+"""What a fit reads: rows, or sums over them and a sample."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from .._blocks import Blocks
 from .._rows import is_blockwise, read_blocks
 from .._warn import warn
 from ..exceptions import PoorDataWarning
-from ._margins.choice import few_values, ordered_sample, resolve
-from ._margins.margins import Margins, check_margins
-from ._margins.sample import RowSample, SeenRows
+from ._margins.margins import Margin
+from ._margins.sample import SeenRows
 from ._model import check_block
 from ._nonlinear.noise import get_noise
 from ._options import is_linear
@@ -22,9 +21,6 @@ NO_GAPS = (
     "X must have no missing values for batches and Dask collections, got NaN; fit rows "
     "in memory instead."
 )
-
-# Names that a warning lists.
-MOST_NAMES = 10
 
 
 def adds_up(estimator) -> bool:
@@ -68,7 +64,7 @@ def read(
 
     blocks = read_blocks(X, sample_weight, check, check_block)
     if is_blockwise(X):
-        seen = blocks.sum(_sum_up, _bends(estimator))
+        seen = blocks.sum(_sum_up, _keeps_rows(estimator))
         if seen is None:
             raise ValueError(
                 "X must have at least one row of positive weight, got none."
@@ -76,7 +72,7 @@ def read(
         return seen, None if isinstance(X, Iterator) else blocks
     rows = blocks.gather(_as_rows)[0]
     if adds_up(estimator) and not rows.has_gaps:
-        return SeenRows.of(rows, _bends(estimator)), blocks
+        return SeenRows.of(rows, _keeps_rows(estimator)), blocks
     return rows, None
 
 
@@ -93,54 +89,24 @@ def _sum_up(block, sampled) -> SeenRows:
     return SeenRows.of(rows, sampled)
 
 
-def _bends(estimator) -> bool:
-    """Whether margins may be other than normal."""
-    if get_noise(estimator.noise).positive:
-        return False
-    return not isinstance(estimator.margins, str) or estimator.margins != "normal"
+def wanted_margins(estimator) -> str | Margin | list:
+    """Margins that are asked for; positive noise has normal ones."""
+    return "normal" if get_noise(estimator.noise).positive else estimator.margins
 
 
-def estimate_margins(estimator, data: Rows | SeenRows, names) -> Margins:
-    """Margins of all features, None if they are their own scores."""
-    if not _bends(estimator):
-        return None
-    if isinstance(data, SeenRows):
-        sample = data.sample
-    else:
-        sample = RowSample.of(data.X, data.weights)
-    if sample is None:
-        raise ValueError(
-            "margins must stay 'normal' once partial_fit or fit had them so, because "
-            f"no rows were kept, got {estimator.margins!r}."
-        )
-    _warn_few_values(sample, names)
-    margins = resolve(estimator.margins, sample.X, sample.weights)
-    return check_margins(margins, len(names))
+def _keeps_rows(estimator) -> bool:
+    """Whether rows are needed to estimate margins."""
+    margins = wanted_margins(estimator)
+    return not isinstance(margins, str) or margins != "normal"
 
 
 def warn_unseen(seen, names) -> None:
     """Say which features have no value at all."""
-    if not seen.all():
+    unseen = [names[i] for i in np.flatnonzero(~seen)]
+    if unseen:
+        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
         warn(
-            f"{(~seen).sum()} of {len(seen)} features are missing in all rows and stay "
-            f"standard normal variables without edges: {_listed(names, ~seen)}.",
+            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
+            f"stay standard normal variables without edges: {shown}.",
             PoorDataWarning,
         )
-
-
-def _warn_few_values(sample: RowSample, names) -> None:
-    """Say which features have so few different values that they have no density."""
-    few = few_values(ordered_sample(sample.X, sample.weights)[0])
-    if few.any():
-        warn(
-            f"{few.sum()} of {len(names)} features have few different values, as "
-            "counts and grades have, and are treated as continuous ones: "
-            f"{_listed(names, few)}.",
-            PoorDataWarning,
-        )
-
-
-def _listed(names, chosen) -> str:
-    """Names of some features, the first ones if they are many."""
-    shown = [names[i] for i in np.flatnonzero(chosen)]
-    return ", ".join(shown[:MOST_NAMES]) + (", ..." if shown[MOST_NAMES:] else "")

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._statistics.rows import row_keys
 from .._statistics.statistics import LOG_2_PI
-from .margins import Margin, NormalMargin, bent_columns
+from .columns import bent_columns
+from .margins import Margin
 from .mixtures import fit_mixtures
 
 # Number of parts of the rows, and how many of them are predicted by the others.
@@ -158,24 +159,3 @@ def few_values(X) -> np.ndarray:
         n_different = len(np.unique(column))
         few[number] = 1 < n_different <= np.sqrt(len(column)) - 3.0
     return few
-
-
-def resolve(setting, X, weights) -> list[Margin]:
-    """Margins that a setting stands for, given rows to estimate them from."""
-    n_features = X.shape[1]
-    if isinstance(setting, Margin):
-        return [setting] * n_features
-    margins = fit_mixtures(X, weights)
-    wanted: list = [setting] * n_features if isinstance(setting, str) else list(setting)
-    if len(wanted) != n_features:
-        raise ValueError(
-            f"margins must have one entry per feature, {n_features}, got {len(wanted)}."
-        )
-    if setting == "auto":
-        bent = choose_bent(X, weights, margins)
-        wanted = ["smooth" if smooth else "normal" for smooth in bent]
-    normal = {"normal": NormalMargin()}
-    return [
-        own if isinstance(own, Margin) else normal.get(own, margin)
-        for own, margin in zip(wanted, margins, strict=True)
-    ]

@@ -14,7 +14,7 @@ import numpy as np
 from ..._blocks import Blocks
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows, RowStatistics, row_keys
-from .margins import Margins, to_scores
+from .columns import Margins, to_scores
 
 # Values of the rows that are kept: 32 megabytes. A thousandth of them would still tell
 # a margin to about a percent.
