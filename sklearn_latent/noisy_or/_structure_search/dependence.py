@@ -160,7 +160,11 @@ class Judge:
         """The best mixture, or what grows from it, if that is better."""
         if not self.tried:
             self.try_mixtures()
-        n_classes, mixtures, rows = self.best
+        # The fewest classes that are about as good as the best.
+        top = self.best.rows
+        n_classes, mixtures, rows = next(
+            tried for tried in self.tried if self.z(top - tried.rows) < SLIGHT_Z
+        )
         models = [
             grow(mixture, train)
             for mixture, (train, _) in zip(mixtures, self.splits, strict=True)
