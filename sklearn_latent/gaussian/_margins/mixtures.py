@@ -17,8 +17,8 @@ from ..._criteria import bic_price
 from .._statistics.statistics import LOG_2_PI
 from .margins import Margin, MixtureMargin, NormalMargin
 
-# Largest number of components, and fewest rows for each. With 8, and half of the points,
-# networks of 50 bent columns had 2.3 wrong pairs at 5,000 rows instead of 0.3.
+# Largest number of components, and fewest rows for each. With 8, and half of the
+# points, networks of 50 bent columns had 2.3 wrong pairs at 5,000 rows instead of 0.3.
 MOST_COMPONENTS = 16
 ROWS_PER_COMPONENT = 10
 # Number of components in a row that may fail to improve the criterion.
