@@ -302,7 +302,7 @@ def test_batches_and_blocks_are_rows(bent, margins, monkeypatch):
     batches = clone(model)
     for start, part in enumerate(np.split(X, [100, 500])):
         batches.partial_fit(part, update=start == 2)
-    half = clone(model).fit(X[:300]).partial_fit(X[300:])
+    half = clone(model).partial_fit(X[:300]).partial_fit(X[300:])
     iterated = clone(model).fit(iter(np.split(X, [30, 301])))
     for other in (batches, half, iterated):
         assert_array_equal(other.adjacency_, whole.adjacency_)
@@ -457,6 +457,13 @@ def test_columns_with_few_values_are_named():
     assert np.isfinite(IdealParentGaussianBN(margins="normal").fit(X).bic_)
     assert_array_equal(few_values(X), [False, True])
     assert_array_equal(few_values(np.ones((300, 1))), [False])
+
+
+def test_a_fit_keeps_no_rows(bent):
+    model = IdealParentGaussianBN().fit(bent[0])
+    assert len(pickle.dumps(model)) < bent[0].nbytes
+    with pytest.raises(ValueError, match="keeps no rows"):
+        model.partial_fit(bent[0])
 
 
 def test_rows_that_were_not_kept(bent):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -12,40 +11,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
-from .._blocks import Blocks
 from .._progress import Progress, with_callbacks
-from .._rows import is_blockwise, read_blocks
 from .._transaction import all_or_nothing
 from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
-from .._warn import warn
-from ..exceptions import PoorDataWarning
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
 from ._margins.sample import SeenRows, score
-from ._model import GaussianModel, check_block
+from ._model import GaussianModel
 from ._nonlinear.links import Link
-from ._nonlinear.noise import Noise, get_noise
-from ._options import is_linear
+from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
-from ._statistics.rows import Rows, RowStatistics
-
-_NO_GAPS = (
-    "X must have no missing values for batches and Dask collections, got NaN; fit rows "
-    "in memory instead."
+from ._reading import (
+    NO_GAPS,
+    adds_up,
+    can_add_up,
+    read,
+    wanted_margins,
+    warn_unseen,
 )
-
-
-def _adds_up(estimator) -> bool:
-    """Whether sums over rows are all that the estimator needs of the data."""
-    if not is_linear(estimator) or estimator.max_latents != 0:
-        raise AttributeError(
-            "partial_fit needs link='linear', noise='additive' and max_latents=0, "
-            f"got link={estimator.link!r}, noise={estimator.noise!r}, "
-            f"max_latents={estimator.max_latents!r}."
-        )
-    return True
+from ._statistics.rows import Rows, RowStatistics
 
 
 class IdealParentGaussianBN(GaussianModel):
@@ -294,12 +280,14 @@ class IdealParentGaussianBN(GaussianModel):
         """
         check_parameters(self)
         with Progress(self, X=X) as progress, all_or_nothing(self):
-            data, again = self._read(X, sample_weight, reset=True)
+            data, again = read(self, X, sample_weight, reset=True)
             self._learn(data, progress, again)
-            self._statistics = data if isinstance(data, SeenRows) else None
+            # A saved model must not carry the rows of people along.
+            is_sums = isinstance(data, SeenRows) and data.sample is None
+            self._statistics = data if is_sums else None
         return self
 
-    @available_if(_adds_up)
+    @available_if(can_add_up)
     @with_callbacks
     def partial_fit(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, update: bool = True
@@ -309,7 +297,9 @@ class IdealParentGaussianBN(GaussianModel):
         Only for linear links, additive noise, no latents and complete rows. Of these
         sums are kept and, unless ``margins="normal"``, rows to estimate margins from:
         all of them up to 4 million values, a sample of that size beyond. Bent margins
-        are then learned from the sample, and so is the network of their scores.
+        are then learned from the sample, and so is the network of their scores. A saved
+        estimator contains these rows. `fit` keeps none, so that batches may follow it
+        only with ``margins="normal"``.
 
         Parameters
         ----------
@@ -335,12 +325,13 @@ class IdealParentGaussianBN(GaussianModel):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):
                 raise ValueError(
-                    "partial_fit must not follow a fit of rows with missing values, "
-                    "which do not add up; use a new or cloned estimator."
+                    "partial_fit must not follow a fit that keeps no rows, as of rows "
+                    "with missing values or unless margins='normal'; use a new or "
+                    "cloned estimator."
                 )
-            seen, _ = self._read(X, sample_weight, reset=before is None)
+            seen, _ = read(self, X, sample_weight, reset=before is None)
             if isinstance(seen, Rows):
-                raise ValueError(_NO_GAPS)
+                raise ValueError(NO_GAPS)
             if before is not None:
                 seen = before + seen
             if update:
@@ -399,60 +390,20 @@ class IdealParentGaussianBN(GaussianModel):
         method = bootstrap_confidence if calibrate else bootstrap_shares
         return method(model, X, draws, n_jobs)
 
-    def _read(
-        self, X, sample_weight, *, reset: bool
-    ) -> tuple[Rows | SeenRows, Blocks | None]:
-        """Validated rows, or what is needed of them; blocks that can be read again."""
-        adds_up = is_linear(self) and self.max_latents == 0
-        if is_blockwise(X) and not adds_up:
-            raise ValueError(
-                "link must be 'linear', noise 'additive' and max_latents 0 for batches "
-                f"and Dask collections, got link={self.link!r}, noise={self.noise!r}, "
-                f"max_latents={self.max_latents!r}."
-            )
-
-        def check(table):
-            nonlocal reset
-            table = self._check_X(table, reset=reset)
-            reset = False
-            return table
-
-        blocks = read_blocks(X, sample_weight, check, check_block)
-        if is_blockwise(X):
-            seen = blocks.sum(_sum_up, self._keeps_rows())
-            if seen is None:
-                raise ValueError(
-                    "X must have at least one row of positive weight, got none."
-                )
-            return seen, None if isinstance(X, Iterator) else blocks
-        rows = blocks.gather(_as_rows)[0]
-        if adds_up and not rows.has_gaps:
-            return SeenRows.of(rows, self._keeps_rows()), blocks
-        return rows, None
-
-    def _margins(self) -> str | Margin | list:
-        """Margins that are asked for; positive noise has normal ones."""
-        return "normal" if get_noise(self.noise).positive else self.margins
-
-    def _keeps_rows(self) -> bool:
-        """Whether rows are needed to estimate margins."""
-        margins = self._margins()
-        return not isinstance(margins, str) or margins != "normal"
-
     def _learn(self, rows: Rows | SeenRows, progress, again=None) -> None:
         """From data to fitted attributes."""
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
-        margins = estimate_margins(self._margins(), rows, names)
+        margins = estimate_margins(wanted_margins(self), rows, names)
         data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | RowStatistics = data
         if isinstance(data, Rows):
             seen = ~np.isnan(data.X).all(axis=0)
-            _warn_unseen(seen, names)
+            warn_unseen(seen, names)
             options, known = options.restricted(seen), data.columns(seen)
-            if is_linear(self) and self.max_latents == 0 and not known.has_gaps:
+            if adds_up(self) and not known.has_gaps:
                 known = RowStatistics.of(known.X, known.weights)
         options = choose_search(options)
         learned = learn_network(known, options)
@@ -471,28 +422,3 @@ class IdealParentGaussianBN(GaussianModel):
             is_exact=network.is_jointly_gaussian or not estimated,
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")
-
-
-def _warn_unseen(seen, names) -> None:
-    """Say which features have no value at all."""
-    unseen = [names[i] for i in np.flatnonzero(~seen)]
-    if unseen:
-        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
-        warn(
-            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
-            f"stay standard normal variables without edges: {shown}.",
-            PoorDataWarning,
-        )
-
-
-def _as_rows(block) -> Rows:
-    """A block of rows without those of no weight."""
-    return Rows.of(*block)
-
-
-def _sum_up(block, sampled) -> SeenRows:
-    """What is needed of a block, whose rows must be complete."""
-    rows = Rows.of(*block)
-    if rows.has_gaps:
-        raise ValueError(_NO_GAPS)
-    return SeenRows.of(rows, sampled)
