@@ -17,14 +17,14 @@ from ..._criteria import bic_price
 from .._statistics.statistics import LOG_2_PI
 from .margins import Margin, MixtureMargin, NormalMargin
 
-# Largest number of components, and fewest rows for each. With 12 components no table
-# was predicted better.
-MOST_COMPONENTS = 8
+# Largest number of components, and fewest rows for each. With 8, and half of the
+# points, networks of 50 bent columns had 2.3 wrong pairs at 5,000 rows instead of 0.3.
+MOST_COMPONENTS = 16
 ROWS_PER_COMPONENT = 10
 # Number of components in a row that may fail to improve the criterion.
 PATIENCE = 2
-# Points of a column. With 400 the held-out density was the same to three digits.
-N_POINTS = 128
+# Points of a column.
+N_POINTS = 256
 # Smallest standard deviation of a component, as a share of the narrowest interval that
 # holds the root of the number of different values. Repeated values count once, so that
 # their density stays bounded; a tenth of this share gains on columns with atoms alone.
