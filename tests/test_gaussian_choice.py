@@ -1,49 +1,33 @@
-"""Which search and which penalty: the choice by held-out rows."""
+"""Which search and which penalty, and what limits the number of parents."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from gaussian_strategies import free_options
 
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.gaussian._learn import choose_among
-from sklearn_latent.gaussian._statistics.rows import DistinctRows, hold_out
+from sklearn_latent.gaussian._learn import choose_search
+from sklearn_latent.gaussian._statistics.rows import DistinctRows
 
 
-def test_held_out_rows():
-    X = np.random.default_rng(0).normal(size=(4000, 3))
-    X[0] = [np.nan, 0.0, -0.0]
-    held_out = hold_out(X)
-    np.testing.assert_allclose(held_out.mean(), 0.25, atol=0.03)
-    order = np.random.default_rng(1).permutation(4000)
-    np.testing.assert_array_equal(hold_out(X[order]), held_out[order])
-    np.testing.assert_array_equal(hold_out(X[:, [2, 0, 1]]), held_out)
-    np.testing.assert_array_equal(
-        hold_out(np.array([[0.0, 1.0]])), hold_out(np.array([[-0.0, 1.0]]))
+@pytest.mark.parametrize("link", ["linear", "sigmoid"])
+@pytest.mark.parametrize("max_latents", [0, 2])
+def test_what_auto_stands_for(link, max_latents):
+    options = free_options(
+        5, search="auto", penalty="auto", link=link, max_latents=max_latents
     )
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected", "n_tried"),
-    [
-        ({("greedy", "ebic"): 3.0}, ("greedy", "ebic"), 3),
-        ({("order", "ebic"): 3.0}, ("order", "ebic"), 3),
-        ({("greedy", 1.0): 3.0}, ("greedy", 1.0), 4),
-        ({("greedy", 1.0): 1.0, ("order", 1.0): 3.0}, ("order", 1.0), 4),
-        ({}, ("order", "ebic"), 3),
-    ],
-)
-def test_choice_of_search_and_penalty(scores, expected, n_tried):
-    tried = []
-
-    def score(options):
-        assert options.n_candidates is None
-        tried.append((options.search, options.penalty))
-        return scores.get(tried[-1], 0.0)
-
-    options = free_options(5, search="auto", penalty="auto")
-    chosen = choose_among(options, score)
-    assert (chosen.search, chosen.penalty) == expected
-    assert len(tried) == n_tried
+    chosen = choose_search(options)
+    assert chosen.search == ("order" if link == "linear" else "greedy")
+    assert chosen.similarity == ("C2" if link == "linear" else "C3")
+    assert chosen.penalty == "ebic"
+    assert choose_search(replace(options, penalty=2.0)).penalty == 2.0
+    for search in ("greedy", "order"):
+        given = replace(options, search=search, published=search == "greedy")
+        chosen = choose_search(given)
+        assert (chosen.search, chosen.similarity) == (search, "C2")
+        extended = search == "order" and max_latents > 0
+        assert chosen.penalty == ("ebic" if extended else 1.0)
 
 
 def test_counting_different_rows():

@@ -52,7 +52,7 @@ class TestPrices:
     def test_many_rows_need_no_factor(self):
         many = Penalty("ebic", 1e9, 20)
         assert_allclose(many.parents(3), np.arange(4) * np.log(19), rtol=1e-6)
-        rare = replace(many, rare=True)
+        rare = replace(many, n_edges=1)
         assert_allclose(rare.parents(3), np.arange(4) * np.log(190), rtol=1e-6)
 
     def test_structures_are_counted(self):

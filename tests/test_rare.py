@@ -5,6 +5,7 @@ import pytest
 from exact_moments import exact_moments
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from strategies import networks, seeds, with_parameters
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
@@ -175,6 +176,25 @@ def test_bounded_failures_explain_no_feature_too_often(network, seed):
     assert rates.excess(other.prior, failure).max() < 1e-9
     assert (failure >= other.failure - 1e-12).all()
     np.testing.assert_array_equal(failure[~network.structure], 1.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(networks(max_latents=4, max_features=6), seeds)
+def test_leaks_are_means_of_what_rates_leave(network, seed):
+    other = with_parameters(network.structure, seed)
+    every = np.full((network.n_features, 3), -1)
+    every[:, -1] = np.arange(network.n_features)
+    rates = Rates(exact_moments(network, every))
+    np.testing.assert_allclose(
+        rates.leak(network.prior, network.failure), network.leak, atol=1e-5
+    )
+    # With few rows, what other latents leave may be less than nothing.
+    rates.weight = np.full_like(rates.weight, 20.0)
+    explained = np.log1p(-other.prior[:, None] * (1.0 - other.failure)).sum(axis=0)
+    left = explained - rates.log_off
+    mean = stats.truncnorm.mean(-20.0 * left, np.inf, loc=left, scale=1 / 20.0)
+    leak = rates.leak(other.prior, other.failure)
+    np.testing.assert_allclose(-np.log1p(-leak), mean, rtol=1e-6, atol=2e-6)
 
 
 def test_simulated_errors_agree_with_the_delta_method(monkeypatch):

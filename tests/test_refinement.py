@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from strategies import networks, seeds, with_parameters
 from test_moments import every_set
 
-from sklearn_latent.noisy_or import find_schedule
+from sklearn_latent.noisy_or import NoisyOrNetwork, find_schedule
 from sklearn_latent.noisy_or._parameters.cleanup import clean_up, plan_clean_up
 from sklearn_latent.noisy_or._parameters.interactions import (
     FreeParameters,
@@ -87,6 +87,24 @@ def test_least_squares_finds_the_truth_from_nearby():
     np.testing.assert_allclose(prior, network.prior, atol=1e-6)
     np.testing.assert_allclose(failure, network.failure, atol=1e-6)
     assert cost >= 0
+
+
+def test_least_squares_does_not_stop_at_a_damped_step():
+    """Where the start is poor, a short step may be a damped one, far from the end."""
+    rng = np.random.RandomState(13)
+    structure = rng.random_sample((5, 14)) < 0.5
+    structure[:, 0] = True
+    prior = rng.uniform(0.005, 0.3, 5)
+    failure = np.where(structure, rng.uniform(0.1, 0.9, structure.shape), 1.0)
+    interactions = exact_interactions(NoisyOrNetwork(prior, failure, np.full(14, 0.01)))
+    interactions.n[:] = 1e5
+    rng = np.random.RandomState(13)
+    start = rng.uniform(0.3, 0.9, 5)
+    strong = np.where(structure, rng.uniform(0.02, 0.3, structure.shape), 1.0)
+    every = np.ones(5, dtype=bool)
+    fit = fit_interactions(interactions, start, strong, every, structure, tol=0.03)
+    np.testing.assert_allclose(fit[0], prior, atol=1e-4)
+    np.testing.assert_allclose(fit[1], failure, atol=1e-3)
 
 
 @pytest.mark.parametrize(("n_shared", "seed"), [(3, 0), (3, 1), (8, 2), (30, 3)])

@@ -19,7 +19,7 @@ from .._validation import (
 )
 from ..gaussian._network import LARGEST, GaussianNetwork
 from ..gaussian._nonlinear.links import Linear, Link, get_link
-from ..gaussian._nonlinear.noise import Additive, Noise, get_noise
+from ..gaussian._nonlinear.noise import Noise, get_noise
 
 # Rows from which the scale of weighted sums is estimated where links saturate.
 _PILOT_ROWS = 1000
@@ -58,9 +58,10 @@ def make_gaussian_bn(
     link : str or Link, default="linear"
         Link function. Unless it is linear, weights are scaled such that the weighted
         sum of the parents has a standard deviation of 1.5.
-    noise : {"additive", "multiplicative"}, default="additive"
-        Noise model. With multiplicative noise all weights and values are positive, and
-        the noise of features with parents has a hundredth of `noise_variance`.
+    noise : {"additive", "multiplicative"} or Noise, default="additive"
+        Noise model; "student(4)" is Student's t with 4 degrees of freedom. With
+        multiplicative noise all weights and values are positive, and the noise of
+        features with parents has a hundredth of `noise_variance`.
     weight : (float, float), default=(0.5, 1.5)
         Range of the absolute values of the weights. Signs are random.
     noise_variance : (float, float), default=(0.5, 1.5)
@@ -95,7 +96,7 @@ def make_gaussian_bn(
     weights = np.where(adjacency, rng.uniform(*sizes, adjacency.shape), 0.0)
     variance = rng.uniform(*variances, n_nodes)
     variance[n_features:] = 1.0
-    positive = not isinstance(get_noise(noise), Additive)
+    positive = get_noise(noise).positive
     if not positive:
         weights *= rng.choice([-1.0, 1.0], size=weights.shape)
     network = _parametrise(adjacency, weights, variance, link, noise, n_latents, rng)
@@ -117,7 +118,7 @@ def make_gaussian_bn(
 def _parametrise(adjacency, weights, variance, link, noise, n_latents, rng):
     """Choose what makes sense for the link and the noise, parents before children."""
     n_nodes = len(adjacency)
-    positive = not isinstance(get_noise(noise), Additive)
+    positive = get_noise(noise).positive
     is_linear = isinstance(get_link(link), Linear)
     has_parents = adjacency.any(axis=0)
     intercept = np.zeros(n_nodes)

@@ -2,85 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from ._latents.free_placement import free_search
 from ._latents.growth import paper_search
-from ._latents.layers import canonical, two_layers
+from ._latents.placement import canonical, place_latents
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
 from ._nonlinear.fitter import fit_network
+from ._nonlinear.noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._scores.linear import LinearEvaluator, fit_linear
-from ._scores.moves import SearchResult
+from ._scores.moves import MoveEvaluator, Rules, SearchResult
 from ._statistics.incomplete import IncompleteData, distinct_rows
-from ._statistics.rows import Rows, RowStatistics, SplitStatistics
-from ._statistics.statistics import GaussianStatistics, rounded
+from ._statistics.rows import Rows, RowStatistics
+from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
 from ._structure_search.greedy import greedy_search
 from ._structure_search.order import order_search
 
-# Fewest rows that are worth holding out to choose a search.
-MIN_HELD_OUT = 10
-# Networks with more features are not worth fitting several times to choose a search.
-MAX_CHOICE = 400
 
+def choose_search(options: SearchOptions) -> SearchOptions:
+    """Replace "auto" in `search` and `penalty`.
 
-def choose_search(data: Rows | SplitStatistics, options: SearchOptions):
-    """Replace "auto" in `search` and `penalty` by what predicts held-out rows best."""
-    plain = 1.0 if options.penalty == "auto" else options.penalty
-    extended = "ebic" if options.penalty == "auto" else options.penalty
-    if not is_linear(options):
+    Nothing is held out: order search with the extended BIC predicts new rows as well as
+    what a hold-out chooses, and does not depend on which rows these are.
+    """
+    chosen = options.search == "auto"
+    linear = is_linear(options)
+    search, similarity = options.search, options.similarity
+    if chosen:
+        search = "order" if linear else "greedy"
+    if chosen and not linear:
         # The published similarities miss good candidates where links bend.
-        similarity = "C3" if options.search == "auto" else options.similarity
-        return replace(options, search="greedy", penalty=plain, similarity=similarity)
-    if options.max_latents > 0:
-        # Edges that fit noise would hide what latents explain. Latents change what an
-        # edge is worth, so nothing can be chosen without them.
-        search = "order" if options.search == "auto" else options.search
-        penalty = plain if options.published else extended
-        return replace(options, search=search, penalty=penalty)
-    if options.search != "auto":
-        return replace(options, penalty=plain)
-    train, test = data.parts
-    few = min(train.weight, test.weight) < MIN_HELD_OUT
-    if few or not 3 <= data.n_features <= MAX_CHOICE:
-        return replace(options, search="order", penalty=extended)
-
-    def score(candidate):
-        if isinstance(train, Rows) and np.isnan(train.X).all(axis=0).any():
-            return 0.0  # nothing can be learned of a column that is gone
-        network = learn_network(train, candidate).network
-        return log_likelihood(network, test) / test.weight
-
-    return choose_among(options, score)
-
-
-def choose_among(
-    options: SearchOptions, score: Callable[[SearchOptions], float]
-) -> SearchOptions:
-    """Search and penalty that score best."""
-    penalties: list[float | str] = ["ebic", 1.0]
-    if options.penalty != "auto":
-        penalties = [options.penalty]
-    trial = replace(options, n_candidates=None, restarts=False, progress=None)
-    scores: dict[tuple[str, float | str], float] = {}
-    for search in ("greedy", "order"):
-        for penalty in penalties:
-            scores[search, penalty] = score(
-                replace(trial, search=search, penalty=penalty)
-            )
-        if scores[search, penalties[0]] >= scores[search, penalties[-1]] - 1e-9:
-            penalties = penalties[:1]
-    # Of equals, the search that is stronger in theory; those that find the same
-    # network differ by rounding only.
-    search, penalty = max(
-        scores, key=lambda key: (round(scores[key], 9), key[0] == "order")
-    )
-    return replace(options, search=search, penalty=penalty, n_candidates=None)
+        similarity = "C3"
+    penalty = options.penalty
+    if penalty == "auto":
+        # Edges that fit noise would hide what latents explain.
+        extended = chosen or (options.max_latents > 0 and not options.published)
+        penalty = "ebic" if extended else 1.0
+    return replace(options, search=search, penalty=penalty, similarity=similarity)
 
 
 def learn_network(data: Rows | RowStatistics, options: SearchOptions) -> LearnedNetwork:
@@ -96,6 +58,12 @@ def learn_network(data: Rows | RowStatistics, options: SearchOptions) -> Learned
         parameters = fit_linear(data.moments, result.adjacency)
         network = GaussianNetwork(result.adjacency, *parameters)
     elif options.max_latents > 0 or data.has_gaps:
+        if isinstance(get_noise(options.noise), Student):
+            raise ValueError(
+                f"noise={options.noise!r} must have complete rows and max_latents=0 to "
+                "learn from, got "
+                f"{'missing values' if data.has_gaps else options.max_latents}."
+            )
         return learn_incomplete(data.X, data.weights, options)
     else:
         result, evaluator, network = _learn_nonlinear(data, options)
@@ -124,47 +92,102 @@ def log_likelihood(network: GaussianNetwork, data: Rows | RowStatistics) -> floa
 def search_linear(
     statistics: GaussianStatistics, options: SearchOptions
 ) -> tuple[SearchResult, LinearEvaluator]:
-    """Search for the structure of a linear network."""
-    # Sums that differ in their last digits only must lead to the same graph.
-    statistics = rounded(statistics)
-    rules = replace(options.rules(statistics.weight), progress=options.progress)
+    """Search for the structure of a linear network.
+
+    Columns are searched in an order of their own and in standard units, so that neither
+    the order that they came in nor their units matter.
+    """
+    standard, scale = standardise(statistics)
+    order = canonical_order(standard)
+    standard = standard.reordered(order)
+    rules = options.rules(standard.weight).reordered(order)
+    initial = None if options.initial is None else options.initial[np.ix_(order, order)]
     greedy = options.search == "greedy"
-    found = []
-    for penalty in options.penalties(statistics.weight):
-        evaluator = LinearEvaluator(
-            statistics,
-            parameter_cost=penalty.parameter,
-            edge_cost=penalty.parents(statistics.n_nodes),
-            n_candidates=options.n_candidates if greedy else None,
-        )
-        if greedy:
-            result = greedy_search(evaluator, rules, initial=options.initial)
-        else:
-            result = order_search(
-                evaluator, rules, initial=options.initial, n_restarts=options.n_restarts
-            )
-        graph = result.adjacency
-        searched = penalty.parents(len(graph))[graph.sum(axis=0)].sum()
-        whole = result.score + float(searched) - penalty.structure(graph)
-        found.append((whole, result, evaluator))
-    _, result, evaluator = max(found, key=lambda entry: entry[0])
-    evaluator.n_evaluated = sum(entry[2].n_evaluated for entry in found)
-    evaluator.n_considered = sum(entry[2].n_considered for entry in found)
+    n_candidates = options.n_candidates if greedy else None
+    evaluator = LinearEvaluator(standard, n_candidates=n_candidates)
+
+    def ordered(evaluator, rules, initial):
+        n_restarts = options.n_restarts if initial is None else 0
+        return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
+
+    search = greedy_search if greedy else ordered
+    result = _search_by_price(search, evaluator, options, rules, initial)
+    result = result.relabelled(order)
+    result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
+
+
+def _search_by_price(
+    search, evaluator: MoveEvaluator, options: SearchOptions, rules: Rules, initial
+) -> SearchResult:
+    """Search until the number of edges is the one at which they are priced.
+
+    Of the graphs on the way the best by what whole structures cost.
+    """
+    rules = replace(rules, progress=options.progress)
+    penalty = options.penalties(evaluator.weight)[0]
+    history: list = []
+    found: list[tuple[float, SearchResult]] = []
+    priced: set[int | None] = set()
+    while penalty.n_edges not in priced:
+        priced.add(penalty.n_edges)
+        prices = penalty.parents(evaluator.n_nodes)
+        evaluator.set_costs(penalty.parameter, prices)
+        result = search(evaluator, rules, initial=initial)
+        initial = result.adjacency
+        history = history + result.history
+        searched = float(prices[initial.sum(axis=0)].sum())
+        whole = result.score + searched - penalty.structure(initial)
+        found.append((whole, SearchResult(initial, result.score, history)))
+        if penalty.is_extended:
+            penalty = replace(penalty, n_edges=int(initial.sum()))
+    return max(found, key=lambda entry: entry[0])[1]
+
+
+def _learn_student(data: Rows, options: SearchOptions):
+    """As `_learn_nonlinear`, where the degrees of freedom are to be estimated.
+
+    First from the errors of a linear network with normal noise, then from its own.
+    """
+    moments = GaussianStatistics.of(data.X, data.weights)
+    graph = _linear_graph(data, options)
+    network = GaussianNetwork(graph, *fit_linear(moments, graph))
+    if not options.published:
+        options = replace(options, initial=graph)
+    for _ in range(2):
+        errors = data.X - network.conditional_means(data.X)
+        errors /= np.sqrt(network.noise_variance)
+        noise = Student().fitted(errors.T, data.weights)
+        options = replace(options, noise=noise_name(noise))
+        result, evaluator, network = _learn_nonlinear(data, options)
+        options = replace(options, initial=result.adjacency)
+    return result, evaluator, network
+
+
+def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
+    """Graph of a linear network with normal noise, found by order search."""
+    moments = GaussianStatistics.of(data.X, data.weights)
+    return search_linear(moments, replace(options, search="order"))[0].adjacency
 
 
 def _learn_nonlinear(data: Rows, options: SearchOptions):
     """Greedy search with optimised families; result, evaluator, network."""
-    penalty = options.penalties(data.weight)[0]
-    evaluator = make_evaluator(data.X, data.weights, options, penalty)
-    rules = replace(options.rules(data.weight), progress=options.progress)
-    result = greedy_search(evaluator, rules, initial=options.initial)
+    if noise_name(options.noise) == "student":
+        return _learn_student(data, options)
+    evaluator = make_evaluator(data.X, data.weights, options)
+    rules = options.rules(data.weight)
+    initial = options.initial
+    if initial is None and not options.published:
+        # Greedy search gets stuck where a search over orders does not.
+        initial = _linear_graph(data, options)
+    result = _search_by_price(greedy_search, evaluator, options, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,
         link=options.link,
         noise=options.noise,
         sample_weight=data.weights,
+        centred_parents=True,
     )
     network = bent_network(options, result.adjacency, weights, theta, noise_variance)
     return result, evaluator, network
@@ -188,12 +211,7 @@ def _learn_linear(data: IncompleteData, options: SearchOptions) -> LearnedNetwor
     em = StructuralEM(data, options)
     if options.max_latents == 0:
         return em.finish(em.first())
-    if options.published:
-        state = paper_search(em)
-    elif options.bipartite:
-        state = two_layers(em)
-    else:
-        state = free_search(em)
+    state = paper_search(em) if options.published else place_latents(em)
     return em.finish(canonical(em, state))
 
 

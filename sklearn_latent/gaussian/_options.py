@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._nonlinear.links import Linear, get_link
-from ._nonlinear.noise import Additive, get_noise
+from ._nonlinear.noise import Additive, Noise, get_noise
 from ._scores.moves import Rules
 from ._scores.penalty import Penalty
 
-# Restarts of an order search, up to how many nodes: there they cost little.
-RESTARTS = 3
+# Restarts of an order search, up to how many nodes: there they cost little. More than
+# one found nothing more in any of ten kinds of networks.
+RESTARTS = 1
 FEW_NODES = 50
 
 
@@ -30,7 +31,6 @@ class SearchOptions:
 
     forbidden, required: matrices over the features; the diagonal is forbidden
     published: whether latents are found as in the paper
-    restarts: whether order search may start again
     n_distinct: number of different rows, where it is known
     initial: graph to start from
     progress: ``progress(message)`` is called once per step; True asks to stop
@@ -39,7 +39,7 @@ class SearchOptions:
     forbidden: np.ndarray
     required: np.ndarray
     link: str = "linear"
-    noise: str = "additive"
+    noise: str | Noise = "additive"
     search: str = "greedy"
     similarity: str = "C2"
     n_candidates: int | None = None
@@ -50,7 +50,6 @@ class SearchOptions:
     max_iter: int = 10_000
     tol: float = 1e-8
     penalty: float | str = 1.0
-    restarts: bool = True
     random_state: int | np.random.RandomState | None = 0
     n_distinct: int | None = None
     initial: np.ndarray | None = None
@@ -89,12 +88,12 @@ class SearchOptions:
     def penalties(self, weight: float) -> list[Penalty]:
         """What a network of so many rows may cost while searching."""
         many = Penalty(self.penalty, weight, len(self.forbidden))
-        return [many, replace(many, rare=True)] if many.is_extended else [many]
+        return [many, replace(many, n_edges=1)] if many.is_extended else [many]
 
     @property
     def n_restarts(self) -> int:
         """Number of restarts of an order search."""
-        return RESTARTS if self.restarts and len(self.forbidden) <= FEW_NODES else 0
+        return RESTARTS if len(self.forbidden) <= FEW_NODES else 0
 
     def parent_limit(self, weight: float) -> int:
         """Largest number of parents, also by what the rows can support.

@@ -1,4 +1,4 @@
-"""Noisy-or networks for networkx and pgmpy."""
+"""Noisy-or networks for networkx and pgmpy, and tables of their latents."""
 
 from __future__ import annotations
 
@@ -103,3 +103,23 @@ def _off_table(failure: np.ndarray, leak: float) -> np.ndarray:
     for factor in failure:
         off = np.multiply.outer(off, [1.0, factor]).ravel()
     return off
+
+
+def latents_to_frame(learner, feature_names):
+    """Table of the latents that a `QuartetStructureLearner` found."""
+    import pandas as pd
+
+    pairs = list(zip(learner.failure_, learner.structure_, strict=True))
+    quartets = [quartet[quartet >= 0] for quartet in learner.quartets_]
+    return pd.DataFrame(
+        {
+            "prior": learner.prior_,
+            "prior_stderr": learner.prior_stderr_,
+            "n_children": learner.structure_.sum(axis=1),
+            "mean_failure": [float(failure[edges].mean()) for failure, edges in pairs],
+            "depth": learner.depth_,
+            "quartet": [tuple(feature_names[places]) for places in quartets],
+            "children": [tuple(feature_names[edges]) for _, edges in pairs],
+        },
+        index=pd.Index(learner.get_feature_names_out(), name="latent"),
+    )

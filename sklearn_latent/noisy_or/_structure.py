@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,11 +22,12 @@ from ._diagnosis.diagnosis import (
     misfit_message,
     row_limit,
 )
+from ._export import latents_to_frame
 from ._model import NoisyOrModel, check_flags
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
-from ._structure_search.extend import Thresholds
 from ._structure_search.groups import WIDE
+from ._structure_search.quartets import Thresholds
 from ._structure_search.sampling import scored_rows
 from ._structure_search.table import (
     Learned,
@@ -384,22 +384,8 @@ class QuartetStructureLearner(NoisyOrModel):
         check_flags(self, "refine")
         for name in ("dependence", "polarity"):
             check_choice(name, getattr(self, name), ("auto", None))
-        check_choice("test", self.test, ("rank", "coherence"))
-        values = {}
-        for name in ("quartet", "coherence", "extend"):
-            value = getattr(self, f"{name}_threshold")
-            is_number = isinstance(value, Real) and not isinstance(value, bool)
-            if not (
-                (isinstance(value, str) and value == "auto")
-                or (is_number and 0 < float(value) < np.inf)
-            ):
-                raise ValueError(
-                    f"{name}_threshold must be 'auto' or a positive number, "
-                    f"got {value!r}."
-                )
-            values[name] = value
         check_count("max_depth", self.max_depth, 0, optional=True)
-        return Thresholds(self.test, **values)
+        return Thresholds.of(self)
 
     def latents_frame(self) -> pd.DataFrame:
         """Table of the latents.
@@ -411,28 +397,8 @@ class QuartetStructureLearner(NoisyOrModel):
             ``children`` (names), ``mean_failure``, ``depth`` and ``quartet`` (names;
             empty if only the refinement found it).
         """
-        import pandas as pd
-
         check_is_fitted(self, "network_")
-        names = self._feature_names()
-        return pd.DataFrame(
-            {
-                "prior": self.prior_,
-                "prior_stderr": self.prior_stderr_,
-                "n_children": self.structure_.sum(axis=1),
-                "mean_failure": [
-                    float(row[edges].mean())
-                    for row, edges in zip(self.failure_, self.structure_, strict=True)
-                ],
-                "depth": self.depth_,
-                "quartet": [
-                    tuple(names[j] for j in quartet if j >= 0)
-                    for quartet in self.quartets_
-                ],
-                "children": [tuple(names[edges]) for edges in self.structure_],
-            },
-            index=pd.Index(self.get_feature_names_out(), name="latent"),
-        )
+        return latents_to_frame(self, self._feature_names())
 
     def plot_images(self, shape: tuple[int, int], **kwargs: Any) -> LatentImagesDisplay:
         """Draw the features of each latent as an image.

@@ -1,14 +1,18 @@
 """Displays of fitted models, with the interface of scikit-learn's displays."""
 
+from ._confidence import EdgeConfidenceDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
+from ._margins import MarginsDisplay
 from ._schedule import ScheduleDisplay
 from ._threshold import ThresholdCurveDisplay, score_and_count
 from ._trajectory import TrajectoryDisplay
 
 __all__ = [
+    "EdgeConfidenceDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
+    "MarginsDisplay",
     "ScheduleDisplay",
     "ThresholdCurveDisplay",
     "TrajectoryDisplay",

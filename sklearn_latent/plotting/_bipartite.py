@@ -5,6 +5,8 @@ A hidden class, if there is one, stands above the latents.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ._edge_colors import GraphOptions
@@ -33,76 +35,108 @@ LEGEND_POINTS = 22.0
 CLASS_HEIGHT = 1.6
 
 
+class _Nodes(NamedTuple):
+    """Names of the nodes from left to right, and how latents drive features.
+
+    strength: NaN where there is no edge, (n_latents, n_features)
+    flipped: whether each feature is read as its opposite
+    """
+
+    classes: list
+    latents: list
+    features: list
+    strength: np.ndarray
+    flipped: list[bool]
+
+    @classmethod
+    def of(cls, graph) -> _Nodes:
+        """Order nodes so that few edges cross."""
+        latents, features, strength = bipartite_matrix(graph)
+        latent_order, feature_order = order_layers(~np.isnan(strength))
+        features = [features[j] for j in feature_order]
+        return cls(
+            [node for node, kind in graph.nodes(data="kind") if kind == "class"],
+            [latents[i] for i in latent_order],
+            features,
+            strength[np.ix_(latent_order, feature_order)],
+            [graph.nodes[name].get("polarity") == -1 for name in features],
+        )
+
+
 def draw_bipartite(graph, ax, options: GraphOptions):
     """Draw a graph whose edges run from latents to features, or classes to latents."""
-    latents, features, strength = bipartite_matrix(graph)
-    latent_order, feature_order = order_layers(~np.isnan(strength))
-    latents = [latents[i] for i in latent_order]
-    features = [features[j] for j in feature_order]
-    strength = strength[np.ix_(latent_order, feature_order)]
-    classes = [node for node, kind in graph.nodes(data="kind") if kind == "class"]
-    captions = [shorten(name) for name in latents]
-    flipped = [graph.nodes[name].get("polarity") == -1 for name in features]
-    names = []
-    if options.feature_labels:
-        pairs = zip(features, flipped, strict=True)
-        names = [shorten(f"not {name}" if flip else name) for name, flip in pairs]
-
-    ax = _new_axes(captions, len(features), bool(classes)) if ax is None else ax
+    nodes = _Nodes.of(graph)
+    if ax is None:
+        captions = [shorten(name) for name in nodes.latents]
+        ax = _new_axes(captions, len(nodes.features), bool(nodes.classes))
     ax.set_axis_off()
-    places, gap = spread_evenly(len(features))
-    bottom = _Row(ax, places, gap, names, node=11.0, font=9.0)
-    bottom.may_thin = options.feature_labels == "auto"
-    bottom.hollow = flipped
-    places, gap = place_above(~np.isnan(strength), places)
-    middle = _Row(ax, places, gap, captions, node=32.0, font=10.0)
-    priors = [graph.nodes[name].get("prior") for name in latents]
-    middle.put_numbers(["" if prior is None else f"{prior:#.2g}" for prior in priors])
-    top = None
-    if classes:
-        top = _Row(ax, *spread_evenly(len(classes)), list(map(shorten, classes)))
-        counts = [graph.nodes[name].get("n_classes") for name in classes]
-        top.put_numbers(["" if count is None else str(count) for count in counts])
-        # Edges from the class would cross out the names.
-        middle.is_boxed = True
+    top, middle, bottom = _make_rows(graph, nodes, ax, options)
     _set_limits(ax, top, middle, bottom, options.legend)
-
-    colors = [PALETTE[i % len(PALETTE)] for i in range(len(latents))]
+    colors = [PALETTE[i % len(PALETTE)] for i in range(len(nodes.latents))]
     curves = _Curves(options)
+    layers = [(nodes.features, bottom, 0.0), (nodes.latents, middle, 1.0)]
     if top is not None:
-        upper = dict(zip(classes, top.x, strict=True))
-        lower = dict(zip(latents, middle.x, strict=True))
-        for parent, child, value in class_edges(graph):
-            x, y = (upper[parent], lower[child]), (CLASS_HEIGHT, 1.0)
-            curves.add(parent, child, x, y, value, FEATURE_COLOR)
-    # Weak edges first, below strong ones.
-    edges = np.argwhere(~np.isnan(strength))
-    for i, j in edges[np.argsort(strength[tuple(edges.T)])]:
-        x, y = (middle.x[i], bottom.x[j]), (1.0, 0.0)
-        curves.add(latents[i], features[j], x, y, strength[i, j], colors[i])
+        layers.append((nodes.classes, top, CLASS_HEIGHT))
+        _add_class_edges(curves, graph, nodes, top.x, middle.x)
+    _add_latent_edges(curves, nodes, middle.x, bottom.x, colors)
     lines = curves.draw(ax)
-    if top is not None:
-        top.draw(CLASS_HEIGHT, [FEATURE_COLOR] * len(classes))
-    middle.draw(1.0, colors)
-    bottom.draw(0.0, [FEATURE_COLOR] * len(features))
-    if not latents:
+    for names, row, y in layers:
+        row.draw(y, colors if row is middle else [FEATURE_COLOR] * len(names))
+    if not nodes.latents:
         ax.text(0.5, 0.6, "no latents", ha="center", color="0.5", fontsize=12)
     if options.legend and curves.points:
         chosen = options.edge_colors
-        more = _flipped_legend() if any(flipped) else []
+        more = _flipped_legend() if any(nodes.flipped) else []
         strength_legend(ax, [*(chosen.legend() if chosen else []), *more])
-    layers = (
-        (features, bottom, 0.0),
-        (latents, middle, 1.0),
-        (classes, top, CLASS_HEIGHT),
-    )
     positions = {
         name: (float(x), y)
-        for nodes, row, y in layers
-        if row is not None
-        for name, x in zip(nodes, row.x, strict=True)
+        for names, row, y in layers
+        for name, x in zip(names, row.x, strict=True)
     }
     return ax, positions, lines
+
+
+def _make_rows(graph, nodes: _Nodes, ax, options: GraphOptions):
+    """Rows of classes (None without any), latents and features."""
+    names = []
+    if options.feature_labels:
+        pairs = zip(nodes.features, nodes.flipped, strict=True)
+        names = [shorten(f"not {name}" if flip else name) for name, flip in pairs]
+    places, gap = spread_evenly(len(nodes.features))
+    bottom = _Row(ax, places, gap, names, node=11.0, font=9.0)
+    bottom.may_thin = options.feature_labels == "auto"
+    bottom.hollow = nodes.flipped
+    places, gap = place_above(~np.isnan(nodes.strength), places)
+    middle = _Row(ax, places, gap, list(map(shorten, nodes.latents)))
+    priors = [graph.nodes[name].get("prior") for name in nodes.latents]
+    middle.put_numbers(["" if prior is None else f"{prior:#.2g}" for prior in priors])
+    if not nodes.classes:
+        return None, middle, bottom
+    places, gap = spread_evenly(len(nodes.classes))
+    top = _Row(ax, places, gap, list(map(shorten, nodes.classes)))
+    counts = [graph.nodes[name].get("n_classes") for name in nodes.classes]
+    top.put_numbers(["" if count is None else str(count) for count in counts])
+    # Edges from the class would cross out the names.
+    middle.is_boxed = True
+    return top, middle, bottom
+
+
+def _add_class_edges(curves: _Curves, graph, nodes: _Nodes, upper, lower) -> None:
+    """Edges from classes, at the places `upper`, to latents."""
+    of_class = dict(zip(nodes.classes, upper, strict=True))
+    of_latent = dict(zip(nodes.latents, lower, strict=True))
+    for parent, child, value in class_edges(graph):
+        x, y = (of_class[parent], of_latent[child]), (CLASS_HEIGHT, 1.0)
+        curves.add(parent, child, x, y, value, FEATURE_COLOR)
+
+
+def _add_latent_edges(curves: _Curves, nodes: _Nodes, upper, lower, colors) -> None:
+    """Edges from latents, at the places `upper`, to features: weak ones first."""
+    edges = np.argwhere(~np.isnan(nodes.strength))
+    for i, j in edges[np.argsort(nodes.strength[tuple(edges.T)])]:
+        x, y = (upper[i], lower[j]), (1.0, 0.0)
+        strength = nodes.strength[i, j]
+        curves.add(nodes.latents[i], nodes.features[j], x, y, strength, colors[i])
 
 
 class _Curves:

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 from gaussian_strategies import (
     lstsq_score,
     random_graph,
@@ -12,6 +13,8 @@ from gaussian_strategies import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from strategies import seeds
 
 from sklearn_latent._graphs import equivalence_class, topological_order
@@ -176,16 +179,66 @@ def test_weight_is_repetition(seed, search):
     )
 
 
+@st.composite
+def other_units(draw, n_features):
+    """Factors, shifts and an order of the columns."""
+    factors = st.sampled_from([1.0, 10.0, 1000.0, -3.0, 1e-6, 7.3])
+    shifts = st.sampled_from([0.0, 1.0, -40.0, 1e4])
+    return (
+        np.array(draw(st.lists(factors, min_size=n_features, max_size=n_features))),
+        np.array(draw(st.lists(shifts, min_size=n_features, max_size=n_features))),
+        np.array(draw(st.permutations(range(n_features)))),
+    )
+
+
+def assert_same_class(one, two, order):
+    """Fits to columns and to the same columns in another order agree."""
+    np.testing.assert_array_equal(
+        equivalence_class(one.adjacency_)[np.ix_(order, order)],
+        equivalence_class(two.adjacency_),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seeds,
+    st.sampled_from([15, 60, 400]),
+    st.sampled_from(["auto", "order", "greedy"]),
+    other_units(7),
+)
+def test_units_and_orders_do_not_matter(seed, n_rows, search, units):
+    factors, shifts, order = units
+    rng = np.random.default_rng(seed)
+    X = random_linear_network(7, seed).sample(n_rows, seed)[0]
+    model = IdealParentGaussianBN(search=search).fit(X)
+    Y = ((X * factors + shifts * np.abs(factors))[:, order])[rng.permutation(n_rows)]
+    other = IdealParentGaussianBN(search=search).fit(Y)
+    assert_same_class(model, other, order)
+    # Densities change with the units only.
+    expected = model.log_likelihood_ - n_rows * np.log(np.abs(factors)).sum()
+    np.testing.assert_allclose(other.log_likelihood_, expected, rtol=1e-6, atol=1e-3)
+    cut = int(rng.integers(1, n_rows))
+    assert_same_class(model, clone(other).fit(iter([Y[:cut], Y[cut:]])), order)
+
+
+@pytest.mark.filterwarnings("ignore:1 of 10 features have few different values")
+@pytest.mark.parametrize("factor", [10.0, 1000.0, -0.3])
+@pytest.mark.parametrize("load", [load_wine, load_diabetes, load_breast_cancer])
+def test_units_of_real_tables_do_not_matter(load, factor):
+    X = load().data
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    model = IdealParentGaussianBN()
+    assert_same_class(model.fit(X), clone(model).fit(X[:, order] * factor), order)
+
+
 @settings(max_examples=20, deadline=None)
-@given(seeds)
-def test_permuted_columns_permute_the_equivalence_class(seed):
-    X = random_linear_network(5, seed).sample(2000, seed)[0]
-    order = np.random.default_rng(seed).permutation(5)
-    model = IdealParentGaussianBN(search="order")
-    graph, bic = model.fit(X).adjacency_, model.bic_
-    moved, moved_bic = model.fit(X[:, order]).adjacency_, model.bic_
-    # Restarts may end in different optima; in the same one the graph is the same.
-    if abs(bic - moved_bic) < 1e-6 * abs(bic):
-        np.testing.assert_array_equal(
-            equivalence_class(graph)[np.ix_(order, order)], equivalence_class(moved)
-        )
+@given(seeds, st.sampled_from(["auto", "greedy"]), st.sampled_from([1e13, -1e13]))
+def test_columns_far_from_zero(seed, search, shift):
+    # Values that are still exact there.
+    X = np.round(random_linear_network(5, seed).sample(300, seed)[0] * 64.0) / 64.0
+    model = IdealParentGaussianBN(search=search).fit(X)
+    far = clone(model).fit(X + shift)
+    np.testing.assert_array_equal(far.adjacency_, model.adjacency_)
+    np.testing.assert_allclose(far.weights_, model.weights_, rtol=1e-6)
+    np.testing.assert_allclose(far.noise_variance_, model.noise_variance_, rtol=1e-6)
+    assert abs(far.score(X + shift) - model.score(X)) < 1e-2

@@ -63,6 +63,7 @@ class _NonlinearEM:
             link=self.options.link,
             noise=self.options.noise,
             sample_weight=weight,
+            centred_parents=True,
         )
         network = bent_network(
             self.options, adjacency, weights, theta, noise, n_latents
@@ -227,16 +228,17 @@ def standardised(network: GaussianNetwork, values) -> GaussianNetwork:
 
 
 def make_evaluator(
-    X, weight, options: SearchOptions, penalty: Penalty
+    X, weight, options: SearchOptions, penalty: Penalty | None = None
 ) -> NonlinearEvaluator:
-    """Scores of families of complete rows."""
+    """Scores of families of complete rows; without a penalty by the BIC."""
     return NonlinearEvaluator(
         X,
         link=options.link,
         noise=options.noise,
         sample_weight=weight,
-        parameter_cost=penalty.parameter,
-        edge_cost=penalty.parents(X.shape[1]),
+        centred_parents=True,
+        parameter_cost=None if penalty is None else penalty.parameter,
+        edge_cost=0.0 if penalty is None else penalty.parents(X.shape[1]),
         n_candidates=options.n_candidates,
         similarity=options.similarity,
     )

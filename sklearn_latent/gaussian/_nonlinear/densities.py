@@ -67,11 +67,11 @@ class Densities:
     def _log_densities(self, values, means, nodes) -> np.ndarray:
         """Log-densities of some nodes around their means; last axes as `nodes`."""
         variance = self.noise_variance[nodes]
-        additive = Additive().log_density(values, means, variance)
-        if isinstance(self._noise, Additive):
-            return additive
+        alone = self._noise.root.log_density(values, means, variance)
+        if self._noise.root is self._noise:
+            return alone
         noisy = self._noise.log_density(values, self._noise.clip(means), variance)
-        return np.where(self.adjacency[:, nodes].any(axis=0), noisy, additive)
+        return np.where(self.adjacency[:, nodes].any(axis=0), noisy, alone)
 
     def _family_log_likelihoods(self, values) -> np.ndarray:
         """Log-density of each node given its parents; the sum is that of the row."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._graphs import parents_of
+from .._statistics.incomplete import distinct_rows
 from .._statistics.statistics import NOISE_SHARE
 from .levenberg import Curve, LeastSquares, Likelihood, minimise
 from .links import N_THETA, Link, get_link
@@ -28,6 +29,7 @@ class FamilyFitter:
     Work is done in standard units: parents have standard deviation 1, children too, so
     that data of any scale behave alike.
 
+    centred_parents: whether parents have their zero at their means, whatever the link
     tol: a fit has converged when a step gains less than this, in nats
     total: number of rows, or sum of their weights
     columns: parents; number n_nodes stands for no parent, (n_nodes + 1, n_samples)
@@ -35,16 +37,21 @@ class FamilyFitter:
     """
 
     def __init__(
-        self, X, link: Link, noise: Noise, sample_weight=None, *, tol=1e-4, max_iter=50
+        self,
+        X,
+        link: Link,
+        noise: Noise,
+        sample_weight=None,
+        *,
+        centred_parents=False,
+        tol=1e-4,
+        max_iter=50,
     ):
-        X = np.asarray(X, dtype=float)
-        noise.check(X)
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight, dtype=float)
-            used = sample_weight > 0
-            X, sample_weight = X[used], sample_weight[used]
-            if (sample_weight == 1).all():
-                sample_weight = None
+        noise.check(np.asarray(X, dtype=float))
+        # Likelihoods have several maxima, and rounding must not decide which is found.
+        X, sample_weight = distinct_rows(X, sample_weight)
+        if (sample_weight == 1).all():
+            sample_weight = None
         self.link, self.noise, self.weight = link, noise, sample_weight
         self.curve = Curve(link)
         self.tol, self.max_iter = tol, max_iter
@@ -55,7 +62,8 @@ class FamilyFitter:
         self.scale = _safe_deviation(centred, sample_weight, self.mean)
         # A shift of the parents is absorbed by an offset or a bias; if there is none,
         # where the parents have their zero is part of the model.
-        self.shift = self.mean if link.biased or not link.scaled else 0.0 * self.mean
+        absorbed = centred_parents or link.biased or not link.scaled
+        self.shift = self.mean if absorbed else 0.0 * self.mean
         self.columns = np.zeros((self.n_nodes + 1, n_samples))
         self.columns[:-1] = ((X - self.shift) / self.scale).T
         if noise.positive:
@@ -65,12 +73,21 @@ class FamilyFitter:
         self.targets = np.ascontiguousarray(
             ((X - self.child_shift) / self.child_scale).T
         )
-        self.root_mean = (self.mean - self.child_shift) / self.child_scale
-        # Squares of tiny numbers would be zero, so units come first.
-        squares = np.average((centred / self.scale) ** 2, axis=0, weights=sample_weight)
-        self.root_variance = np.maximum(squares, NOISE_SHARE)
-        terms = np.log(2 * np.pi * self.root_variance) + squares / self.root_variance
-        self.root_log_likelihood = -self.total * (0.5 * terms + np.log(self.scale))
+        self._fit_roots((centred / self.scale).T)
+
+    def _fit_roots(self, standard):
+        """Fit families without parents; standard (n_nodes, n_samples)."""
+        root = self.noise.root
+        centre = root.centre(standard, self.weight)
+        deviation = standard - centre[:, None]
+        nothing = np.zeros((self.n_nodes, 1))
+        variance = root.best_variance(deviation, nothing, self.weight)
+        self.root_variance = np.maximum(variance, NOISE_SHARE)
+        density = root.log_density(deviation, nothing, self.root_variance[:, None])
+        density = density.sum(1) if self.weight is None else density @ self.weight
+        self.root_log_likelihood = density - self.total * np.log(self.scale)
+        mean = self.mean + centre * self.scale
+        self.root_mean = (mean - self.child_shift) / self.child_scale
 
     def pad(self, families) -> tuple[np.ndarray, np.ndarray]:
         """Children, and parents padded with `n_nodes`, as arrays."""
@@ -269,12 +286,20 @@ def fit_families(
     link="sigmoid",
     noise="additive",
     sample_weight=None,
+    centred_parents=False,
     tol=1e-6,
     max_iter=100,
 ) -> FittedFamilies:
     """Fit the parameters of families."""
-    link, noise = get_link(link), get_noise(noise)
-    fitter = FamilyFitter(X, link, noise, sample_weight, tol=tol, max_iter=max_iter)
+    fitter = FamilyFitter(
+        X,
+        get_link(link),
+        get_noise(noise),
+        sample_weight,
+        centred_parents=centred_parents,
+        tol=tol,
+        max_iter=max_iter,
+    )
     children, parents = fitter.pad(families)
     *fitted, log_likelihood = fitter.fit(children, parents)
     weights, theta, variance = fitter.to_units(children, parents, *fitted)

@@ -219,8 +219,8 @@ class Likelihood(_Problem):
         mean = psi[:, :1] + h.value
         valid = noise.admissible(mean).all(axis=1)
         mean = noise.clip(mean)
-        errors = self._sum(noise.squared_error(target, mean))
-        variance = np.maximum(errors / self.total, self.floor)[:, None]
+        variance = noise.best_variance(target, mean, self.weight)
+        variance = np.maximum(variance, self.floor)[:, None]
         density = self._sum(noise.log_density(target, mean, variance))
         jacobian = np.empty((len(psi), psi.shape[1], target.shape[1]))
         jacobian[:, 0] = 1.0

@@ -169,10 +169,11 @@ class Sigmoid(Link):
     ----------
     bias : bool, default=False
         Whether the point of inflection is free. Without, it is where the weighted sum
-        of the parents is 0, as in equation (4) of the paper; what this means depends on
-        where the parents have their zero. On yeast gene expression the free point of
-        inflection raised the likelihood of the training rows and lowered that of
-        held-out rows, because it bends responses around single outliers.
+        of the parents is 0, as in equation (4) of the paper; `IdealParentGaussianBN`
+        puts the zero of each parent at its mean, so that shifts do not matter. On yeast
+        gene expression the free point of inflection raised the likelihood of the
+        training rows and lowered that of held-out rows, because it bends responses
+        around single outliers.
 
     Examples
     --------

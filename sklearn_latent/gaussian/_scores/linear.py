@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class Scan:
     coefficients: np.ndarray
     precision: np.ndarray
 
+    @cached_property
     def after_addition(self) -> np.ndarray:
         """Unexplained share with each candidate as one more parent."""
         return _explain(self.unexplained, self.covariance, self.variance)
@@ -142,16 +144,20 @@ class LinearEvaluator(MoveEvaluator):
     ):
         self.weight = statistics.weight
         self.n_nodes = statistics.n_nodes
-        self.set_costs(parameter_cost, edge_cost, self.weight)
-        # Of all parents of a node together, by their number.
-        n_parents = np.arange(self.n_nodes + 1)
-        self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
+        self.set_costs(parameter_cost, edge_cost)
         self.n_candidates = n_candidates
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
         self.correlation = statistics.correlation
         self._log_variance = 2.0 * np.log(statistics.scale)
         self._scans: dict[int, tuple[tuple[int, ...], Scan]] = {}
+
+    def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
+        """Prices of parameters, and of edges on top."""
+        super().set_costs(parameter_cost, edge_cost)
+        # Of all parents of a node together, by their number.
+        n_parents = np.arange(self.n_nodes + 1)
+        self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
 
     def scan(self, child: int, parents: tuple[int, ...]) -> Scan:
         """Scan of a family; the last one of each node is kept."""
@@ -189,11 +195,12 @@ class LinearEvaluator(MoveEvaluator):
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
         """Scores of families with one more parent."""
         scores = np.empty((len(families), self.n_nodes))
+        similarity = np.empty((len(families), self.n_nodes))
         for row, (child, parents) in enumerate(families):
             scan = self.scan(child, parents)
-            scores[row] = self.score(child, len(parents) + 1, scan.after_addition())
-            kept = self._select(np.abs(scan.covariance), allowed[row])
-            scores[row, ~kept] = -np.inf
+            scores[row] = self.score(child, len(parents) + 1, scan.after_addition)
+            np.abs(scan.covariance, out=similarity[row])
+        scores[~self._select(similarity, allowed)] = -np.inf
         return scores
 
     def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
@@ -212,19 +219,12 @@ class LinearEvaluator(MoveEvaluator):
                 continue
             scan = self.scan(child, parents)
             scores = self.score(child, len(parents), scan.after_replacement(child))
-            if self.is_exhaustive:
-                n_scored = len(parents) * int(np.count_nonzero(allowed[row]))
-                self.n_evaluated += n_scored
-                self.n_considered += n_scored
-                scores[:, ~allowed[row]] = -np.inf
-            else:
-                for place, parent in enumerate(parents):
-                    # The replace profile of definition 4.1: the other parents keep
-                    # their weights.
-                    own = scan.coefficients[place, child]
-                    profile = scan.covariance + own * self.correlation[parent]
-                    kept = self._select(np.abs(profile), allowed[row])
-                    scores[place, ~kept] = -np.inf
+            # The replace profile of definition 4.1: the other parents keep their
+            # weights.
+            own = scan.coefficients[:, child, None]
+            profile = scan.covariance + own * self.correlation[list(parents)]
+            free = np.broadcast_to(allowed[row], scores.shape)
+            scores[~self._select(np.abs(profile), free)] = -np.inf
             result.append(scores)
         return result
 
@@ -235,23 +235,25 @@ class LinearEvaluator(MoveEvaluator):
             new = children[row]
             self.n_evaluated += int(new.sum())
             self.n_considered += int(new.sum())
-            unexplained = self.scan(child, parents).after_addition()[new]
+            unexplained = self.scan(child, parents).after_addition[new]
             scores[row, new] = self.score(child, len(parents) + 1, unexplained)
         return scores
 
     def _select(self, similarity, allowed) -> np.ndarray:
-        """Mask of the candidates to score: all, or the most similar ones."""
-        n_allowed = int(np.count_nonzero(allowed))
-        self.n_considered += n_allowed
-        if self.n_candidates is None or n_allowed <= self.n_candidates:
-            self.n_evaluated += n_allowed
-            return allowed
-        self.n_evaluated += self.n_candidates
-        kept = np.zeros(self.n_nodes, dtype=bool)
-        masked = np.where(allowed, similarity, -1.0)
-        kept[np.argpartition(-masked, self.n_candidates - 1)[: self.n_candidates]] = (
-            True
-        )
+        """Mask of the candidates to score: all, or the most similar ones of each row.
+
+        similarity, allowed (n_rows, n_nodes) -> kept (n_rows, n_nodes).
+        """
+        kept = allowed
+        n_candidates = self.n_candidates
+        if n_candidates is not None and n_candidates < self.n_nodes:
+            masked = np.where(allowed, -similarity, 1.0)
+            best = masked.argpartition(n_candidates - 1, axis=1)[:, :n_candidates]
+            kept = np.zeros(allowed.shape, dtype=bool)
+            kept[np.arange(len(best))[:, None], best] = True
+            kept &= allowed
+        self.n_considered += int(np.count_nonzero(allowed))
+        self.n_evaluated += int(np.count_nonzero(kept))
         return kept
 
 

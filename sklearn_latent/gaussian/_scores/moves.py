@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class MoveEvaluator(ABC):
     pruned, or is not allowed, has the score minus infinity. Methods take many families
     at a time, so that a model whose parameters need optimisation can fit them together.
 
+    weight: number of rows, or sum of their weights
     is_exhaustive: whether all allowed moves are scored. If so, scores depend on the
         family alone, and candidates that would close a cycle now are scored for later
     n_evaluated: families fitted exactly so far
@@ -37,17 +38,18 @@ class MoveEvaluator(ABC):
     """
 
     n_nodes: int
+    weight: float
     is_exhaustive: bool = True
     n_evaluated: int = 0
     n_considered: int = 0
 
-    def set_costs(self, parameter_cost: float | None, edge_cost, weight: float) -> None:
+    def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
         """Prices of parameters, and of edges on top.
 
         parameter_cost: None is that of the BIC
         edge_cost: per edge, or of all parents of a node by their number, (n_nodes + 1,)
         """
-        price = bic_price(weight) if parameter_cost is None else parameter_cost
+        price = bic_price(self.weight) if parameter_cost is None else parameter_cost
         self.parameter_cost = price
         alike = np.ndim(edge_cost) == 0
         costs = edge_cost * np.arange(self.n_nodes + 1) if alike else edge_cost
@@ -98,6 +100,13 @@ class Rules:
     random_state: int | np.random.RandomState | None = 0
     progress: Callable[[str], bool] | None = None
 
+    def reordered(self, order) -> Rules:
+        """The same limits with the nodes in another order."""
+        both = np.ix_(order, order)
+        return replace(
+            self, forbidden=self.forbidden[both], required=self.required[both]
+        )
+
     @classmethod
     def free(cls, n_nodes: int, **limits: Any) -> Rules:
         """No limits but those given."""
@@ -114,6 +123,22 @@ class SearchResult:
     adjacency: np.ndarray
     score: float
     history: list = field(default_factory=list)
+
+    def relabelled(self, nodes) -> SearchResult:
+        """The same result where node i is called nodes[i]."""
+        adjacency = np.zeros_like(self.adjacency)
+        adjacency[np.ix_(nodes, nodes)] = self.adjacency
+        names = [int(node) for node in nodes]
+        history = [(_relabelled(move, names), gain) for move, gain in self.history]
+        return SearchResult(adjacency, self.score, history)
+
+
+def _relabelled(move, names) -> tuple:
+    """A move with other names of nodes."""
+    kind, *numbers = move
+    if kind == "move":  # of a node to a place
+        return kind, names[numbers[0]], numbers[1]
+    return kind, *(names[number] for number in numbers)
 
 
 def rounding_error(scores) -> float:

@@ -49,6 +49,7 @@ _Start = tuple[tuple[int, ...], Sequence[float], np.ndarray]
 class NonlinearEvaluator(MoveEvaluator):
     """Scores of families of any link and noise, with or without pruning.
 
+    centred_parents: as in `FamilyFitter`
     parameter_cost, edge_cost: as in `set_costs`
     n_candidates: how many additions and replacements, together, are fitted per family.
         None fits all, which is Algorithm 1
@@ -64,6 +65,7 @@ class NonlinearEvaluator(MoveEvaluator):
         link="sigmoid",
         noise="additive",
         sample_weight=None,
+        centred_parents: bool = False,
         parameter_cost: float | None = None,
         edge_cost: float | np.ndarray = 0.0,
         n_candidates: int | None = 5,
@@ -72,16 +74,21 @@ class NonlinearEvaluator(MoveEvaluator):
     ):
         self.link, self.noise = get_link(link), get_noise(noise)
         self.fitter = FamilyFitter(
-            X, self.link, self.noise, sample_weight, tol=tol, max_iter=30
+            X,
+            self.link,
+            self.noise,
+            sample_weight,
+            centred_parents=centred_parents,
+            tol=tol,
+            max_iter=30,
         )
         self.n_nodes = self.fitter.n_nodes
-        self.set_costs(parameter_cost, edge_cost, self.fitter.total)
+        self.weight = self.fitter.total
+        self._fits: dict[Family, _Fit] = {}
+        self.set_costs(parameter_cost, edge_cost)
         self.n_candidates, self.similarity = n_candidates, similarity
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
-        self._fits: dict[Family, _Fit] = {}
-        self._scans: dict[int, tuple[tuple[int, ...], _Scan]] = {}
-        self._queues: dict[int, tuple[tuple[int, ...], bytes, list]] = {}
         self._scanner: IdealScan | TangentScan
         if similarity == "C3":
             self._scanner = TangentScan(self.fitter)
@@ -89,6 +96,18 @@ class NonlinearEvaluator(MoveEvaluator):
             self._scanner = IdealScan(self.fitter, similarity)
         # C3 is close to the gain, so that what it expects to lose by far is not fitted.
         self._hopeless = -DOUBT if similarity == "C3" else -np.inf
+
+    def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
+        """Prices of parameters, and of edges on top; fits are kept."""
+        self._scans: dict[int, tuple[tuple[int, ...], _Scan]] = {}
+        self._queues: dict[int, tuple[tuple[int, ...], bytes, list]] = {}
+        sizes = {len(parents) for _, parents in self._fits}
+        change = {size: self._cost(size) for size in sizes}
+        super().set_costs(parameter_cost, edge_cost)
+        change = {size: before - self._cost(size) for size, before in change.items()}
+        for family, fit in self._fits.items():
+            score = fit.score + change[len(family[1])]
+            self._fits[family] = fit._replace(score=score)
 
     # Scores that the search asks for
 

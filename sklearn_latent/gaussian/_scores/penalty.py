@@ -1,11 +1,12 @@
 """What a network costs: the BIC, the extended BIC, and the price of choosing.
 
 The extended BIC charges for whole structures, but a search, which changes one edge at a
-time, needs a price per edge. Among p features an edge is one of p - 1 candidates of its
-node where most nodes have one, and one of all p (p - 1) / 2 pairs where edges are rare.
-Which of the two fits is not known before the search, so both are tried, and what they
-find is compared by the exact numbers of alternatives. In that comparison, and as rare
-ones, edges must also exceed what chance gains, which is more in few rows.
+time, needs a price per edge. How much the choice of an edge costs depends on how many
+there are, which is not known before the search. It begins with the price of one of
+p - 1 candidates; then it takes the price at the number of edges that it found, until
+that number stays. Structures are compared by the exact numbers of alternatives. In that
+comparison, and once their number is known, edges must also exceed what chance gains,
+which is more in few rows.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class Penalty:
     """Penalty of a number of rows and features, in nats.
 
     kind: factor of the BIC penalty, or the extended BIC
-    rare: whether edges are priced as rare ones while searching
+    n_edges: number of edges at which they are priced while searching, if known
     """
 
     kind: float | str
     weight: float
     n_features: int
-    rare: bool = False
+    n_edges: int | None = None
 
     @property
     def is_extended(self) -> bool:
@@ -44,10 +45,16 @@ class Penalty:
 
     def parents(self, n_most: int) -> np.ndarray:
         """Price of parents on top of their parameters while searching."""
-        if self.rare:
-            return self._parents(n_most, np.log(max(comb(self.n_features, 2), 1)))
+        if self.n_edges is not None:
+            return self._parents(n_most, self._choice(self.n_edges))
         choice = np.log(max(self.n_features - 1, 1)) if self.is_extended else 0.0
         return choice * np.arange(n_most + 1)
+
+    def _choice(self, n_edges: int) -> float:
+        """Price of choosing one of so many edges among all pairs of features."""
+        n_pairs = comb(self.n_features, 2)
+        n_edges = min(max(n_edges, 1), n_pairs)
+        return float(log_choices(n_pairs, n_edges)) / max(n_edges, 1)
 
     def _parents(self, n_most: int, choice: float) -> np.ndarray:
         """As `parents`, where choosing an edge costs that much."""
@@ -80,7 +87,5 @@ class Penalty:
             return price
         parents = adjacency[:n, :n].sum(axis=0)
         n_edges = int(parents.sum())
-        if n_edges:
-            choice = float(log_choices(comb(n, 2), n_edges)) / n_edges
-            price += float(self._parents(n, choice)[parents].sum())
+        price += float(self._parents(n, self._choice(n_edges))[parents].sum())
         return price + self.latent_edge * float(adjacency.sum() - n_edges)

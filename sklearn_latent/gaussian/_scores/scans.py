@@ -86,16 +86,18 @@ class TangentScan:
         )
         sums = weight @ self._candidates
         spread = weight @ self._squares - sums**2 / fitter.total
-        target = fitter.targets[children] - fitter.root_mean[children, None]
-        target *= weight
+        mean, variance = fitter.root_mean[children], fitter.root_variance[children]
+        mean, variance = mean[:, None], variance[:, None]
+        root = fitter.noise.root
+        metric = root.information(mean, variance)
+        residual = root.score(fitter.targets[children], mean, variance) / metric
+        target = residual * weight
         cross = target @ self._candidates - np.outer(
             target.sum(axis=1), sums / fitter.total
         )
-        length = np.einsum("in,in->i", target, fitter.targets[children])
-        length -= target.sum(axis=1) * fitter.root_mean[children]
+        length = np.einsum("in,in->i", target, residual)[:, None]
         explained = _explained(cross, spread, weight @ self._squares)
-        share = explained / np.maximum(length, 1e-300)[:, None]
-        return -0.5 * fitter.total * np.log1p(-np.minimum(share, 1.0 - 1e-12))
+        return self._gain(metric * explained, metric * length, root)
 
     def scan(self, child, order, weights, theta, variance):
         """Gains of additions to a family and of replacements in it.
@@ -149,11 +151,11 @@ class TangentScan:
         replace = self._gain(explained - loss, squares)
         return add, replace, self._gain(-loss[:, 0], squares)
 
-    def _gain(self, explained, squares):
+    def _gain(self, explained, squares, noise=None):
         """Gain in log-likelihood when so much less is left to the noise."""
-        if not isinstance(self.fitter.noise, Additive):
+        if not isinstance(noise or self.fitter.noise, Additive):
             return 0.5 * explained
-        share = np.minimum(explained / max(squares, 1e-300), 1.0 - 1e-12)
+        share = np.minimum(explained / np.maximum(squares, 1e-300), 1.0 - 1e-12)
         return -0.5 * self.fitter.total * np.log1p(-share)
 
 

@@ -1,8 +1,7 @@
 """Rows as what is learned from: tables with gaps, or sums over complete rows.
 
-A linear network of complete rows needs no more than sums. They are kept of two parts:
-of the rows to learn from and of those held out to choose a search. Which is which
-depends on the values of a row alone, so that every block can tell by itself.
+A linear network of complete rows needs no more than sums, and the number of different
+rows as far as it limits the number of parents.
 """
 
 from __future__ import annotations
@@ -13,9 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from .statistics import GaussianStatistics
-
-# Share of the rows that are held out to choose a search.
-HELD_OUT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +52,8 @@ class RowStatistics:
 
     @classmethod
     def of(cls, X, sample_weight=None) -> RowStatistics:
-        """Statistics of rows, of which there may be none."""
-        if len(X):
-            moments = GaussianStatistics.of(X, sample_weight)
-        else:
-            n = X.shape[1]
-            moments = GaussianStatistics(0.0, np.zeros(n), np.zeros((n, n)))
-        return cls(moments, DistinctRows.of(X))
+        """Statistics of complete rows of positive weight."""
+        return cls(GaussianStatistics.of(X, sample_weight), DistinctRows.of(X))
 
     def __add__(self, other: RowStatistics) -> RowStatistics:
         return RowStatistics(
@@ -78,37 +69,6 @@ class RowStatistics:
     def weight(self) -> float:
         """Number of rows, or sum of their weights."""
         return self.moments.weight
-
-
-@dataclass(frozen=True, eq=False)
-class SplitStatistics:
-    """Statistics of the rows to learn from and of those held out; instances add up."""
-
-    train: RowStatistics
-    test: RowStatistics
-
-    @classmethod
-    def of(cls, X, sample_weight=None) -> SplitStatistics:
-        """Statistics of complete rows of positive weight."""
-        return cls(*(RowStatistics.of(*part) for part in _split(X, sample_weight)))
-
-    def __add__(self, other: SplitStatistics) -> SplitStatistics:
-        return SplitStatistics(self.train + other.train, self.test + other.test)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.train.n_features
-
-    @cached_property
-    def all(self) -> RowStatistics:
-        """Statistics of all rows."""
-        return self.train + self.test
-
-    @property
-    def parts(self) -> tuple[RowStatistics, RowStatistics]:
-        """What to learn from, and what is held out."""
-        return self.train, self.test
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,17 +105,6 @@ class Rows:
         """Number of different rows."""
         return DistinctRows.of(self.X)
 
-    @property
-    def all(self) -> Rows:
-        """All rows."""
-        return self
-
-    @cached_property
-    def parts(self) -> tuple[Rows, Rows]:
-        """What to learn from, and what is held out."""
-        train, test = _split(self.X, self.weights)
-        return Rows(*train), Rows(*test)
-
     def columns(self, seen) -> Rows:
         """Some of the columns; seen (n_features,)."""
         return self if seen.all() else Rows(self.X[:, seen], self.weights)
@@ -165,27 +114,6 @@ class Rows:
         return float(values.sum() if self.weights is None else self.weights @ values)
 
 
-def hold_out(X) -> np.ndarray:
-    """Mask of held-out rows, by their values.
-
-    Rows that are equal stay on one side, so that a weight of 2 is still a row twice,
-    and neither the order of the rows nor that of the columns matters.
-    """
-    bits = _scattered(X).sum(axis=1, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    return (bits >> np.uint64(40)) < np.uint64(int(HELD_OUT * 2**24))
-
-
-def _split(X, sample_weight):
-    """Rows and weights to learn from, and those held out."""
-    held_out = hold_out(X)
-    return tuple(
-        (X[rows], None if sample_weight is None else sample_weight[rows])
-        for rows in (~held_out, held_out)
-    )
-
-
 def _scattered(X) -> np.ndarray:
     """Bits of numbers, scattered by splitmix64; NaN and -0.0 have one form each."""
     bits = np.where(np.isnan(X), np.nan, X + 0.0).view(np.uint64)
@@ -193,3 +121,10 @@ def _scattered(X) -> np.ndarray:
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+def row_keys(X) -> np.ndarray:
+    """A number per row that depends on its values, not on the order of its columns."""
+    bits = _scattered(X).sum(axis=1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)

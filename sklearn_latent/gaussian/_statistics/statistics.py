@@ -8,8 +8,9 @@ import numpy as np
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
-# Standard deviations below this share of the mean are rounding errors of a constant.
-ROUNDING = 1e-12
+# Standard deviations below this share of the mean are rounding errors of a constant: a
+# few units in the last place.
+ROUNDING = 1e-15
 # Squares below this have lost their digits, or are zero.
 TINY = 1e-250
 # Smallest noise variance of a node, as a share of its variance. It keeps a duplicate
@@ -42,12 +43,15 @@ class GaussianStatistics:
         """Statistics of complete rows."""
         X = np.asarray(X, dtype=np.float64)
         weight = float(len(X) if sample_weight is None else np.sum(sample_weight))
-        mean = np.average(X, axis=0, weights=sample_weight)
-        residue = np.average(X - mean, axis=0, weights=sample_weight)
-        scaled = X - mean - residue
+        # Seen from one of the rows a column that is far from zero keeps its digits, and
+        # one that is constant is exactly so.
+        centred = X - X[0]
+        step = np.average(centred, axis=0, weights=sample_weight)
+        centred -= step
         if sample_weight is not None:
-            scaled *= np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]
-        return cls(weight, mean, scaled.T @ scaled, residue)
+            centred *= np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]
+        mean = X[0] + step
+        return cls(weight, mean, centred.T @ centred, (X[0] - mean) + step)
 
     def __add__(self, other: GaussianStatistics) -> GaussianStatistics:
         if not isinstance(other, GaussianStatistics):
@@ -62,6 +66,11 @@ class GaussianStatistics:
         residue = (self.mean - mean) + part
         scatter = self.scatter + other.scatter + between
         return GaussianStatistics(weight, mean, scatter, residue)
+
+    def reordered(self, order) -> GaussianStatistics:
+        """The same nodes in another order."""
+        scatter = self.scatter[np.ix_(order, order)]
+        return GaussianStatistics(self.weight, self.mean[order], scatter)
 
     @property
     def n_nodes(self) -> int:
@@ -107,26 +116,26 @@ class GaussianStatistics:
         return correlation
 
 
-def rounded(statistics: GaussianStatistics) -> GaussianStatistics:
-    """Statistics to ten digits.
+def standardise(
+    statistics: GaussianStatistics,
+) -> tuple[GaussianStatistics, np.ndarray]:
+    """Statistics in standard units, and the units.
 
     Many moves of a search gain the same, and which one a computer takes for the best
-    depends on the last digits of the sums. Without them, rows in another order or in
-    other blocks, whose sums differ there, lead down the same path.
+    depends on the last digits of the sums. Correlations are rounded, so that rows in
+    another order, in other blocks or in other units lead down the same path.
     """
-    deviation = _round_digits(np.sqrt(np.diag(statistics.scatter)))
-    scale = np.where(deviation > 0.0, deviation, 1.0)
-    correlation = np.round(statistics.scatter / scale / scale[:, None], DIGITS)
-    return GaussianStatistics(
-        float(_round_digits(np.array(statistics.weight))),
-        _round_digits(statistics.mean),
-        correlation * scale * scale[:, None],
-    )
+    scale = statistics.scale
+    weight = statistics.weight
+    scatter = weight * statistics.correlation.round(DIGITS)
+    return GaussianStatistics(weight, np.zeros(len(scale)), scatter), scale
 
 
-def _round_digits(values):
-    """Round to so many significant digits."""
-    # Numbers this small have lost digits already, and their unit would be zero.
-    size = np.abs(np.where(np.abs(values) < 1e-280, 1.0, values))
-    unit = 10.0 ** (np.floor(np.log10(size)) - DIGITS)
-    return np.round(values / unit) * unit
+def canonical_order(statistics: GaussianStatistics) -> np.ndarray:
+    """Order of the nodes that depends on their correlations alone, whatever the signs.
+
+    Nodes that are alike in the sums of powers of their correlations stay as they are.
+    """
+    squares = statistics.correlation**2
+    keys = [(squares**power).sum(axis=0).round(DIGITS - 2) for power in (3, 2, 1)]
+    return np.lexsort(keys)

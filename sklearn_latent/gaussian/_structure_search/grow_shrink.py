@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,17 +17,29 @@ REMEMBERED = 1_000_000
 REMEMBERED_EACH = 1_000
 
 
-@dataclass(frozen=True, eq=False)
-class Growth:
+class Growth(NamedTuple):
     """Parents that a node grew from its predecessors, and the score of the family.
 
-    sensitive: the nodes whose presence among the predecessors matters: those that were
-        chosen on the way, and those that would have been chosen had they been there
+    sensitive: bits of the nodes whose presence among the predecessors matters: those
+        that were chosen on the way, and those that would have been chosen had they been
+        there
     """
 
     score: float
     parents: tuple[int, ...]
-    sensitive: np.ndarray
+    sensitive: int
+
+
+class _Step:
+    """A set of parents, and the candidates that improve its score, the best first."""
+
+    __slots__ = ("bits", "parents", "ranked", "shrunk", "steps")
+
+    def __init__(self, parents: tuple[int, ...], ranked: list[int]):
+        self.parents, self.ranked = parents, ranked
+        self.bits = sum(1 << node for node in ranked)
+        self.steps: dict[int, _Step] = {}
+        self.shrunk: tuple[float, tuple[int, ...]] | None = None
 
 
 class _Regression:
@@ -66,7 +78,8 @@ class _Regression:
 class GrowShrinkTree:
     """Grown and shrunk sets of parents of one node, remembered.
 
-    Sets that are reached in different ways are one, which makes the tree a graph.
+    Sets that are reached in different ways are one, which makes the tree a graph. Sets
+    of predecessors are the bits of a number, which cost less to look at than arrays.
     """
 
     def __init__(self, evaluator: LinearEvaluator, child: int, rules: Rules):
@@ -80,72 +93,69 @@ class GrowShrinkTree:
         # the number of those that are there.
         self.worth = np.exp(-2.0 * np.diff(evaluator.parent_costs) / evaluator.weight)
         self.limit = max(REMEMBERED // len(self.allowed), REMEMBERED_EACH)
-        self._ranked: dict[tuple[int, ...], np.ndarray] = {}
-        self._shrunk: dict[tuple[int, ...], tuple[float, tuple[int, ...]]] = {}
+        self._known: dict[tuple[int, ...], _Step] = {}
+        self._regression = _Regression(evaluator.correlation, child)
+        self._root = self._step(self.required)
 
-    def grow(self, predecessors) -> Growth:
+    def grow(self, predecessors: int) -> Growth:
         """Grow parents one by one, the best first, then shrink them."""
-        parents, regression = self.required, None
-        sensitive = []
-        while True:
-            ranked = self._ranked.get(parents)
-            if ranked is None:
-                regression = self._condition(regression, parents)
-                ranked = self._rank(regression)
-            if not len(ranked):
-                break
-            present = predecessors[ranked]
-            first = int(present.argmax())
-            if not present[first]:
-                sensitive.append(ranked)
-                break
-            sensitive.append(ranked[: first + 1])
-            chosen = int(ranked[first])
-            if regression is not None and regression.parents == parents:
-                regression.add(chosen)
-            parents = with_parent(parents, chosen)
-        score, shrunk = self._shrink(parents)
-        if len(sensitive) == 1:
-            return Growth(score, shrunk, sensitive[0])
-        return Growth(score, shrunk, np.concatenate(sensitive) if sensitive else ranked)
+        step, sensitive = self._root, 0
+        while step.bits & predecessors:
+            for chosen in step.ranked:
+                bit = 1 << chosen
+                sensitive |= bit
+                if predecessors & bit:
+                    break
+            following = step.steps.get(chosen)
+            if following is None:
+                following = self._step(with_parent(step.parents, chosen))
+                step.steps[chosen] = following
+            step = following
+        if step.shrunk is None:
+            step.shrunk = self._shrink(step.parents)
+        return Growth(*step.shrunk, sensitive | step.bits)
 
-    def _condition(self, regression, parents) -> _Regression:
-        """Regression on the parents; the one at hand if it is that."""
-        if regression is None or regression.parents != parents:
-            regression = _Regression(self.evaluator.correlation, self.child)
-            for parent in parents:
-                regression.add(parent)
-        return regression
+    def _step(self, parents) -> _Step:
+        """The step of a set of parents."""
+        known = self._known.get(parents)
+        if known is None:
+            known = _Step(parents, self._rank(self._condition(parents)))
+            if len(self._known) >= self.limit:
+                self._known.clear()
+                self._root.steps.clear()
+            self._known[parents] = known
+        return known
 
-    def _rank(self, regression) -> np.ndarray:
+    def _condition(self, parents) -> _Regression:
+        """Regression on the parents, from the last one if that had fewer."""
+        if not set(self._regression.parents) <= set(parents):
+            self._regression = _Regression(self.evaluator.correlation, self.child)
+        for parent in parents:
+            if parent not in self._regression.parents:
+                self._regression.add(parent)
+        return self._regression
+
+    def _rank(self, regression) -> list[int]:
         """Candidates that improve the score of a set of parents, best first."""
         parents = regression.parents
         unexplained = regression.variance[self.child]
-        worth = self.worth[len(parents)]
-        if len(parents) >= self.max_parents or worth * unexplained <= NOISE_SHARE:
-            ranked = np.empty(0, dtype=np.int32)
-        else:
-            count = self.n_allowed - len(parents) + len(self.required)
-            self.evaluator.n_evaluated += count
-            self.evaluator.n_considered += count
-            variance = regression.variance
-            usable = variance > COLLINEAR
-            usable &= self.allowed
-            explained = regression.covariance**2
-            explained /= np.maximum(variance, COLLINEAR)
-            usable &= explained > (1.0 - worth) * unexplained
-            found = usable.nonzero()[0]
-            ranked = found[explained[found].argsort()[::-1]].astype(np.int32)
-        if len(self._ranked) >= self.limit:
-            self._ranked.clear()
-        self._ranked[parents] = ranked
-        return ranked
+        worth = self.worth[len(parents)] if len(parents) < self.max_parents else 0.0
+        if worth * unexplained <= NOISE_SHARE:
+            return []
+        count = self.n_allowed - len(parents) + len(self.required)
+        self.evaluator.n_evaluated += count
+        self.evaluator.n_considered += count
+        variance = regression.variance
+        usable = variance > COLLINEAR
+        usable &= self.allowed
+        explained = regression.covariance**2
+        explained /= np.maximum(variance, COLLINEAR)
+        usable &= explained > (1.0 - worth) * unexplained
+        found = usable.nonzero()[0]
+        return found[explained[found].argsort()[::-1]].tolist()
 
     def _shrink(self, parents) -> tuple[float, tuple[int, ...]]:
-        """Drop parents as long as that improves the score."""
-        known = self._shrunk.get(parents)
-        if known is not None:
-            return known
+        """Drop parents as long as that improves the score; score, parents."""
         evaluator, kept = self.evaluator, parents
         unexplained, without = regress(evaluator.correlation, self.child, kept)
         while len(kept) > len(self.required):
@@ -158,8 +168,4 @@ class GrowShrinkTree:
                 break
             kept = without_parent(kept, kept[place])
             unexplained, without = regress(evaluator.correlation, self.child, kept)
-        if len(self._shrunk) >= self.limit:
-            self._shrunk.clear()
-        score = float(evaluator.score(self.child, len(kept), unexplained))
-        self._shrunk[parents] = score, kept
-        return score, kept
+        return float(evaluator.score(self.child, len(kept), unexplained)), kept

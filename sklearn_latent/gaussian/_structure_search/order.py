@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..._graphs import topological_order
+from ..._graphs import parents_of, topological_order
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import Rules, SearchResult, rounding_error
 from .backward import backward_search
@@ -27,103 +27,109 @@ MAX_BACKWARD = 300
 
 
 class _OrderState:
-    """An order, and what every node grew from its predecessors."""
+    """An order, and what every node grew from its predecessors.
+
+    before: bits of the first k nodes of the order, for all k
+    """
 
     def __init__(self, trees, order, required):
         self.trees = trees
         self.required = required
-        n = len(order)
-        self.order = np.array(order, dtype=int)
-        self.position = np.empty(n, dtype=int)
-        self.position[self.order] = np.arange(n)
-        self.growths: list[Growth] = []
-        self.scores = np.zeros(n)
-        # [x, y]: whether x precedes y matters for y.
-        self.sensitive = np.zeros((n, n), dtype=bool)
-        for y in range(n):
-            growth = trees[y].grow(self.position < self.position[y])
-            self.growths.append(growth)
-            self.sensitive[growth.sensitive, y] = True
-            self.scores[y] = growth.score
+        self.is_bound = bool(required.any())
+        self.order = [int(node) for node in order]
+        self.position = [0] * len(self.order)
+        self.before = [0] * (len(self.order) + 1)
+        self._number(0, len(self.order))
+        self.growths: list[Growth] = [
+            tree.grow(self.before[place])
+            for tree, place in zip(trees, self.position, strict=True)
+        ]
 
-    def store(self, node, growth):
-        """Keep what a node grew."""
-        self.sensitive[self.growths[node].sensitive, node] = False
-        self.growths[node] = growth
-        self.sensitive[growth.sensitive, node] = True
-        self.scores[node] = growth.score
+    def _number(self, first, last):
+        """Renew positions and predecessors of a part of the order."""
+        for place in range(first, last):
+            node = self.order[place]
+            self.position[node] = place
+            self.before[place + 1] = self.before[place] | (1 << node)
+
+    @property
+    def score(self) -> float:
+        """Score of the order."""
+        return float(sum(growth.score for growth in self.growths))
 
     def toggled(self, node) -> dict[int, Growth]:
         """What others would grow if the node changed sides with them."""
-        result = {}
-        for y in np.flatnonzero(self.sensitive[node]).tolist():
-            predecessors = self.position < self.position[y]
-            predecessors[node] = not predecessors[node]
-            result[y] = self.trees[y].grow(predecessors)
-        return result
+        bit = 1 << node
+        return {
+            y: self.trees[y].grow(self.before[self.position[y]] ^ bit)
+            for y, growth in enumerate(self.growths)
+            if growth.sensitive & bit
+        }
 
     def improve(self, node, tol) -> float:
         """Move a node to its best place; returns the gain, 0 if it stays."""
-        here = int(self.position[node])
-        others = np.delete(self.order, here)
-        was_after = self.position > here
+        here = self.position[node]
         toggled = self.toggled(node)
-        changed = self.scores.copy()
-        changed[list(toggled)] = [growth.score for growth in toggled.values()]
-        with_node = np.where(was_after, self.scores, changed)[others]
-        without_node = np.where(was_after, changed, self.scores)[others]
-        # Score of all others with the node at each place.
-        rest = np.zeros(len(self.order))
-        rest[1:] = np.cumsum(without_node)
-        rest[:-1] += np.cumsum(with_node[::-1])[::-1]
-        before = rest[here] + self.scores[node]
-        place, growth, total = self._best_place(
-            node, others, rest, with_node != without_node, before
-        )
-        if growth is None or total - before <= tol:
+        # Places of the others once the node is taken out, and what each of them gains.
+        gains = {}
+        for y, growth in toggled.items():
+            place = self.position[y]
+            change = growth.score - self.growths[y].score
+            gains[place - (place > here)] = change
+        place, grown, gain = self._best_place(node, here, gains)
+        if grown is None or gain <= tol:
             return 0.0
-        self.order = np.insert(others, place, node)
-        self.position[self.order] = np.arange(len(self.order))
-        self.store(node, growth)
-        is_after = self.position > place
-        for y, grown in toggled.items():
-            if was_after[y] != is_after[y]:
-                self.store(y, grown)
-        return float(total - before)
+        self.order.insert(place, self.order.pop(here))
+        low, high = min(here, place), max(here, place)
+        for y, growth in toggled.items():
+            if low <= self.position[y] <= high:
+                self.growths[y] = growth
+        self.growths[node] = grown
+        self._number(low, high + 1)
+        return gain
 
-    def _best_place(self, node, others, rest, differs, before):
-        """Where to put a node: place, what it grows there, score of the whole order.
+    def _best_place(self, node, here, gains):
+        """Where to put a node: place, what it grows there, gain of the whole order.
 
         More predecessors rarely hurt, so of places that are the same to all others the
         last is taken; and the score with all others as predecessors bounds what the
         node can contribute anywhere. Both hold exactly if parents are chosen optimally
         and nearly so as they are grown.
         """
-        low, high = self.place_range(node, others)
-        places = np.append(np.flatnonzero(differs[low:high]) + low, high)
-        places = places[np.argsort(-rest[places], kind="stable")].tolist()
-        tree = self.trees[node]
-        predecessors = np.ones(len(self.order), dtype=bool)
-        predecessors[node] = False
-        bound = tree.grow(predecessors).score
-        best = int(self.position[node]), None, before
+        low, high = self.place_range(node)
+        places = [place for place, gain in sorted(gains.items()) if gain]
+        places = [place for place in places if low <= place < high] + [high]
+        changes = {
+            place: sum(
+                gain
+                for other, gain in gains.items()
+                if here <= other < place or place <= other < here
+            )
+            for place in places
+        }
+        places.sort(key=lambda place: -changes[place])
+        tree, bit, score = self.trees[node], 1 << node, self.growths[node].score
+        bound = tree.grow(self.before[-1] ^ bit).score - score
+        best: tuple[int, Growth | None, float] = here, None, 0.0
         for place in places:
-            if rest[place] + bound <= best[2]:
+            if changes[place] + bound <= best[2]:
                 break
-            predecessors[:] = False
-            predecessors[others[:place]] = True
-            growth = tree.grow(predecessors)
-            if rest[place] + growth.score > best[2]:
-                best = place, growth, rest[place] + growth.score
+            growth = tree.grow(self.before[place + (place > here)] & ~bit)
+            gain = changes[place] + growth.score - score
+            if gain > best[2]:
+                best = place, growth, gain
         return best
 
-    def place_range(self, node, others) -> tuple[int, int]:
+    def place_range(self, node) -> tuple[int, int]:
         """First and last place among the others that required edges allow."""
-        parents = np.flatnonzero(self.required[others, node])
-        children = np.flatnonzero(self.required[node, others])
-        low = int(parents[-1]) + 1 if len(parents) else 0
-        high = int(children[0]) if len(children) else len(others)
-        return low, high
+        last = len(self.order) - 1
+        if not self.is_bound:
+            return 0, last
+        here = self.position[node]
+        parents = [self.position[y] for y in parents_of(self.required, node)]
+        children = [self.position[y] for y in parents_of(self.required.T, node)]
+        low = max((place - (place > here) + 1 for place in parents), default=0)
+        return low, min((place - (place > here) for place in children), default=last)
 
     @property
     def adjacency(self) -> np.ndarray:
@@ -133,14 +139,17 @@ class _OrderState:
             adjacency[list(growth.parents), y] = True
         return adjacency
 
-    def shuffled(self, rng, n_moves) -> np.ndarray:
+    def shuffled(self, rng, n_moves) -> list[int]:
         """The order with some nodes moved to random places."""
-        order = self.order
-        for node in rng.choice(len(order), size=n_moves, replace=False):
-            others = order[order != node]
-            low, high = self.place_range(node, others)
-            order = np.insert(others, rng.randint(low, high + 1), node)
-        return order
+        here, n = self.order, len(self.order)
+        for node in rng.choice(n, size=n_moves, replace=False).tolist():
+            low, high = self.place_range(node)
+            self.order = [other for other in self.order if other != node]
+            self.order.insert(rng.randint(low, high + 1), node)
+            self._number(0, n)
+        shuffled, self.order = self.order, here
+        self._number(0, n)
+        return shuffled
 
 
 class _OrderSearch:
@@ -170,10 +179,10 @@ class _OrderSearch:
                 gain = state.improve(node, self.tol)
                 if gain:
                     total += gain
-                    history.append((("move", node, int(state.position[node])), gain))
+                    history.append((("move", node, state.position[node]), gain))
             if self.progress is not None and self.progress(
                 f"pass {number + 1} over the nodes: gain {total:.4g}, score "
-                f"{state.scores.sum():.8g}"
+                f"{state.score:.8g}"
             ):
                 return state, True
             if total <= self.tol:
@@ -194,7 +203,7 @@ class _OrderSearch:
         """Settle and polish in turn, until neither improves the score."""
         history: list = []
         state, stop = self.settle(order, history)
-        best = SearchResult(state.adjacency, float(state.scores.sum()), history)
+        best = SearchResult(state.adjacency, state.score, history)
         while not stop:
             polished = self.polish(best.adjacency)
             if polished.score <= best.score + self.tol:
@@ -203,7 +212,7 @@ class _OrderSearch:
             best = SearchResult(polished.adjacency, polished.score, history)
             moves: list = []
             again, stop = self.settle(topological_order(polished.adjacency), moves)
-            score = float(again.scores.sum())
+            score = again.score
             if score <= best.score + self.tol:
                 break
             history += moves

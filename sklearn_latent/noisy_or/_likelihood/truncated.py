@@ -18,15 +18,14 @@ from .._statistics.packed import PackedRows
 from .._statistics.patterns import Patterns
 from .beam import Beam, Width
 from .layered import Layered
+from .smoothing import pseudo_rows
 
 # Pseudo-rows of the beta distribution of failures: never more certain than this.
 MOST_PSEUDO_ROWS = 100.0
 
-# Pseudo-row of each failure of a network with classes, at the mean of its feature, as
-# in a smoothed mixture of Bernoulli distributions; and of each prior of a class, at the
-# mean of its latent. (Held-out log-likelihood of the digits, per row: -17.56 with 0.1
-# of a row, -17.61 with 1.)
-COLUMN_ROWS, CLASS_ROWS = 1.0, 0.1
+# Pseudo-row of each prior of a class, at the mean of its latent. (Held-out
+# log-likelihood of the digits, per row: -17.56 with 0.1 of a row, -17.61 with 1.)
+CLASS_ROWS = 0.1
 
 # Rows that share a beam, at most, and their values.
 PIECE, PIECE_VALUES = 1 << 13, 1 << 22
@@ -185,7 +184,8 @@ def _pseudo_rows(parameters, expected, fired):
         mean = (fired * edges).sum(axis=0)
         mean /= np.maximum((expected.trials * edges).sum(axis=0), 1e-300)
         mean = np.clip(mean, 1e-4, 1.0)
-        return COLUMN_ROWS * (1.0 - mean), COLUMN_ROWS * mean
+        rows = pseudo_rows(1.0 - parameters.failure, mean, expected.trials * edges)
+        return rows * (1.0 - mean), rows * mean
     values = parameters.failure[edges]
     trials = np.maximum(expected.trials[edges], 1.0)
     if len(values) < 2:

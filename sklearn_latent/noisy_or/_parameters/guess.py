@@ -9,7 +9,7 @@ shows nothing is rare, rather than present in every row and without effect.
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from .._likelihood.exact import Parameters, clip_parameters, expected_statistics
 from .._likelihood.likelihood import UNIFORM_INFORMATION
@@ -26,6 +26,8 @@ GUESS_INFORMATION = 6.0
 SILENT_CHILDREN = 0.25
 # Edges without effect could not tell a rare latent from a frequent one at the start.
 WEAKEST_EFFECT = 0.2
+# Beyond this, the mean of a normal tail is a difference of nearly equal numbers.
+LARGEST_Z = 100.0
 # A latent whose two best children correlate by this many standard errors is visible.
 VISIBLE = 5.0
 
@@ -71,6 +73,17 @@ class Rates:
         share = np.where(too_much, self.log_off / np.where(too_much, explained, 1), 1.0)
         # log(1 - t x) is at least t log(1 - x), so that this share is small enough.
         return 1.0 - share * (1.0 - failure)
+
+    def leak(self, prior, failure) -> np.ndarray:
+        """What latents leave of the rates: means of normal errors, cut off at 0.
+
+        A leak of 0 would say that a feature proves that one of its latents is on. In
+        20,000 rows of 570 rare diseases, a fifth of the leaks would be 0 otherwise.
+        """
+        left, error = self._explained(prior, failure) - self.log_off, 1.0 / self.weight
+        z = np.maximum(left / error, -LARGEST_Z)
+        density = np.exp(-0.5 * z**2 - special.log_ndtr(z)) / np.sqrt(2.0 * np.pi)
+        return clip_probability(-np.expm1(-error * (z + density)))
 
     def plausible(self, prior, failure, latents):
         """Start that the rates allow for some latents: rarer, with stronger edges.

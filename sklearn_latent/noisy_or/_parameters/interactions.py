@@ -21,6 +21,8 @@ from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_
 # Up to this many parameters, normal equations are solved directly.
 DENSE_COLUMNS = 400
 MAX_DAMPING = 1e8
+# Damping up to which a short step means that the fit is near its end.
+LIGHT_DAMPING = 1.0
 # Iterations in which the weights follow the parameters.
 REWEIGHED = 12
 START_MARGIN = 1e-3
@@ -260,9 +262,10 @@ def fit_interactions(
             break
         moved = np.linalg.norm(J @ (candidate - x))
         x = candidate
-        damping = max(damping / 5.0, 1e-12)
-        if moved <= tol * np.sqrt(len(x)):
+        # Heavily damped steps are short wherever they start.
+        if moved <= tol * np.sqrt(len(x)) and damping <= LIGHT_DAMPING:
             break
+        damping = max(damping / 5.0, 1e-12)
     return *parameters.unpack(x), cost_of(x)
 
 

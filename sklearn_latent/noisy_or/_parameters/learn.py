@@ -142,7 +142,7 @@ def refine(plan, statistics, prior, failure, leak, learned):
         )
         failure = np.where(free_edge, rates.bound(prior, failure), failure)
         fitted = structure[latents].any(axis=0)
-        leak = np.where(fitted, solve_leak(statistics.moments, prior, failure), leak)
+        leak = np.where(fitted, rates.leak(prior, failure), leak)
     return prior, failure, leak
 
 

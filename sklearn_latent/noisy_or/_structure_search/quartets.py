@@ -6,11 +6,13 @@ The quartet tests of Jernite et al. (2013), whose sections and equations are cit
 from __future__ import annotations
 
 from itertools import combinations
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
+from ..._validation import check_choice
 from .._parameters.mixture import solve_triplets
 from .._statistics.moments import Residual
 from .._statistics.subsets import all_subsets
@@ -54,6 +56,25 @@ class Thresholds(NamedTuple):
     quartet: float | str = "auto"
     coherence: float | str = "auto"
     extend: float | str = "auto"
+
+    @classmethod
+    def of(cls, estimator) -> Thresholds:
+        """Validate the parameters of an estimator."""
+        check_choice("test", estimator.test, ("rank", "coherence"))
+        values = {}
+        for name in cls._fields[1:]:
+            value = getattr(estimator, f"{name}_threshold")
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not (
+                (isinstance(value, str) and value == "auto")
+                or (is_number and 0 < float(value) < np.inf)
+            ):
+                raise ValueError(
+                    f"{name}_threshold must be 'auto' or a positive number, "
+                    f"got {value!r}."
+                )
+            values[name] = value
+        return cls(estimator.test, **values)
 
 
 class Quartets(NamedTuple):
