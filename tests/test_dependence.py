@@ -13,6 +13,11 @@ from sklearn_latent.datasets import make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or._likelihood.layered import Layered
+from sklearn_latent.noisy_or._likelihood.smoothing import (
+    EXCESS,
+    PSEUDO_ROWS,
+    pseudo_rows,
+)
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.noisy_or._structure_search import classes as _classes
 from sklearn_latent.noisy_or._structure_search import refine as _refine
@@ -25,7 +30,7 @@ from sklearn_latent.noisy_or._structure_search.classes import (
 )
 from sklearn_latent.noisy_or._structure_search.dependence import Judge
 from sklearn_latent.noisy_or._structure_search.polarity import propose_polarity
-from sklearn_latent.noisy_or._structure_search.sampling import hold_out, thin
+from sklearn_latent.noisy_or._structure_search.sampling import folds, thin
 
 
 def random_patterns(seed, n_rows=40, n_features=6, missing=0.0):
@@ -102,26 +107,55 @@ class TestMixtures:
         np.testing.assert_allclose(network.log_likelihood(rows), expected, atol=1e-4)
 
 
+class TestSmoothing:
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(0, 1000), st.floats(1.0, 20.0))
+    def test_rows_follow_from_the_spread(self, seed, rows):
+        """Rates drawn from beta distributions ask for as many rows as these have."""
+        rng = np.random.default_rng(seed)
+        mean = rng.uniform(0.1, 0.9, 200)
+        rates = rng.beta(rows * mean, rows * (1.0 - mean), (400, 200))
+        weights = np.ones_like(rates)
+        found = pseudo_rows(rates, mean, weights)
+        assert found == pytest.approx(EXCESS * rows, rel=0.1)
+        # Rates that count for nothing change nothing.
+        more = np.vstack([rates, np.ones_like(rates)])
+        weights = np.vstack([weights, np.zeros_like(rates)])
+        assert pseudo_rows(more, mean, weights) == pytest.approx(found)
+
+    def test_it_is_bounded(self):
+        mean = np.full(3, 0.5)
+        for rates, expected in ((np.eye(3), 0), (np.full((3, 3), 0.5), 1)):
+            rows = pseudo_rows(rates, mean, np.ones((3, 3)))
+            assert rows == PSEUDO_ROWS[expected]
+
+
 class TestSamples:
     @settings(max_examples=30, deadline=None)
-    @given(st.integers(0, 10_000), st.floats(0.05, 0.95))
-    def test_held_out_rows_and_the_others_are_all_rows(self, seed, share):
+    @given(st.integers(0, 10_000), st.integers(2, 6))
+    def test_each_row_judges_once_and_learns_otherwise(self, seed, n_folds):
         patterns = random_patterns(seed, n_rows=20, missing=0.2)
         # Distinct patterns, so that parts can be told apart.
         patterns = Patterns.merge([patterns])
-        kept, held = hold_out(patterns, share, np.random.RandomState(seed))
-        together = Patterns.merge([part for part in (kept, held) if len(part.weights)])
-        np.testing.assert_array_equal(together.on, patterns.on)
-        np.testing.assert_allclose(together.weights, patterns.weights)
-        assert (kept.weights > 0).all()
-        assert (held.weights > 0).all()
-        # Whole rows are held out.
-        np.testing.assert_array_equal(held.weights, np.round(held.weights))
+        splits = folds(patterns, n_folds, np.random.RandomState(seed))
+        assert len(splits) == n_folds
+        for split in splits:
+            together = Patterns.merge([part for part in split if len(part.weights)])
+            np.testing.assert_array_equal(together.on, patterns.on)
+            np.testing.assert_allclose(together.weights, patterns.weights)
+            assert all((part.weights > 0).all() for part in split)
+        # Whole rows judge; what is left of a row does not.
+        judges = sum(test.weights.sum() for _, test in splits)
+        assert judges == np.floor(patterns.weights).sum()
+        for _, test in splits:
+            np.testing.assert_array_equal(test.weights, np.round(test.weights))
 
-    def test_share_that_is_held_out(self):
-        patterns = random_patterns(0)._replace(weights=np.full(40, 1000.0))
-        held = hold_out(patterns, 0.25, np.random.RandomState(0))[1]
-        assert held.weights.sum() / 40_000 == pytest.approx(0.25, abs=0.01)
+    @pytest.mark.parametrize("weight", [1000.0, 2.0**32])
+    def test_folds_have_the_same_size(self, weight):
+        patterns = random_patterns(0)._replace(weights=np.full(40, weight))
+        for _, test in folds(patterns, 4, np.random.RandomState(0)):
+            share = test.weights.sum() / patterns.weights.sum()
+            assert share == pytest.approx(0.25, abs=0.01)
 
     def test_samples_stand_for_all(self):
         patterns = random_patterns(0, n_rows=500)
@@ -247,6 +281,25 @@ class TestPolarity:
         assert learner.score(X) == pytest.approx(straight.score(rows), abs=1e-3)
         network = learner.network_
         assert NoisyOrNetwork.from_json(network.to_json()) == network
+
+    def test_an_and_of_causes_is_an_or_of_their_absence(self):
+        """All columns are read as their opposite, and the latents are the absences."""
+        rng = np.random.default_rng(0)
+        structure = np.zeros((5, 30), dtype=bool)
+        for column in range(30):
+            structure[rng.choice(5, 1 + column % 3, replace=False), column] = True
+        failure = np.where(structure, rng.uniform(0.05, 0.3, structure.shape), 1.0)
+        absence = NoisyOrNetwork(
+            rng.uniform(0.2, 0.5, 5), failure, rng.uniform(0.02, 0.2, 30)
+        )
+        X = 1 - absence.sample(1500, random_state=0)[0]
+        learner = learn(X)
+        np.testing.assert_array_equal(learner.polarity_, -1)
+        assert learner.n_classes_ == 1
+        assert edge_f1(structure, learner.structure_) > 0.95
+        other = 1 - absence.sample(2000, random_state=1)[0]
+        best = absence.log_likelihood(1 - other).mean()
+        assert learner.score(other) == pytest.approx(best, abs=0.1)
 
     def test_it_can_be_switched_off(self, rows):
         X = rows.copy()

@@ -45,6 +45,7 @@ IGNORED = {
 PARTS = re.compile(
     r"sklearn_latent\.(\w+\.)?("
     r"(Additive|Linear|Link|Multiplicative|Noise|Sigmoid|TemporalGraph)\.\w+"
+    r"|(Margin|MixtureMargin|NormalMargin)\.\w+"
     r"|Schedule|Step)"
 )
 IGNORED_OF_PARTS = {"PR01", "PR04", "RT01"}

@@ -9,10 +9,10 @@ from gaussian_strategies import free_options, random_linear_network
 
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian._inference.mean_field import MeanField
-from sklearn_latent.gaussian._latents import free_placement, growth
+from sklearn_latent.gaussian._latents import growth
+from sklearn_latent.gaussian._latents import search as search_module
 from sklearn_latent.gaussian._latents.clusters import Cluster
-from sklearn_latent.gaussian._latents.factors import FactorData
-from sklearn_latent.gaussian._latents.two_layer import TwoLayerSearch
+from sklearn_latent.gaussian._latents.search import LatentSearch
 from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
@@ -128,64 +128,57 @@ class TestGrowth:
         assert len(tried) == 2
 
 
-class TestFreePlacement:
-    def run(self, monkeypatch, X, improvements, **options):
-        """Search that starts somewhere, and the rounds that it takes."""
-        em = make_em(X, max_latents=2, search="order", **options)
+class TestPlacement:
+    @pytest.mark.parametrize("improvements", [0, 1, 3])
+    def test_steps_end_when_none_improves(self, X, monkeypatch, improvements):
+        em = make_em(X, max_latents=1)
+        search = LatentSearch(em, GaussianStatistics.of(X))
         calls = []
 
-        def births(em, state, score):
-            calls.append(1)
-            better = len(calls) <= improvements
-            return replace(state) if better else state
+        def births(model):
+            calls.append("births")
+            return replace(model) if len(calls) <= improvements else model
 
-        monkeypatch.setattr(free_placement, "_births", births)
-        for name in ("drop_latents", "_connect_latents"):
-            monkeypatch.setattr(free_placement, name, lambda em, state, score: state)
-        first = em.first()
-        monkeypatch.setattr(em, "first", lambda: first)
-        monkeypatch.setattr(em, "refine", lambda *arguments: first)
-        return em, first, calls
+        def unchanged(name):
+            return lambda model: calls.append(name) or model
 
-    @pytest.mark.parametrize("improvements", [0, 1, 3])
-    def test_rounds_end_when_nothing_improves(self, X, monkeypatch, improvements):
-        em, _, calls = self.run(monkeypatch, X, improvements)
-        monkeypatch.setattr(em, "whole_score", lambda state: 0.0)
-        free_placement.free_search(em)
-        assert len(calls) == improvements + 1
-        assert em.method == "order"
+        monkeypatch.setattr(search, "settle", lambda model: model)
+        monkeypatch.setattr(search, "births", births)
+        monkeypatch.setattr(search, "deaths", unchanged("deaths"))
+        monkeypatch.setattr(search, "redrawn", unchanged("redrawn"))
+        search.improve(search.fit(search.bare()))
+        assert calls == ["births"] * (improvements + 1) + ["deaths", "redrawn"]
 
-    def test_stopped_before_the_rounds(self, X, monkeypatch):
-        em, first, calls = self.run(monkeypatch, X, 3)
-        em.stopped = True
-        assert free_placement.free_search(em) is first
-        assert not calls
-
-    @pytest.mark.parametrize(("stopped", "expected"), [(False, [1]), (True, [])])
-    def test_starts_have_latents(self, X, monkeypatch, stopped, expected):
-        em, first, _ = self.run(monkeypatch, X, 0)
-        monkeypatch.setattr(em, "whole_score", lambda state: 0.0)
-        found = {0: "none", 1: "one"}
-
-        def run():
-            em.stopped = stopped
-
-        search = SimpleNamespace(found=found, run=run, n_evaluated=0, n_considered=0)
-        monkeypatch.setattr(free_placement, "two_layer_search", lambda *_: search)
-        started = []
-        monkeypatch.setattr(
-            free_placement,
-            "as_state",
-            lambda em, start, _: started.append(start) or first,
-        )
-        free_placement.free_search(em)
-        assert started == [found[n] for n in expected]
-
-    def test_no_births_beyond_the_limit(self, X, monkeypatch):
+    def test_stopped_before_the_steps(self, X, monkeypatch):
         em = make_em(X, max_latents=1)
-        monkeypatch.setattr(free_placement, "grow", None)
+        em.stopped = True
+        search = LatentSearch(em, GaussianStatistics.of(X))
+        monkeypatch.setattr(search, "births", None)
+        start = search.fit(search.bare())
+        monkeypatch.setattr(search, "settle", lambda model: model)
+        assert search.improve(start) is start
+
+    def test_no_births_beyond_the_limit(self, X):
+        search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
         full = SimpleNamespace(n_latents=1)
-        assert free_placement._births(em, full, None) is full
+        assert search.births(full) is full
+
+    def test_no_more_parents_than_allowed(self, X):
+        em = make_em(X, max_latents=2, max_parents=1)
+        search = LatentSearch(em, GaussianStatistics.of(X))
+        start = search.bare()
+        start = start.with_latent(np.arange(5), np.full(5, 0.1))
+        start = start.with_latent(np.arange(4), np.full(4, 0.2))
+        limited = search._limited(start)
+        np.testing.assert_array_equal(limited.adjacency[6, :5], [1, 1, 1, 1, 0])
+        np.testing.assert_array_equal(limited.adjacency[5, :5], [0, 0, 0, 0, 1])
+
+    def test_edges_that_would_close_a_cycle_are_left_out(self, X):
+        search = LatentSearch(make_em(X, max_latents=2), GaussianStatistics.of(X))
+        moves = [(3.0, 0, 1, 0.5), (2.0, 1, 0, 0.5), (1.0, 1, 2, 0.25)]
+        moved = search._moved(search.bare(), moves)
+        assert np.argwhere(moved.adjacency).tolist() == [[0, 1], [1, 2]]
+        assert (moved.weights[0, 1], moved.weights[1, 2]) == (0.5, 0.25)
 
     def test_a_gain_below_the_tolerance_is_none(self, X):
         em = make_em(X, tol=0.1)
@@ -221,36 +214,33 @@ class TestNonlinear:
 
 class TestTwoLayers:
     @pytest.fixture
-    def search(self, monkeypatch):
-        """A search whose clusters suggest two latents, and the numbers it tries."""
+    def tried(self, monkeypatch):
+        """Numbers of latents that a search tries, of which three is the best."""
         data = make_gaussian_bn(12, 2, 300, bipartite=True, random_state=0)
-        search = TwoLayerSearch(
-            FactorData(GaussianStatistics.of(data.X)),
-            max_latents=6,
-            max_parents=6,
-            parameter_cost=0.5 * np.log(300),
-        )
+        em = make_em(data.X, max_latents=6)
+        search = LatentSearch(em, GaussianStatistics.of(data.X))
         tried = []
 
-        def rotate(best, n_latents, n_random):
+        def rotated(data, n_latents, *_, **__):
             tried.append(n_latents)
-            return best
+            return [search.bare()]
 
-        monkeypatch.setattr(search, "_rotate", rotate)
-        monkeypatch.setattr(search, "improve", lambda best: best)
-        return search, tried
+        scores = {0: 0.0, 1: 1.0, 2: 0.5, 3: 2.0}
+        monkeypatch.setattr(search_module, "rotated_factors", rotated)
+        monkeypatch.setattr(search, "adapt", lambda model, between: replace(model))
+        monkeypatch.setattr(
+            search, "score", lambda _: scores.get(tried[-1] if tried else 0, 0.0)
+        )
+        monkeypatch.setattr(
+            search,
+            "better",
+            lambda best, trial, _: trial if tried[-1] in (1, 3) else best,
+        )
+        search.two_layers()
+        return tried
 
-    def test_numbers_around_that_of_the_clusters_are_tried(self, search):
-        search, tried = search
-        assert search.run().n_latents == 2
-        # Upwards until it is clear that it gets worse, downwards, and once more.
-        assert tried == [2, 3, 4, 1, 2]
-
-    def test_without_clusters_numbers_begin_at_one(self, search, monkeypatch):
-        search, tried = search
-        monkeypatch.setattr(search, "clustered_start", search.independent)
-        assert search.run().n_latents == 0
-        assert tried == [1, 2, 3]
+    def test_numbers_are_tried_until_it_is_clear_that_it_gets_worse(self, tried):
+        assert tried == [1, 2, 3, 4, 5, 6]
 
 
 class TestOrderSearch:

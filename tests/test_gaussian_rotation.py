@@ -5,16 +5,17 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize_scalar
+from sklearn.decomposition import FactorAnalysis
 
+from sklearn_latent.gaussian._latents.candidates import one_factor
 from sklearn_latent.gaussian._latents.clusters import (
     agglomerate,
     leading,
-    marginal_gain,
     profile_gain,
 )
 from sklearn_latent.gaussian._latents.rotation import (
     fewest_edges,
+    promax,
     random_rotation,
     varimax,
 )
@@ -55,6 +56,17 @@ class TestRotation:
         assert_allclose(best[1], price * (sparse != 0).sum(), rtol=0.05)
         assert ((np.abs(best[0]) > 0.1).sum()) == (sparse != 0).sum()
 
+    def test_correlated_factors_get_few_loadings(self, sparse):
+        correlation = np.full((4, 4), 0.5) + 0.5 * np.eye(4)
+        pure = np.where(np.kron(np.eye(4), np.ones(8)) > 0, sparse, 0.0)
+        independent = np.linalg.cholesky(correlation).T @ pure
+        turned = random_rotation(independent, np.random.RandomState(1))
+        pattern, found = promax(turned)
+        assert_allclose(pattern.T @ found @ pattern, turned.T @ turned, atol=1e-10)
+        assert_allclose(np.diagonal(found), 1.0)
+        assert (np.abs(pattern) > 0.25).sum() == 32
+        assert (np.abs(found) > 0.3).all()
+
     def test_never_worse_than_before(self, sparse):
         rng = np.random.RandomState(3)
         weight, price = np.full(32, 250.0), 3.0
@@ -87,39 +99,24 @@ class TestClusters:
             assert bound(rng.normal(size=300)) <= value
             assert bound(Y @ rng.normal(size=5)) <= value + 1e-9
 
-    def test_marginal_gain_is_that_of_one_principal_component(self, profiles):
-        correlation = np.corrcoef(profiles[:, :5].T)
-        top, direction = leading(correlation)
+    def test_a_single_factor_is_that_of_factor_analysis(self, profiles):
+        blocks = np.stack([profiles[:, :5], profiles[:, 5:]])
+        correlation = np.stack([np.corrcoef(block.T) for block in blocks])
+        loadings, gain = one_factor(correlation)
+        for block, row, twice in zip(blocks, loadings, gain, strict=True):
+            referee = FactorAnalysis(1, tol=1e-10, max_iter=5000).fit(block)
+            alone = -0.5 * 5 * (np.log(2 * np.pi) + 1)
+            assert_allclose(0.5 * twice, referee.score(block) - alone, rtol=1e-3)
+            expected = np.abs(referee.components_[0])
+            assert_allclose(np.abs(row), expected, rtol=0.05)
 
-        def log_likelihood(size):
-            rest = (5 - 1.0 - size) / 5 if size == 0 else (5 - top) / 4
-            covariance = size * np.outer(direction, direction) + rest * np.eye(5)
-            if size == 0:
-                covariance = np.eye(5)
-            _, log_det = np.linalg.slogdet(covariance)
-            trace = np.trace(np.linalg.solve(covariance, correlation))
-            return -0.5 * 300 * (log_det + trace)
-
-        best = minimize_scalar(
-            lambda size: -log_likelihood(size), bounds=(0.1, 6), method="bounded"
-        )
-        expected = -best.fun - log_likelihood(0)
-        assert_allclose(marginal_gain(top, 5, 300, 0.0), expected, rtol=1e-3)
-
-    def test_single_features_gain_nothing(self):
-        assert marginal_gain(1.0, 1, 100, 0.0) == 0.0
+    def test_independent_features_gain_nothing(self):
+        assert one_factor(np.eye(4)[None])[1] < 0.02
         assert profile_gain(1.0, 1, 100, 0.0) < 0.0
 
-    def test_equal_features_gain_a_finite_amount(self):
-        rest = 3e-9 / 2
-        expected = -0.5 * (np.log(3.0) + 2 * np.log(rest))
-        assert marginal_gain(3.0, 3, 1, 0.0) == pytest.approx(expected, rel=1e-6)
-        assert marginal_gain(3.1, 3, 1, 0.0) == marginal_gain(3.0, 3, 1, 0.0)
-
-    @pytest.mark.parametrize("rule", [marginal_gain, profile_gain])
-    def test_groups_are_found(self, profiles, rule):
+    def test_groups_are_found(self, profiles):
         correlation = np.corrcoef(profiles.T)
-        gain = partial(rule, weight=300, parameter_cost=0.5 * np.log(300))
+        gain = partial(profile_gain, weight=300, parameter_cost=0.5 * np.log(300))
         levels = agglomerate(correlation, gain)
         assert [len(level) for level in levels] == list(range(10, 0, -1))
         for level in levels:

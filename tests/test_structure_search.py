@@ -1,4 +1,4 @@
-"""Search by likelihood: edges, births, and how latents are dropped and united."""
+"""Search by likelihood: edges, and how latents come, go, split and unite."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.metrics import edge_f1
 from sklearn_latent.noisy_or._likelihood import beam as _beam
-from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam
+from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam, Width
 from sklearn_latent.noisy_or._likelihood.layered import Layered
 from sklearn_latent.noisy_or._likelihood.truncated import Expected
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
@@ -22,10 +22,12 @@ from sklearn_latent.noisy_or._structure_search.births import (
 )
 from sklearn_latent.noisy_or._structure_search.edges import (
     failure_gains,
+    least_gains,
     new_edges,
     weak_edges,
 )
 from sklearn_latent.noisy_or._structure_search.search import Search
+from sklearn_latent.noisy_or._structure_search.splits import propose_splits
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,20 @@ class TestEdges:
         X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
         monkeypatch.setattr(_beam, "CHUNK_ELEMENTS", 1)
         self.assert_exact(network, X)
+
+    @settings(max_examples=25, deadline=None)
+    @given(cases(), st.floats(0.1, 0.9))
+    def test_bounds_are_below_the_gains(self, case, failure):
+        """And equal to them if a row has one state only."""
+        network, X = case
+        latents, features = np.nonzero(~network.structure)
+        for width in (EVERYTHING, Width(1e-2, 1e-2, 1)):
+            beam = searched(network, X, width)
+            bounds = least_gains(beam, Expected.of(beam), failure)[latents, features]
+            gains = failure_gains(beam, latents, features, (failure,))[0]
+            assert (bounds <= gains + 1e-8).all()
+            if width.most == 1:
+                np.testing.assert_allclose(bounds, gains, atol=1e-8)
 
     def test_no_pairs(self, images):
         beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
@@ -188,6 +204,61 @@ class TestBirths:
         z[2:, 2:] = 2.0
         np.fill_diagonal(z, 0.0)
         assert propose_children(z, 5).shape == (0, 6)
+
+
+def united(truth, one, two):
+    """A network with one latent in place of two."""
+    failure, prior = np.array(truth.failure), np.array(truth.prior)
+    failure[one] = np.minimum(failure[one], failure[two])
+    prior[:, one] += prior[:, two]
+    kept = np.arange(len(failure)) != two
+    return truth._replace(failure=failure, prior=prior).keep(kept)
+
+
+class TestSplits:
+    def test_the_truth_is_not_split(self, images):
+        beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
+        assert not propose_splits(beam)
+
+    @pytest.mark.parametrize("missing", [0.0, 0.2])
+    def test_a_latent_that_stands_for_two_is_split(self, missing):
+        structure = np.zeros((4, 25), dtype=bool)
+        for latent, children in enumerate(structure):
+            children[6 * latent : 6 * latent + 7] = True
+        data = make_noisy_or(structure, 2000, random_state=0)
+        X = data.X.astype(float)
+        X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
+        for one, two in ((0, 1), (1, 3)):
+            search = Search(Patterns.of(X))
+            search.beam.add(3)
+            search.fit(united(true_parameters(data), one, two), search=True)
+            ((latent, side),) = propose_splits(search.beam)
+            assert latent == one
+            children = structure[one] ^ structure[two]
+            assert (
+                edge_f1(structure[[one, two]], np.array([side, children & ~side])) > 0.9
+            )
+
+    def test_both_are_found(self, images):
+        truth = true_parameters(images)
+        search = Search(Patterns.of(images.X == 1))
+        found = search.run(united(truth, 2, 5)).parameters
+        assert found.n_latents == 8
+        assert edge_f1(truth.structure, found.structure) > 0.98
+
+    def test_few_children_are_not_split(self):
+        """Half of them would be a pair."""
+        rng = np.random.default_rng(0)
+        cause = rng.random((3000, 2)) < 0.3
+        X = np.repeat(cause, [3, 2], axis=1)
+        X ^= rng.random(X.shape) < 0.05
+        one = Layered.single([0.5], np.full((1, 5), 0.4), np.full(5, 0.05))
+        assert not propose_splits(beam_of(one, Patterns.of(X)))
+        more = np.hstack([X, cause[:, [1]]])
+        one = Layered.single([0.5], np.full((1, 6), 0.4), np.full(6, 0.05))
+        (split,) = propose_splits(beam_of(one, Patterns.of(more)))
+        side = split.side[0]
+        np.testing.assert_array_equal(split.side, [side] * 3 + [not side] * 3)
 
 
 class TestSearch:

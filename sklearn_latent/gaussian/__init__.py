@@ -1,6 +1,7 @@
 """Networks of continuous variables, with latents and missing values."""
 
 from ._estimator import IdealParentGaussianBN
+from ._margins.margins import Margin, MixtureMargin, NormalMargin
 from ._network import GaussianNetwork
 from ._nonlinear.links import Linear, Link, Sigmoid
 from ._nonlinear.noise import Additive, Multiplicative, Noise, Student
@@ -11,8 +12,11 @@ __all__ = [
     "IdealParentGaussianBN",
     "Linear",
     "Link",
+    "Margin",
+    "MixtureMargin",
     "Multiplicative",
     "Noise",
+    "NormalMargin",
     "Sigmoid",
     "Student",
 ]

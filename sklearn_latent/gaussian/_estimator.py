@@ -12,35 +12,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
 from .._progress import Progress, with_callbacks
-from .._rows import is_blockwise, read_blocks
 from .._transaction import all_or_nothing
 from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
-from .._warn import warn
-from ..exceptions import PoorDataWarning
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
-from ._model import GaussianModel, check_block
+from ._margins.estimate import estimate_margins
+from ._margins.margins import Margin
+from ._margins.sample import SeenRows, score
+from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
-from ._options import is_linear
 from ._parameters import check_parameters, make_options
-from ._statistics.rows import Rows, RowStatistics
-
-_NO_GAPS = (
-    "X must have no missing values for batches and Dask collections, got NaN; fit rows "
-    "in memory instead."
+from ._reading import (
+    NO_GAPS,
+    adds_up,
+    can_add_up,
+    read,
+    wanted_margins,
+    warn_unseen,
 )
-
-
-def _adds_up(estimator) -> bool:
-    """Whether sums over rows are all that the estimator needs of the data."""
-    if not is_linear(estimator) or estimator.max_latents != 0:
-        raise AttributeError(
-            "partial_fit needs link='linear', noise='additive' and max_latents=0, "
-            f"got link={estimator.link!r}, noise={estimator.noise!r}, "
-            f"max_latents={estimator.max_latents!r}."
-        )
-    return True
+from ._statistics.rows import Rows, RowStatistics
 
 
 class IdealParentGaussianBN(GaussianModel):
@@ -91,6 +82,14 @@ class IdealParentGaussianBN(GaussianModel):
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
+    margins : {"auto", "normal", "smooth"}, Margin or list, default="auto"
+        How values become the normal scores that the network describes. "normal": they
+        are the scores. "smooth": each column is an increasing function of a normal
+        variable, estimated as a mixture of normal densities; a column that is normal
+        stays as it is. "auto": those columns are smooth for which held-out rows are
+        predicted better. A `Margin` is used for all columns, a list of margins,
+        "normal" and "smooth" for one column each. Multiplicative noise has normal
+        margins only, and with Student's t noise "auto" stands for "normal".
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
         boolean matrix.
@@ -100,6 +99,8 @@ class IdealParentGaussianBN(GaussianModel):
         that chance gains more; it predicts better where rows are few compared with
         features. "auto": "ebic" for ``search="auto"`` and, with latents, for
         ``search="order"``; else 1.
+    output : {"all", "latents"}, default="all"
+        Columns of `transform`: all nodes, or the latents alone.
     max_iter : int, default=10_000
         Maximum number of moves of a greedy search, or of passes of an order search.
     tol : float, default=1e-8
@@ -126,7 +127,8 @@ class IdealParentGaussianBN(GaussianModel):
     node_names_ : ndarray of shape (n_nodes,)
         Names of the features, then latent0, latent1, ...
     network_ : GaussianNetwork
-        The fitted model.
+        The fitted model; ``network_.margins`` are its margins, None if all columns are
+        their own scores. Weights, intercepts and variances are those of the scores.
     structure_ : ndarray of bool of shape (n_latents, n_features)
         The block of ``adjacency_`` from latents to features.
     latent_names_ : ndarray of shape (n_latents,)
@@ -166,6 +168,10 @@ class IdealParentGaussianBN(GaussianModel):
     `PoorDataWarning`. Infinite values, required edges that form a cycle or are also
     forbidden, names that do not exist, and values that are not positive with
     multiplicative noise are errors.
+
+    Columns with few different values, such as counts and grades, have no density; a
+    `PoorDataWarning` names them unless margins are normal. Likelihoods then depend on
+    how narrow a density may become, which is bounded by the distances between values.
 
     A better score is not always a better model: on small samples order search finds
     graphs whose BIC is better than that of the true graph while they predict worse,
@@ -222,9 +228,11 @@ class IdealParentGaussianBN(GaussianModel):
         max_parents: int | None = None,
         max_latents: int = 0,
         bipartite: bool = False,
+        margins: str | Margin | list = "auto",
         forbidden: Any = None,
         required: Any = None,
         penalty: float | str = "auto",
+        output: str = "all",
         max_iter: int = 10_000,
         tol: float = 1e-8,
         warm_start: bool = False,
@@ -239,9 +247,11 @@ class IdealParentGaussianBN(GaussianModel):
         self.max_parents = max_parents
         self.max_latents = max_latents
         self.bipartite = bipartite
+        self.margins = margins
         self.forbidden = forbidden
         self.required = required
         self.penalty = penalty
+        self.output = output
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
@@ -270,20 +280,26 @@ class IdealParentGaussianBN(GaussianModel):
         """
         check_parameters(self)
         with Progress(self, X=X) as progress, all_or_nothing(self):
-            data = self._read(X, sample_weight, reset=True)
-            self._learn(data, progress)
-            self._statistics = data if isinstance(data, RowStatistics) else None
+            data, again = read(self, X, sample_weight, reset=True)
+            self._learn(data, progress, again)
+            # A saved model must not carry the rows of people along.
+            is_sums = isinstance(data, SeenRows) and data.sample is None
+            self._statistics = data if is_sums else None
         return self
 
-    @available_if(_adds_up)
+    @available_if(can_add_up)
     @with_callbacks
     def partial_fit(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, update: bool = True
     ) -> Self:
         """Take further rows into account; the same as one `fit` on all together.
 
-        Only for linear links, additive noise, no latents and complete rows, of which
-        sums are kept, and no row.
+        Only for linear links, additive noise, no latents and complete rows. Of these
+        sums are kept and, unless ``margins="normal"``, rows to estimate margins from:
+        all of them up to 4 million values, a sample of that size beyond. Bent margins
+        are then learned from the sample, and so is the network of their scores. A saved
+        estimator contains these rows. `fit` keeps none, so that batches may follow it
+        only with ``margins="normal"``.
 
         Parameters
         ----------
@@ -309,17 +325,18 @@ class IdealParentGaussianBN(GaussianModel):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):
                 raise ValueError(
-                    "partial_fit must not follow a fit of rows with missing values, "
-                    "which do not add up; use a new or cloned estimator."
+                    "partial_fit must not follow a fit that keeps no rows, as of rows "
+                    "with missing values or unless margins='normal'; use a new or "
+                    "cloned estimator."
                 )
-            statistics = self._read(X, sample_weight, reset=before is None)
-            if isinstance(statistics, Rows):
-                raise ValueError(_NO_GAPS)
+            seen, _ = read(self, X, sample_weight, reset=before is None)
+            if isinstance(seen, Rows):
+                raise ValueError(NO_GAPS)
             if before is not None:
-                statistics = before + statistics
+                seen = before + seen
             if update:
-                self._learn(statistics, progress)
-            self._statistics = statistics
+                self._learn(seen, progress)
+            self._statistics = seen
         return self
 
     def edge_confidence(
@@ -338,7 +355,8 @@ class IdealParentGaussianBN(GaussianModel):
         X : array-like of shape (n_samples, n_features)
             Data; NaN is missing.
         n_bootstraps : int, default=100
-            Number of fits, each to as many rows drawn with replacement.
+            Number of fits, each to as many rows drawn with replacement. If the
+            estimator is fitted, they use the margins that it chose.
         calibrate : bool, default=True
             Whether to turn shares of fits into probabilities: of edges with a
             confidence of 0.8 to 0.9, about 80 to 90% are true, as simulations show. An
@@ -363,6 +381,8 @@ class IdealParentGaussianBN(GaussianModel):
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
+        if hasattr(self, "network_") and self.margins == "auto":
+            model.margins = list(self.network_.margins or ()) or "normal"
         rng = check_random_state(
             self.random_state if random_state is None else random_state
         )
@@ -370,47 +390,20 @@ class IdealParentGaussianBN(GaussianModel):
         method = bootstrap_confidence if calibrate else bootstrap_shares
         return method(model, X, draws, n_jobs)
 
-    def _read(self, X, sample_weight, *, reset: bool) -> Rows | RowStatistics:
-        """Validated rows; their statistics if these are all that is needed."""
-        adds_up = is_linear(self) and self.max_latents == 0
-        if is_blockwise(X) and not adds_up:
-            raise ValueError(
-                "link must be 'linear', noise 'additive' and max_latents 0 for batches "
-                f"and Dask collections, got link={self.link!r}, noise={self.noise!r}, "
-                f"max_latents={self.max_latents!r}."
-            )
-
-        def check(table):
-            nonlocal reset
-            table = self._check_X(table, reset=reset)
-            reset = False
-            return table
-
-        blocks = read_blocks(X, sample_weight, check, check_block)
-        if is_blockwise(X):
-            statistics = blocks.sum(_sum_up)
-            if statistics is None:
-                raise ValueError(
-                    "X must have at least one row of positive weight, got none."
-                )
-            return statistics
-        rows = blocks.gather(_as_rows)[0]
-        if adds_up and not rows.has_gaps:
-            return RowStatistics.of(rows.X, rows.weights)
-        return rows
-
-    def _learn(self, data: Rows | RowStatistics, progress) -> None:
+    def _learn(self, rows: Rows | SeenRows, progress, again=None) -> None:
         """From data to fitted attributes."""
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
+        margins = estimate_margins(wanted_margins(self), rows, names)
+        data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | RowStatistics = data
         if isinstance(data, Rows):
             seen = ~np.isnan(data.X).all(axis=0)
-            _warn_unseen(seen, names)
+            warn_unseen(seen, names)
             options, known = options.restricted(seen), data.columns(seen)
-            if is_linear(self) and self.max_latents == 0 and not known.has_gaps:
+            if adds_up(self) and not known.has_gaps:
                 known = RowStatistics.of(known.X, known.weights)
         options = choose_search(options)
         learned = learn_network(known, options)
@@ -421,36 +414,11 @@ class IdealParentGaussianBN(GaussianModel):
         self.n_iter_ = max(len(learned.history), 1)
         self.n_evaluated_ = learned.n_evaluated
         self.n_considered_ = learned.n_considered
-        self._store(network)
+        self._store(network.with_margins(margins))
         estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
         self._store_fit(
-            log_likelihood(network, data),
+            log_likelihood(network, data) + log_slope,
             data.weight,
             is_exact=network.is_jointly_gaussian or not estimated,
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")
-
-
-def _warn_unseen(seen, names) -> None:
-    """Say which features have no value at all."""
-    unseen = [names[i] for i in np.flatnonzero(~seen)]
-    if unseen:
-        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
-        warn(
-            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
-            f"stay standard normal variables without edges: {shown}.",
-            PoorDataWarning,
-        )
-
-
-def _as_rows(block) -> Rows:
-    """A block of rows without those of no weight."""
-    return Rows.of(*block)
-
-
-def _sum_up(block) -> RowStatistics:
-    """Statistics of a block, whose rows must be complete."""
-    rows = Rows.of(*block)
-    if rows.has_gaps:
-        raise ValueError(_NO_GAPS)
-    return RowStatistics.of(rows.X, rows.weights)

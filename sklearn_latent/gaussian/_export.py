@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._warn import warn
+from ..exceptions import LatentWarning
+
 
 def to_networkx(network, names):
     """Network as a networkx graph whose nodes have these names."""
@@ -17,6 +20,8 @@ def to_networkx(network, names):
             "intercept": float(network.intercept[node]),
             "noise_variance": float(network.noise_variance[node]),
         }
+        if network.margins is not None and node < network.n_features:
+            attributes["margin"] = network.margins[node].name
         if network.link_parameters is not None and has_parents[node]:
             attributes["link_parameters"] = network.link_parameters[node].tolist()
         graph.add_node(name, **attributes)
@@ -53,6 +58,12 @@ def to_pgmpy(network, names):
             "to_pgmpy needs link='linear' and noise='additive', because pgmpy has no "
             f"other continuous network; got link={network.link!r} and "
             f"noise={network.noise!r}."
+        )
+    if network.margins is not None:
+        warn(
+            "pgmpy has no margins: the exported network describes the normal scores of "
+            "the columns, not their values; network_.margins has what is lost.",
+            LatentWarning,
         )
     # Importing pgmpy takes seconds, so only those who ask for it pay.
     from pgmpy.factors.continuous import LinearGaussianCPD

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ._latents.free_placement import free_search
 from ._latents.growth import paper_search
-from ._latents.layers import canonical, two_layers
+from ._latents.placement import canonical, place_latents
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
@@ -214,12 +213,7 @@ def _learn_linear(data: IncompleteData, options: SearchOptions) -> LearnedNetwor
     em = StructuralEM(data, options)
     if options.max_latents == 0:
         return em.finish(em.first())
-    if options.published:
-        state = paper_search(em)
-    elif options.bipartite:
-        state = two_layers(em)
-    else:
-        state = free_search(em)
+    state = paper_search(em) if options.published else place_latents(em)
     return em.finish(canonical(em, state))
 
 

@@ -32,10 +32,12 @@ def check_block(X) -> np.ndarray:
 class GaussianModel(BaseLatentModel):
     """Base class of estimators whose fitted model is a `GaussianNetwork`.
 
-    A subclass has a parameter ``noise`` and ends its ``fit`` with ``_store(network)``.
+    A subclass has parameters ``noise`` and ``output`` and ends its ``fit`` with
+    ``_store(network)``.
     """
 
     noise: str | Noise
+    output: str
     network_: GaussianNetwork
     adjacency_: NDArray[np.bool_]
     structure_: NDArray[np.bool_]
@@ -73,7 +75,8 @@ class GaussianModel(BaseLatentModel):
 
     @property
     def _n_features_out(self):
-        return self.network_.n_nodes
+        network = self.network_
+        return network.n_latents if self.output == "latents" else network.n_nodes
 
     @property
     def latent_names_(self) -> np.ndarray:
@@ -83,6 +86,8 @@ class GaussianModel(BaseLatentModel):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: the features, then the latents.
+
+        With ``output="latents"`` the latents alone.
 
         Parameters
         ----------
@@ -96,6 +101,8 @@ class GaussianModel(BaseLatentModel):
             had no names in `fit`.
         """
         names = self._feature_names(input_features)
+        if self.output == "latents":
+            return self.latent_names_
         return np.concatenate([names, self.node_names_[len(names) :]]).astype(object)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -108,12 +115,15 @@ class GaussianModel(BaseLatentModel):
 
         Returns
         -------
-        completed : ndarray of shape (n_samples, n_nodes)
+        completed : ndarray of shape (n_samples, n_nodes) or (n_samples, n_latents)
             Expected value of every node given the observed values of the row; observed
-            values are left as they are.
+            values are left as they are. With ``output="latents"`` the latents alone.
         """
         check_is_fitted(self)
-        return self.network_.expectation(self._check_X(X))
+        completed = self.network_.expectation(self._check_X(X))
+        if self.output == "latents":
+            return completed[:, self.network_.n_features :]
+        return completed
 
     def impute(self, X: Any) -> Any:
         """Fill in missing values.

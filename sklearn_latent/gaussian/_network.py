@@ -25,6 +25,14 @@ from ._export import to_networkx, to_pgmpy
 from ._inference.inference import Joint, condition, leave_one_out
 from ._inference.leave_one_out import integrate_features
 from ._inference.mean_field import infer
+from ._margins.columns import (
+    MarginsField,
+    check_margins,
+    expected_values,
+    to_scores,
+    to_values,
+)
+from ._margins.margins import Margin
 from ._nonlinear.densities import Densities
 from ._nonlinear.links import Link, get_link
 from ._nonlinear.noise import Noise, NoiseName, get_noise, noise_name
@@ -40,7 +48,8 @@ class GaussianNetwork(Densities, Network):
     """A directed network of continuous variables with Gaussian noise.
 
     Nodes are the features, then the latents. The mean of a node is a link
-    function of the weighted sum of its parents.
+    function of the weighted sum of its parents. With margins, the nodes are normal
+    scores of the features; rows, and their densities, are always those of the features.
 
     Parameters
     ----------
@@ -67,6 +76,9 @@ class GaussianNetwork(Densities, Network):
         How many of the last nodes are latents.
     node_names : sequence of str or None, default=None
         None stands for x0, x1, ... and latent0, latent1, ...
+    margins : sequence of Margin or None, default=None
+        How values of each feature become the scores that the network describes; None
+        stands for scores that are the values.
 
     Examples
     --------
@@ -95,6 +107,7 @@ class GaussianNetwork(Densities, Network):
         "link_parameters": Array(ndim=2, optional=True),
         "n_latents": Integer(),
         "node_names": Names(),
+        "margins": MarginsField(),
     }
 
     def __init__(
@@ -109,6 +122,7 @@ class GaussianNetwork(Densities, Network):
         link_parameters: ArrayLike | None = None,
         n_latents: int = 0,
         node_names: Sequence | None = None,
+        margins: Sequence[Margin] | None = None,
     ) -> None:
         self.adjacency = _own("adjacency", adjacency, bool)
         self.weights = _own("weights", weights)
@@ -128,6 +142,12 @@ class GaussianNetwork(Densities, Network):
             node_names += [f"latent{i}" for i in range(self.n_latents)]
         self.node_names = check_names("node_names", node_names, n_nodes)
         self.topological_order = topological_order(self.adjacency)
+        self.margins = check_margins(margins, self.n_features)
+        if self.margins is not None and self._noise.positive:
+            raise ValueError(
+                f"margins must be None with noise={noise!r}, which needs positive "
+                "values where scores are not, got a list."
+            )
 
     def __repr__(self) -> str:
         return (
@@ -137,13 +157,32 @@ class GaussianNetwork(Densities, Network):
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: weights, parameters of the links, noise variances."""
+        """Free parameters: weights, links, noise variances, margins."""
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
-        return int(np.sum(means)) + self.n_nodes + self._noise.n_parameters
+        margins = sum(margin.n_parameters for margin in self.margins or ())
+        own = self.n_nodes + self._noise.n_parameters + margins
+        return int(np.sum(means)) + own
+
+    def with_margins(self, margins: Sequence[Margin] | None) -> GaussianNetwork:
+        """The same network of scores, with other margins.
+
+        Parameters
+        ----------
+        margins : sequence of Margin or None
+            One per feature; None stands for scores that are the values.
+
+        Returns
+        -------
+        network : GaussianNetwork
+            A new network.
+        """
+        return GaussianNetwork(**(self._arguments() | {"margins": margins}))
 
     @within_range
     def joint(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of all nodes; for linear links and additive noise only.
+
+        With margins these are moments of the scores.
 
         Returns
         -------
@@ -176,12 +215,16 @@ class GaussianNetwork(Densities, Network):
             noise; else an estimate by importance sampling, and at least the bound of
             mean field.
         """
-        X = self._check(X)
-        if self.n_latents == 0 and not np.isnan(X).any():
-            return self._family_log_likelihoods(X).sum(axis=1)
+        Z, log_slope = to_scores(self.margins, self._check(X))
+        if self.n_latents == 0 and not np.isnan(Z).any():
+            return self._family_log_likelihoods(Z).sum(axis=1) + log_slope
+        return self._infer(Z)[1] + log_slope
+
+    def _infer(self, Z):
+        """Expected scores, log-likelihoods and variances of incomplete rows."""
         if self.is_jointly_gaussian:
-            return condition(self._joint(), X)[1]
-        return infer(self, X)[1]
+            return condition(self._joint(), Z)
+        return infer(self, Z)
 
     def _check(self, X) -> np.ndarray:
         """Rows as an array of numbers with a column per feature."""
@@ -217,14 +260,18 @@ class GaussianNetwork(Densities, Network):
         Returns
         -------
         completed : ndarray of shape (n_samples, n_nodes)
-            Observed entries as they are, expectations elsewhere.
+            Observed entries as they are, expectations elsewhere: of the values, not
+            of their scores.
         """
         X = self._check(X)
-        if self.n_latents == 0 and not np.isnan(X).any():
+        missing = np.isnan(X)
+        if self.n_latents == 0 and not missing.any():
             return np.array(X, dtype=float)
-        if self.is_jointly_gaussian:
-            return condition(self._joint(), X)[0]
-        return infer(self, X)[0]
+        mean, _, variance = self._infer(to_scores(self.margins, X)[0])
+        completed = expected_values(self.margins, mean, variance, missing)
+        # What was observed stays as it is, to the last bit.
+        completed[:, : self.n_features][~missing] = X[~missing]
+        return completed
 
     def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
         """Expected values of the latents given the observed values of each row.
@@ -255,10 +302,15 @@ class GaussianNetwork(Densities, Network):
         predicted : ndarray of shape (n_samples, n_features)
             Expected values; a missing value is predicted from all observed ones.
         """
-        X = self._check(X)
+        Z = to_scores(self.margins, self._check(X))[0]
         if self.is_jointly_gaussian:
-            return leave_one_out(self._joint(), X)
-        return integrate_features(self, X, self.expectation(X))
+            moments = leave_one_out(self._joint(), Z)
+        else:
+            values, variance = Z, np.zeros_like(Z)
+            if self.n_latents or np.isnan(Z).any():
+                values, _, variance = infer(self, Z)
+            moments = integrate_features(self, Z, values, variance)
+        return expected_values(self.margins, *moments, np.ones(Z.shape, dtype=bool))
 
     @within_range
     def sample(
@@ -291,7 +343,8 @@ class GaussianNetwork(Densities, Network):
             values[:, nodes] = noise.draw(
                 self._family_means(eta, nodes), self.noise_variance[node], rng
             )
-        return values[:, : self.n_features], values[:, self.n_features :]
+        X = to_values(self.margins, values[:, : self.n_features])
+        return X, values[:, self.n_features :]
 
     def to_networkx(
         self, latent_names: Any = None, feature_names: Any = None

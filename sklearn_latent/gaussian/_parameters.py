@@ -10,12 +10,18 @@ import numpy as np
 
 from .._graphs import topological_order
 from .._validation import check_choice, check_count, check_flag, check_tol
+from ._margins.margins import Margin
+from ._nonlinear.noise import get_noise
 from ._options import SearchOptions, is_linear
 
 # Moves per line of progress; verbose > 1 shows all.
 REPORT_EVERY = 100
 
-_CHOICES = {"search": ("auto", "greedy", "order"), "similarity": ("C1", "C2", "C3")}
+_CHOICES = {
+    "search": ("auto", "greedy", "order"),
+    "similarity": ("C1", "C2", "C3"),
+    "output": ("all", "latents"),
+}
 # Smallest value, and whether None is allowed.
 _COUNTS = {
     "n_candidates": (1, True),
@@ -41,11 +47,33 @@ def check_parameters(estimator) -> None:
         raise ValueError(
             f"penalty must be a non-negative number, 'ebic' or 'auto', got {penalty!r}."
         )
+    _check_margins(estimator.margins, get_noise(estimator.noise))
     if estimator.search == "order" and not is_linear(estimator):
         raise ValueError(
             "search must be 'greedy' or 'auto' unless link='linear' and "
             f"noise='additive', got 'order' with link={estimator.link!r} and "
             f"noise={estimator.noise!r}."
+        )
+
+
+def _check_margins(margins, noise) -> None:
+    """Refuse what does not stand for margins."""
+    known = ["normal", "smooth"]
+    given = margins
+    if not isinstance(margins, list | tuple):
+        known, given = [*known, "auto"], [margins]
+    for margin in given:
+        if not isinstance(margin, Margin | str) or (
+            isinstance(margin, str) and margin not in known
+        ):
+            raise ValueError(
+                f"margins must be one of {known}, a Margin or a list of these, "
+                f"got {margin!r}."
+            )
+    if noise.positive and any(margin not in ("normal", "auto") for margin in given):
+        raise ValueError(
+            f"margins must be 'normal' or 'auto' with {noise.name} noise, which needs "
+            f"positive values where scores are not, got {margins!r}."
         )
 
 

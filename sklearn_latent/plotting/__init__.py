@@ -3,6 +3,7 @@
 from ._confidence import EdgeConfidenceDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
+from ._margins import MarginsDisplay
 from ._schedule import ScheduleDisplay
 from ._threshold import ThresholdCurveDisplay, score_and_count
 from ._trajectory import TrajectoryDisplay
@@ -11,6 +12,7 @@ __all__ = [
     "EdgeConfidenceDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
+    "MarginsDisplay",
     "ScheduleDisplay",
     "ThresholdCurveDisplay",
     "TrajectoryDisplay",

@@ -269,33 +269,48 @@ def _add_covariances(gram, batch: _Batch, weight):
     gram += added.reshape(n_nodes, n_nodes)
 
 
-def condition(joint: Joint, X) -> tuple[np.ndarray, np.ndarray]:
-    """Expected values of all nodes given each row, and log-likelihoods of the rows.
+def condition(joint: Joint, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Expected values of all nodes given each row, log-likelihoods, variances.
 
     X (n_samples, n_features) -> completed (n_samples, n_nodes), log_likelihood
-    (n_samples,).
+    (n_samples,), variance (n_samples, n_nodes), 0 where nodes are observed.
     """
     data = IncompleteData.of(X)
     everything = np.ones(len(data.patterns), dtype=bool)
-    _, deviation, log_density, _ = _complete_rows(
+    _, deviation, log_density, solved = _complete_rows(
         joint, data, everything, steep=joint.is_steep
     )
     completed = np.empty_like(deviation)
     log_likelihood = np.empty_like(log_density)
+    variance = np.empty_like(deviation)
+    variance[data.order] = _variances(solved, deviation.shape)
     completed[data.order] = joint.mean + deviation
     log_likelihood[data.order] = log_density
     # What was observed stays as it is, to the last bit.
     known = np.pad(~np.isnan(X), [(0, 0), (0, joint.n_nodes - data.n_features)])
     completed[known] = np.asarray(X, dtype=float)[~np.isnan(X)]
-    return completed, log_likelihood
+    return completed, log_likelihood, variance
 
 
-def leave_one_out(joint: Joint, X) -> np.ndarray:
-    """Expected value of each feature given the *other* observed values of its row."""
+def _variances(solved, shape) -> np.ndarray:
+    """Conditional variances of missing nodes, 0 of others."""
+    variance = np.zeros(shape)
+    for _, batch, members, place in solved:
+        own = np.diagonal(batch.covariance, axis1=1, axis2=2)
+        variance[members[:, None], batch.missing[place]] = own[place]
+    return variance
+
+
+def leave_one_out(joint: Joint, X) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each feature given the *other* observed values of its row.
+
+    X (n_samples, n_features) -> mean, variance (n_samples, n_features).
+    """
     data = IncompleteData.of(X)
     everything = np.ones(len(data.patterns), dtype=bool)
     _, deviation, _, solved = _complete_rows(joint, data, everything)
     pull = deviation @ joint.precision
+    variance = _variances(solved, deviation.shape)
     for _, batch, members, place in solved:
         observed = batch.observed
         if batch.inverse is None:
@@ -308,6 +323,9 @@ def leave_one_out(joint: Joint, X) -> np.ndarray:
         # Without value i in the condition its expectation moves by pull / diagonal.
         step = np.take_along_axis(pull[members], observed[place], axis=1)
         deviation[members[:, None], observed[place]] -= step / diagonal[place]
-    predicted = np.empty(data.values.shape)
-    predicted[data.order] = (joint.mean + deviation)[:, : data.n_features]
-    return predicted
+        variance[members[:, None], observed[place]] = 1.0 / diagonal[place]
+    moments = np.empty((2, *data.values.shape))
+    moments[:, data.order] = np.stack([joint.mean + deviation, variance])[
+        :, :, : data.n_features
+    ]
+    return moments[0], moments[1]

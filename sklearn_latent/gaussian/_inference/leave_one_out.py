@@ -13,8 +13,8 @@ N_POINTS = 81
 REACH = 8.0
 
 
-def integrate_features(network: Densities, X, values) -> np.ndarray:
-    """Expected value of each feature given the others of its row, by integration.
+def integrate_features(network: Densities, X, values, variance):
+    """Mean and variance of each feature given the others of its row, by integration.
 
     The density of a node given all others is a product of its own family and those of
     its children, a function of one variable. The grid is laid around what the parents
@@ -27,7 +27,7 @@ def integrate_features(network: Densities, X, values) -> np.ndarray:
         has_parents = network.adjacency.any(axis=0)
         spread = np.where(has_parents, spread * np.abs(means), spread)
     spread = np.broadcast_to(spread, means.shape)
-    predicted = np.empty(X.shape)
+    predicted, variances = np.empty(X.shape), np.empty(X.shape)
     for node in range(network.n_features):
         width = int(network.adjacency[node].sum()) + 1
         step = max(1, CHUNK // (N_POINTS * width))
@@ -36,10 +36,11 @@ def integrate_features(network: Densities, X, values) -> np.ndarray:
             mean, deviation = means[rows, node], spread[rows, node]
             for _ in range(3):
                 mean, deviation = _moments(network, node, values[rows], mean, deviation)
-            predicted[rows, node] = mean
+            predicted[rows, node], variances[rows, node] = mean, deviation**2
     missing = np.isnan(X)
     predicted[missing] = values[:, : network.n_features][missing]
-    return predicted
+    variances[missing] = variance[:, : network.n_features][missing]
+    return predicted, variances
 
 
 def _moments(network, node, values, centre, deviation):

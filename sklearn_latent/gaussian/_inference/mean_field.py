@@ -180,6 +180,13 @@ class MeanField:
             completed[group.rows[:, None], group.missing] = mean
         return completed
 
+    def variance(self) -> np.ndarray:
+        """Variances of missing values, 0 of others; of normal distributions only."""
+        variance = np.zeros(self.values.shape)
+        for group in self.groups:
+            variance[group.rows[:, None], group.missing] = group.deviation**2
+        return variance
+
     def table(self, sample_weight) -> tuple[np.ndarray, np.ndarray]:
         """The points of all rows as a complete table with weights.
 
@@ -304,8 +311,8 @@ class MeanField:
         return step, np.clip(ratio, -3.0, 3.0), promise, metric
 
 
-def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
-    """Expected values and log-likelihoods of rows with missing or latent values."""
+def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Expected values, log-likelihoods, variances of rows with missing values."""
     X = np.asarray(X, dtype=float)
     field = MeanField(X, network.n_nodes, positive=network._noise.positive)
     field.start_forward(network)
@@ -323,7 +330,7 @@ def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
             log_likelihood[group.rows] = np.maximum(
                 bound[group.rows], _importance(field, network, group)
             )
-    return field.expectation(), log_likelihood
+    return field.expectation(), log_likelihood, field.variance()
 
 
 def _importance(field: MeanField, network, group: _Group) -> np.ndarray:

@@ -12,8 +12,6 @@ import numpy as np
 
 # A latent with one child is noise, with two children it is not identified.
 FEWEST_CHILDREN = 3
-# Clusters, or edges between latents, that are tried at a time.
-N_TRIALS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +47,6 @@ def profile_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
     variance, pays for its own likelihood and its two parameters.
     """
     likelihood = 0.5 * weight * (eigenvalue - np.log(2.0 * np.pi) - 1.0)
-    return likelihood - (size + 2) * parameter_cost - size * edge_cost
-
-
-def marginal_gain(eigenvalue, size, weight, parameter_cost, edge_cost=0.0):
-    """Score gain of a latent parent whose values are integrated out.
-
-    The likelihood ratio of one principal component against none
-    (Tipping and Bishop, 1999, JRSS B 61): a pair or a
-    single child gains nothing that the noise could not explain, so that clusters can
-    be compared without the arbitrary scale of the latent.
-    """
-    size = np.asarray(size)
-    others = np.maximum(size - 1, 1)
-    top = np.clip(eigenvalue, 1.0, size * (1.0 - 1e-9))
-    rest = np.maximum((size - top) / others, 1e-12)
-    likelihood = -0.5 * weight * (np.log(top) + (size - 1) * np.log(rest))
-    likelihood = np.where(size > 1, likelihood, 0.0)
     return likelihood - (size + 2) * parameter_cost - size * edge_cost
 
 
@@ -119,14 +100,3 @@ def agglomerate(correlation, gain: Callable[..., np.ndarray]) -> list[list[Clust
         rate(i)
         levels.append(list(clusters.values()))
     return levels
-
-
-def promising(correlation, gain: Callable[..., np.ndarray]) -> list[Cluster]:
-    """The clusters, large enough for a latent, that gain most."""
-    found = {
-        cluster.members.tobytes(): cluster
-        for level in agglomerate(correlation, gain)
-        for cluster in level
-        if len(cluster.members) >= FEWEST_CHILDREN
-    }
-    return sorted(found.values(), key=lambda cluster: -cluster.gain)[:N_TRIALS]

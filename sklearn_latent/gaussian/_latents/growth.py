@@ -11,9 +11,10 @@ import numpy as np
 
 from .._inference.inference import Joint, condition
 from .._missing.linear_em import LinearState, fit_network, saturated_statistics
-from .._missing.structural_em import StructuralEM
+from .._missing.structural_em import StructuralEM, standardise
+from .candidates import factor_analysis
 from .clusters import Cluster, agglomerate, profile_gain
-from .layers import two_layer_search
+from .sem import SemData
 
 
 def profile_correlation(em: StructuralEM, state: LinearState) -> np.ndarray:
@@ -73,9 +74,10 @@ def better(em: StructuralEM, best: LinearState, trial, score) -> LinearState:
 def _everything(em: StructuralEM) -> Cluster:
     """All features as one cluster."""
     n = em.data.n_features
-    search = two_layer_search(em, saturated_statistics(em.data))
-    dense = search.factor_analysis(1)
-    direction = dense.loadings[0] / np.sqrt(dense.noise)
+    standard, scale = standardise(saturated_statistics(em.data))
+    data = SemData(standard, em.data.noise_floor / scale**2)
+    loadings, noise = factor_analysis(data, 1)
+    direction = loadings[0] / np.sqrt(noise)
     size = float(np.linalg.norm(direction))
     return Cluster(np.arange(n), direction / max(size, 1e-300), 1.0 + size**2, np.nan)
 

@@ -31,6 +31,20 @@ def varimax(loadings, *, max_iter=200, tol=1e-8) -> np.ndarray:
     return (start @ rotation).T
 
 
+def promax(loadings, *, power=4) -> tuple[np.ndarray, np.ndarray]:
+    """Let factors be correlated, so that fewer loadings are large.
+
+    Hendrickson and White (1964). Returns loadings of standardised factors and the
+    correlation of these.
+    """
+    rotated = varimax(loadings).T
+    target = rotated * np.abs(rotated) ** (power - 1)
+    turn = np.linalg.lstsq(rotated, target, rcond=None)[0]
+    inverse = np.linalg.inv(turn.T @ turn)
+    size = np.sqrt(np.diagonal(inverse))
+    return (rotated @ (turn * size)).T, inverse / np.outer(size, size)
+
+
 def fewest_edges(loadings, weight, price, *, max_sweeps=30) -> tuple[np.ndarray, float]:
     """Rotate loadings so that as many as possible can be dropped at little loss.
 

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from ..._criteria import log_choices
 from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator
@@ -67,9 +68,28 @@ class StructuralEM:
 
     def whole_score(self, state: LinearState) -> float:
         """Score by which networks of different searches are compared."""
-        edges = self.penalty.structure(state.adjacency)
-        cost = self.penalty.parameter * state.n_parameters + edges
-        return state.log_likelihood - cost
+        return state.log_likelihood - self.price(state.adjacency)
+
+    def price(self, adjacency) -> float:
+        """Price of a whole network.
+
+        A weight per edge, an intercept and a noise variance per node. Latents above
+        latents have neither, because the scale of a latent is arbitrary; those above
+        features pay for being one of many possible ones.
+        """
+        n = self.data.n_features
+        measured = adjacency[n:, :n].any(axis=1) | adjacency[:n, n:].any(axis=0)
+        n_parameters = int(adjacency.sum()) + 2 * (n + int(measured.sum()))
+        above = adjacency[n:, n:][~measured].sum(axis=1)
+        price = self.penalty.multiplicity * float(
+            log_choices(int(measured.sum()), np.minimum(above, measured.sum())).sum()
+        )
+        price += self.penalty.structure(adjacency)
+        return price + self.penalty.parameter * n_parameters
+
+    def choice(self, n_children) -> np.ndarray:
+        """Price of having chosen so many children of a latent among all features."""
+        return self.penalty.multiplicity * log_choices(self.data.n_features, n_children)
 
     @property
     def tol(self) -> float:
@@ -121,7 +141,8 @@ class StructuralEM:
 
         Best-order search is thorough, so that where it ends is decided by the guess:
         two are made, of which a strong pull towards independence suits few rows, and a
-        weak one many. The price of edges that leads to the best network is kept.
+        weak one many. The guess and the price of edges that lead to the best network
+        are kept, and only that network is refined.
         """
         n = self.data.n_features
         initial = self.options.initial
@@ -130,29 +151,44 @@ class StructuralEM:
         pulls: list[float] = [n]
         if self.method == "order" and self.data.n_missing:
             pulls.append(n**2 / self.data.weight)
+        guesses = [saturated_statistics(self.data, pull=pull) for pull in pulls]
         states = []
         prices = self.options.penalties(self.data.weight)
-        for self.penalty, pull in product(prices, pulls):
-            statistics = saturated_statistics(self.data, pull=pull)
-            kept = self.history
-            self.history = []
+        for self.penalty, statistics in product(prices, guesses):
             result, _ = self.search(statistics, initial[:n, :n], 0)
-            self.history += result.history
             parameters = maximise(
                 statistics, result.adjacency, 0, self.data.noise_floor
             )
-            state = self.refine(result.adjacency, parameters, 0)
-            whole = self.whole_score(state), self.penalty
-            states.append((*whole, state, self.history, len(self.trace)))
-            self.history = kept
+            state = fit_network(self.data, result.adjacency, parameters, tol=2e-5)
+            score = self.whole_score(state)
+            states.append((score, self.penalty, state, result.history))
             if self.stopped:
                 break
-        _, self.penalty, state, history, end = max(states, key=lambda entry: entry[0])
+        _, self.penalty, state, history = max(states, key=lambda entry: entry[0])
         self.history += history
-        # The trace of the other start would look as if the score had fallen.
-        start = max((e for *_, e in states if e < end), default=0)
-        self.trace = self.trace[start:end]
-        return state
+        return self.settle(state)
+
+    def settle(self, state: LinearState) -> LinearState:
+        """Refine a network by greedy search, and at last by the search of the options.
+
+        What is missing is known better with every round, but moves little: there a
+        thorough search in each of them finds nothing more.
+        """
+        state = self._refine_by("greedy", state)
+        if self.method == "greedy" or not self.data.n_missing or self.stopped:
+            return state
+        trial = self._refine_by(self.method, state, max_rounds=2)
+        return trial if self.whole_score(trial) > self.whole_score(state) else state
+
+    def _refine_by(self, method: str, state: LinearState, **limits) -> LinearState:
+        """Refine with a search of its own."""
+        kept, self.method = self.method, method
+        try:
+            return self.refine(
+                state.adjacency, state.parameters, state.n_latents, **limits
+            )
+        finally:
+            self.method = kept
 
     def refine(
         self, adjacency, parameters, n_latents: int, *, max_rounds=MAX_ROUNDS

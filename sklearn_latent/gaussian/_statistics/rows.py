@@ -121,3 +121,10 @@ def _scattered(X) -> np.ndarray:
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+def row_keys(X) -> np.ndarray:
+    """A number per row that depends on its values, not on the order of its columns."""
+    bits = _scattered(X).sum(axis=1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        return (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)

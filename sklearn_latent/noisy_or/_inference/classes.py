@@ -57,7 +57,23 @@ def _mix(network, on, observed, method="auto") -> Inference:
     return found
 
 
+def _distinct(on, observed):
+    """First of each set of equal rows, and which one each row is."""
+    codes = on if observed is None else np.hstack([on, observed])
+    packed = np.ascontiguousarray(np.packbits(codes, axis=1))
+    items = packed.view(f"V{packed.shape[1]}").ravel()
+    return np.unique(items, return_index=True, return_inverse=True)[1:]
+
+
 def _by_reach(network, on, observed) -> Inference:
+    """Infer each distinct row once."""
+    first, number = _distinct(on, observed)
+    known = None if observed is None else observed[first]
+    found = _by_reach_once(network, on[first], known)
+    return Inference(*(values[number.ravel()] for values in found))
+
+
+def _by_reach_once(network, on, observed) -> Inference:
     """Infer rows within reach class by class, and others by a beam over all classes."""
     parameters = network.failure, network.leak
     near = within_reach(*parameters, on, network.n_classes)

@@ -12,9 +12,10 @@ variational EM of Drefs, Guiraud and Luecke (JMLR 2022).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from .._statistics.patterns import Patterns
 from .layered import Layered
@@ -30,6 +31,18 @@ LEAST_RATIO = 1e-15
 
 # Rounds of switches of a search; each adds or drops one latent of each state.
 MAX_ROUNDS = 100
+
+# States of a row, times latents, on the way from the empty state to the likeliest ones.
+# Of two latents with the same children, the one that comes first is not the best for
+# every row; where latents are many, the likeliest state on the way is all that matters.
+ON_THE_WAY = 64
+
+# Share of edges among all pairs of latents and features above which dense matrices are
+# faster than sparse ones.
+DENSE = 0.3
+
+# Places of the table that recognises states, for each of them.
+PLACES = 8
 
 
 class Width(NamedTuple):
@@ -60,7 +73,7 @@ WIDE = Width(1e-4, 0.005, 200)
 class Beam:
     """States of the latents that matter for each row, with their probabilities.
 
-    States are a flat list, in the order of the rows, the likeliest of a row first.
+    States are a flat list, in the order of the rows.
 
     row: row of each state, (n_states,)
     states: which latents are on, (n_states, n_latents)
@@ -79,12 +92,17 @@ class Beam:
         self.patterns = patterns
         self.width = width
         self.n_rows = len(patterns.on)
+        self._reset(n_latents)
+
+    def _reset(self, n_latents):
+        """Nothing but the empty state of each row."""
         self.row = np.arange(self.n_rows)
         self.states = np.zeros((self.n_rows, n_latents), dtype=bool)
+        self._keys: Any = None
 
     @cached_property
     def _on(self):
-        return np.ascontiguousarray(self.patterns.on.T)
+        return np.ascontiguousarray(self.patterns.on.T, dtype=np.float64)
 
     @cached_property
     def _off(self):
@@ -93,28 +111,34 @@ class Beam:
     def search(self, parameters: Layered) -> float:
         """Look for states from the empty one, beside those at hand; log-likelihood."""
         states, row = self.states, self.row
-        self.row = np.arange(self.n_rows)
-        self.states = np.zeros((self.n_rows, states.shape[1]), dtype=bool)
-        self._open(parameters)
-        self._expand_all(MAX_ROUNDS)
+        self._tabulate(parameters)
+        self._reset(states.shape[1])
+        self._evaluate()
+        ways = max(1, ON_THE_WAY // max(1, parameters.n_latents))
+        self._expand_all(MAX_ROUNDS, min(self.width.most, ways))
         self.row = np.concatenate([self.row, row])
         self.states = np.concatenate([self.states, states])
-        return self.update(parameters)
+        self._keys = None
+        self._evaluate()
+        self._expand_all(MAX_ROUNDS)
+        return float(self.patterns.weights @ self.log_likelihood)
 
-    def update(self, parameters: Layered) -> float:
+    def update(self, parameters: Layered, *, expand: bool = True) -> float:
         """Follow a small change of the parameters; the log-likelihood of all rows."""
-        self._open(parameters)
-        self._expand_all(1)
+        self._tabulate(parameters)
+        self._evaluate()
+        if expand:
+            self._expand_all(1)
         return float(self.patterns.weights @ self.log_likelihood)
 
     def keep(self, latents) -> None:
         """Drop all other latents."""
-        self.states = self.states[:, latents]
+        self.states, self._keys = self.states[:, latents], None
 
     def add(self, n_latents: int) -> None:
         """Further latents, which are off."""
         new = np.zeros((len(self.states), n_latents), dtype=bool)
-        self.states = np.hstack([self.states, new])
+        self.states, self._keys = np.hstack([self.states, new]), None
 
     def snapshot(self) -> dict:
         """What `restore` needs to undo changes: arrays are replaced, never changed."""
@@ -133,35 +157,39 @@ class Beam:
         """P(latent on | row), (n_rows, n_latents)."""
         return self.per_row(self.share[:, np.newaxis] * self.states)
 
+    @property
+    def likeliest(self) -> np.ndarray:
+        """The likeliest state of each row, (n_rows, n_latents)."""
+        first = np.lexsort((-self.log_joint, self.row))[self.starts]
+        return self.states[first]
+
     def class_shares_of(self, states) -> np.ndarray:
         """P(class | state), (n_states, n_classes); states as floats."""
         return self._log_prior(states)[1]
 
-    def _open(self, parameters: Layered):
-        """Tabulate the parameters, and evaluate the states at hand."""
+    def _tabulate(self, parameters: Layered):
+        """What all states need of the parameters."""
         self.parameters = parameters
         self.log_failure = np.log(parameters.failure)
         self.log_leak_off = np.log1p(-parameters.leak)
-        self._children = [np.flatnonzero(edges) for edges in parameters.structure]
+        structure = parameters.structure
+        self.children = [np.flatnonzero(edges) for edges in structure]
+        self._effects = np.ascontiguousarray(self.log_failure.T)
+        self.is_sparse = structure.sum() < DENSE * structure.size
+        if self.is_sparse:
+            self._effects = sparse.csr_array(self._effects)
         # What is off multiplies into the odds of the latents.
         self._off_latents = self._off @ self.log_failure.T
         self._off_leak = self._off @ self.log_leak_off
         prior = parameters.prior
         self._log_odds = np.log(prior) - np.log1p(-prior)
         self._log_class = np.log(parameters.weight) + np.log1p(-prior).sum(axis=1)
-        self._keys = _random_keys(parameters.n_latents)
-        keys = self._hash()
-        # Latents that were dropped leave states twice.
-        kept = _distinct(self.row, keys)
-        kept = kept[np.argsort(self.row[kept], kind="stable")]
-        self.row, self.states, keys = self.row[kept], self.states[kept], keys[kept]
-        self._new = np.ones(len(self.row), dtype=bool)
-        self._select(self._evaluate(), keys, 0.0)
+        self._latent_keys = _random_keys(parameters.n_latents)
 
     def _hash(self):
-        """One number per state of the latents."""
-        keys = np.zeros(len(self.states), dtype=np.uint64)
-        for on, key in zip(self.states.T, self._keys, strict=True):
+        """One number per row and state of the latents."""
+        keys = self.row.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93)
+        for on, key in zip(self.states.T, self._latent_keys, strict=True):
             keys[on] ^= key
         return keys
 
@@ -170,14 +198,21 @@ class Beam:
         step = max(64, CHUNK_ELEMENTS // max(1, width or self._on.shape[0]))
         return (slice(i, min(i + step, n_states)) for i in range(0, n_states, step))
 
-    def off_probability(self, states) -> np.ndarray:
-        """P(feature off | state), (n_features, n_states); states as floats."""
-        log_off = self.log_failure.T @ states.T
-        log_off += self.log_leak_off[:, np.newaxis]
+    def off_probability(self, states, features=slice(None)) -> np.ndarray:
+        """P(feature off | state), (n_features, n_states)."""
+        numbers = np.ascontiguousarray(states.T, dtype=np.float64)
+        log_off = self._effects[features] @ numbers
+        log_off += self.log_leak_off[features, np.newaxis]
         return np.exp(log_off, out=log_off)
 
+    def fired(self, part) -> np.ndarray:
+        """[feature on] / P(feature on | state) of a slice, (n_features, n_states)."""
+        fired = self.is_on(self.row[part])
+        fired /= 1.0 - self.off_probability(self.states[part])
+        return fired
+
     def is_on(self, rows) -> np.ndarray:
-        """Which features are on in some rows, (n_features, n_rows)."""
+        """1 where features are on in some rows, else 0, (n_features, n_rows)."""
         return self._on.take(rows, axis=1)
 
     def _log_prior(self, states):
@@ -192,41 +227,70 @@ class Beam:
         return peak + np.log(total), joint
 
     def _evaluate(self):
-        """Log P(row, state) of all states."""
+        """Log P(row, state) of all states at hand, and what follows from it."""
+        if self._keys is None:
+            self._drop_copies()
         log_joint = np.empty(len(self.row))
         for part in self.chunks(len(self.row)):
             rows, states = self.row[part], self.states[part].astype(np.float64)
-            on_probability = 1.0 - self.off_probability(states)
-            on_probability[~self.is_on(rows)] = 1.0
+            on_probability = self.off_probability(states)
+            on_probability *= self.is_on(rows)
+            np.subtract(1.0, on_probability, out=on_probability)
             value = _log_product(on_probability)
             value += np.einsum("sk,sk->s", states, self._off_latents[rows])
             value += self._off_leak[rows]
             log_joint[part] = value + self._log_prior(states)[0]
-        return log_joint
+        self.log_joint = log_joint
+        self._normalise()
+        self._new = np.ones(len(self.row), dtype=bool)
+
+    def _drop_copies(self):
+        """Sort states by row, each once: latents that were dropped leave copies."""
+        keys = self._hash()
+        kept = _first(keys)
+        kept = kept[np.argsort(self.row[kept], kind="stable")]
+        self.row, self.states = self.row[kept], self.states[kept]
+        self._keys = keys[kept]
+
+    def _normalise(self):
+        """Shares of the states, and the likelihood of the rows."""
+        first = np.append(True, self.row[1:] != self.row[:-1])
+        self.starts = np.flatnonzero(first)
+        peak = np.maximum.reduceat(self.log_joint, self.starts)
+        share = np.exp(self.log_joint - peak[self.row])
+        total = np.add.reduceat(share, self.starts)
+        self.share = share / total[self.row]
+        self.log_likelihood = peak + np.log(total)
 
     def switch_gains(self, index) -> np.ndarray:
         """How log P(row, state) changes if a latent of some states is switched.
 
         index (n,) -> gains (n, n_latents).
         """
-        gains = np.empty((len(index), len(self._children)))
-        odds = np.exp(self._log_odds)
+        gains = np.empty((len(index), len(self.children)))
         for part in self.chunks(len(index)):
             rows, states = self.row[index[part]], self.states[index[part]]
-            numbers = states.astype(np.float64)
-            classes = self._log_prior(numbers)[1]
-            change = np.log(np.where(states, classes @ (1.0 / odds), classes @ odds))
-            off_latents = self._off_latents[rows]
-            change += np.where(states, -off_latents, off_latents)
-            off = self.off_probability(numbers)
+            off, on = self.off_probability(states), self.is_on(rows)
             # Odds of staying off, for the features that are on.
-            stay = np.where(self.is_on(rows), off / (1.0 - off), 0.0)
-            for latent, children in enumerate(self._children):
-                change[:, latent] += self._change_of_positives(
-                    latent, stay[children], states[:, latent]
+            on *= off
+            np.subtract(1.0, off, out=off)
+            on /= off
+            change = np.empty((len(self.children), len(rows)))
+            for latent in range(len(change)):
+                change[latent] = self._change_of_positives(
+                    latent, on, np.flatnonzero(states[:, latent])
                 )
-            gains[part] = change
+            lift = self._switch_on(states) + self._off_latents[rows]
+            gains[part] = change.T + np.where(states, -lift, lift)
         return gains
+
+    def _switch_on(self, states):
+        """Log-odds of latents, given the others."""
+        if len(self._log_odds) == 1:
+            return self._log_odds
+        odds = np.exp(self._log_odds)
+        classes = self._log_prior(states.astype(np.float64))[1]
+        return np.where(states, -np.log(classes @ (1.0 / odds)), np.log(classes @ odds))
 
     def _change_of_positives(self, latent, stay, is_on):
         """Change of the log-probability of what is on, if a latent is switched.
@@ -234,65 +298,67 @@ class Beam:
         A feature that is off with probability e changes its chance to be on from 1 - e
         to 1 - e f, or 1 - e / f: by a factor of 1 + e / (1 - e) * (1 - f).
         """
-        failure = self.parameters.failure[latent, self._children[latent]]
-        factor = 1.0 + stay * (1.0 - failure)[:, np.newaxis]
-        if is_on.any():
-            without = 1.0 + stay[:, is_on] * (1.0 - 1.0 / failure)[:, np.newaxis]
-            factor[:, is_on] = np.maximum(without, LEAST_RATIO)
-        return _log_product(factor)
+        children = self.children[latent]
+        failure = self.parameters.failure[latent, children][:, np.newaxis]
+        factor = stay[children]
+        factor *= 1.0 - failure
+        if len(is_on):
+            factor[:, is_on] /= -failure
+        factor += 1.0
+        return _log_product(np.maximum(factor, LEAST_RATIO, out=factor))
 
-    def _expand_all(self, n_rounds):
+    def _expand_all(self, n_rounds, most=None):
         """Add neighbours of likely states, and of those neighbours, while there are."""
+        most = most or self.width.most
+        self._select(most)
         for _ in range(n_rounds):
             index = np.flatnonzero(self._new & (self.share >= self.width.expanded))
-            if not len(index) or not len(self._children):
+            if not len(index) or not len(self.children):
                 break
             self._expand(index)
+            self._select(most)
 
     def _expand(self, index):
         """Add the states that differ in one latent from some states, if they matter."""
         log_joint = self.log_joint[index][:, np.newaxis] + self.switch_gains(index)
         least = self.log_likelihood[self.row[index]] + np.log(self.width.least)
         source, latent = np.nonzero(log_joint > least[:, np.newaxis])
-        old = len(self.row)
+        keys = self._keys[index[source]] ^ self._latent_keys[latent]
+        chosen = _unknown(keys, self._keys)
+        source, latent, keys = source[chosen], latent[chosen], keys[chosen]
         states = self.states[index[source]]
         states[np.arange(len(source)), latent] ^= True
-        keys = np.concatenate(
-            [self._state_keys, self._state_keys[index[source]] ^ self._keys[latent]]
-        )
+        row = np.concatenate([self.row, self.row[index[source]]])
+        order = np.argsort(row, kind="stable")
         values = np.concatenate([self.log_joint, log_joint[source, latent]])
-        self.row = np.concatenate([self.row, self.row[index[source]]])
-        self.states = np.concatenate([self.states, states])
-        self._new = np.arange(len(self.row)) >= old
-        # The first of equal states is the old one, which has been expanded.
-        kept = _distinct(self.row, keys)
-        self.row, self.states = self.row[kept], self.states[kept]
-        self._new = self._new[kept]
-        self._select(values[kept], keys[kept], self.width.least)
+        self._new = order >= len(self.row)
+        self.row, self.log_joint = row[order], values[order]
+        self.states = np.concatenate([self.states, states])[order]
+        self._keys = np.concatenate([self._keys, keys])[order]
+        self._normalise()
 
-    def _select(self, log_joint, keys, least):
-        """Sort the states of each row, drop the unlikely ones, and normalise."""
-        order = np.lexsort((-log_joint, self.row))
-        row, log_joint = self.row[order], log_joint[order]
-        first = np.ones(len(row), dtype=bool)
-        first[1:] = row[1:] != row[:-1]
-        starts = np.flatnonzero(first)
-        number = np.cumsum(first) - 1
-        rank = np.arange(len(row)) - starts[number]
-        kept = rank < self.width.most
-        if least:
-            kept &= log_joint > log_joint[starts][number] + np.log(least)
-            kept |= first
-        chosen = order[kept]
-        self.row, self.log_joint = row[kept], log_joint[kept]
-        self.states, self._new = self.states[chosen], self._new[chosen]
-        self._state_keys = keys[chosen]
-        self.starts = np.flatnonzero(first[kept])
-        peak = self.log_joint[self.starts]
-        share = np.exp(self.log_joint - peak[number[kept]])
-        total = np.add.reduceat(share, self.starts)
-        self.share = share / total[number[kept]]
-        self.log_likelihood = peak + np.log(total)
+    def _select(self, most):
+        """Drop the unlikely states of each row."""
+        peak = np.maximum.reduceat(self.log_joint, self.starts)
+        kept = self.log_joint >= peak[self.row] + np.log(self.width.least)
+        self._take(kept)
+        counts = np.diff(np.append(self.starts, len(self.row)))
+        if counts.max(initial=0) > most:
+            crowded = np.flatnonzero((counts > most)[self.row])
+            order = crowded[np.lexsort((-self.log_joint[crowded], self.row[crowded]))]
+            counts = counts[counts > most]
+            rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+            kept = np.ones(len(self.row), dtype=bool)
+            kept[order[rank >= most]] = False
+            self._take(kept)
+
+    def _take(self, kept):
+        """Keep some states, at least one of each row."""
+        if not kept.all():
+            self.row, self.states = self.row[kept], self.states[kept]
+            self.log_joint, self._keys = self.log_joint[kept], self._keys[kept]
+            self._new = self._new[kept]
+            self._normalise()
 
 
 def _random_keys(n_latents) -> np.ndarray:
@@ -303,10 +369,30 @@ def _random_keys(n_latents) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def _distinct(row, keys) -> np.ndarray:
-    """First occurrence of each pair of row and state."""
-    mixed = keys ^ (row.astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93))
-    return np.unique(mixed, return_index=True)[1]
+def _unknown(keys, known) -> np.ndarray:
+    """Places of the keys that are not among those known, each key once.
+
+    A table takes a fraction of the time of a sort. Keys that others overwrote get a
+    table of their own, by other bits.
+    """
+    fresh, shift = np.arange(len(keys)), 0
+    while len(known):
+        table = np.zeros(1 << (PLACES * len(known)).bit_length(), dtype=np.uint64)
+        table[_places(known, shift, table)] = known
+        fresh = fresh[table[_places(keys[fresh], shift, table)] != keys[fresh]]
+        known = known[table[_places(known, shift, table)] != known]
+        shift = (shift + 7) % 64
+    return fresh[_first(keys[fresh])]
+
+
+def _places(keys, shift, table) -> np.ndarray:
+    """Where keys go in a table, by their bits from some place on."""
+    return ((keys >> np.uint64(shift)) & np.uint64(len(table) - 1)).astype(np.intp)
+
+
+def _first(keys) -> np.ndarray:
+    """First occurrence of each key, in their order."""
+    return np.sort(np.unique(keys, return_index=True)[1])
 
 
 def _log_product(factors) -> np.ndarray:

@@ -6,6 +6,7 @@ The statistics add up over blocks of rows, so that blocks may lie on other machi
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +18,14 @@ from .._statistics.packed import PackedRows
 from .._statistics.patterns import Patterns
 from .beam import Beam, Width
 from .layered import Layered
+from .smoothing import pseudo_rows
 
 # Pseudo-rows of the beta distribution of failures: never more certain than this.
 MOST_PSEUDO_ROWS = 100.0
 
-# Pseudo-row of each failure of a network with classes, at the mean of its feature, as
-# in a smoothed mixture of Bernoulli distributions; and of each prior of a class, at the
-# mean of its latent. (Held-out log-likelihood of the digits, per row: -17.56 with 0.1
-# of a row, -17.61 with 1.)
-COLUMN_ROWS, CLASS_ROWS = 1.0, 0.1
+# Pseudo-row of each prior of a class, at the mean of its latent. (Held-out
+# log-likelihood of the digits, per row: -17.56 with 0.1 of a row, -17.61 with 1.)
+CLASS_ROWS = 0.1
 
 # Rows that share a beam, at most, and their values.
 PIECE, PIECE_VALUES = 1 << 13, 1 << 22
@@ -33,6 +33,10 @@ PIECE, PIECE_VALUES = 1 << 13, 1 << 22
 # Memory of the beams that EM keeps from step to step; beams of more rows are searched
 # anew in every step, which takes four times as long.
 KEPT_BYTES = 1 << 29
+
+# EM steps from one look at the neighbours of states to the next. (Every step: twice
+# the time and the same structures.)
+FOLLOWED = 4
 
 # States of a row, about, for the memory that a beam takes, and bytes of a state beside
 # one for each latent.
@@ -47,7 +51,7 @@ class Expected(NamedTuple):
     latent_on: and of those with the latent on, (n_classes, n_latents)
     trials, causes: over the rows that know the feature and have the latent on: the
         expected number of them, and the expected sum of [feature on] / P(feature on |
-        state), (n_latents, n_features)
+        state), (n_latents, n_features); causes of edges alone
     leak_trials, leak_causes: the same for the leak, which is always on, (n_features,)
     """
 
@@ -73,16 +77,15 @@ class Expected(NamedTuple):
         patterns, n_latents = beam.patterns, beam.states.shape[1]
         n_features = patterns.on.shape[1]
         mass = patterns.weights[beam.row] * beam.share
-        causes = np.zeros((n_features, n_latents))
+        causes = np.zeros((n_latents, n_features))
         leak_causes = np.zeros(n_features)
         classes = np.zeros(beam.parameters.n_classes)
         latent_on = np.zeros((len(classes), n_latents))
         for part in beam.chunks(len(beam.row)):
             states = beam.states[part].astype(np.float64)
-            fired = 1.0 / (1.0 - beam.off_probability(states))
+            fired = beam.fired(part)
             fired *= mass[part]
-            fired[~beam.is_on(beam.row[part])] = 0.0
-            causes += fired @ states
+            causes += _edge_sums(beam, states, fired)
             leak_causes += fired.sum(axis=1)
             shares = beam.class_shares_of(states) * mass[part, np.newaxis]
             classes += shares.sum(axis=0)
@@ -99,10 +102,21 @@ class Expected(NamedTuple):
             classes,
             latent_on,
             trials,
-            causes.T,
+            causes,
             leak_trials,
             leak_causes,
         )
+
+
+def _edge_sums(beam, states, fired) -> np.ndarray:
+    """Sums over states with the latent on, where there is an edge."""
+    if not beam.is_sparse:
+        return np.where(beam.parameters.structure, states.T @ fired.T, 0.0)
+    sums = np.zeros(beam.parameters.failure.shape)
+    for latent, on in enumerate(np.ascontiguousarray(states.T)):
+        children = beam.children[latent]
+        sums[latent, children] = fired[children] @ on
+    return sums
 
 
 def expect_block(block: PackedRows, parameters: Layered, most_values) -> Expected:
@@ -170,7 +184,8 @@ def _pseudo_rows(parameters, expected, fired):
         mean = (fired * edges).sum(axis=0)
         mean /= np.maximum((expected.trials * edges).sum(axis=0), 1e-300)
         mean = np.clip(mean, 1e-4, 1.0)
-        return COLUMN_ROWS * (1.0 - mean), COLUMN_ROWS * mean
+        rows = pseudo_rows(1.0 - parameters.failure, mean, expected.trials * edges)
+        return rows * (1.0 - mean), rows * mean
     values = parameters.failure[edges]
     trials = np.maximum(expected.trials[edges], 1.0)
     if len(values) < 2:
@@ -204,8 +219,12 @@ def climb_truncated(
     if search:
         beam.search(start)
 
+    number = count()
+
     def expect(parameters: Layered):
-        beam.update(parameters)
+        step = next(number)
+        if step or not search:
+            beam.update(parameters, expand=step % FOLLOWED == 0)
         expected = Expected.of(beam)
         return expected.log_likelihood, expected
 

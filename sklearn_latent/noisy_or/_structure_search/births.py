@@ -11,11 +11,6 @@ import numpy as np
 
 from .._likelihood.beam import Beam
 
-# Correlations of residuals, in standard errors: of the pair that founds a proposal, and
-# the mean with the members so far of one that joins. Residuals of rare events are not
-# normal, so this is no error rate; what is proposed in vain is dropped again.
-LEAST_FOUNDER, LEAST_MEMBER = 4.5, 3.0
-
 # Rows at a time.
 CHUNK_ROWS = 4096
 
@@ -59,19 +54,30 @@ def propose_children(z, most: int) -> np.ndarray:
     z (n_features, n_features) -> children (n_sets, n_features).
     """
     z = np.array(z)
+    least_founder, least_member = _chance(len(z))
     sets: list[np.ndarray] = []
     while len(sets) < most:
         founders = np.unravel_index(z.argmax(), z.shape)
-        if z[founders] < LEAST_FOUNDER:
+        if z[founders] < least_founder:
             break
-        children = _grow(z, founders)
+        children = _grow(z, founders, least_member)
         if children.sum() >= 3:
             sets.append(children)
         z[np.ix_(children, children)] = 0.0
     return np.array(sets, dtype=bool).reshape(len(sets), len(z))
 
 
-def _grow(z, founders) -> np.ndarray:
+def _chance(n_features) -> tuple[float, float]:
+    """What the largest z of all pairs reaches by chance, and the largest mean of two.
+
+    Residuals of rare events are not normal, so this is no error rate; what is proposed
+    in vain is dropped again.
+    """
+    n_pairs = max(2.0, n_features * (n_features - 1) / 2.0)
+    return np.sqrt(2.0 * np.log(n_pairs)), np.sqrt(np.log(n_features + 1.0))
+
+
+def _grow(z, founders, least) -> np.ndarray:
     """Add features to a pair as long as they go together with its members."""
     children = np.zeros(len(z), dtype=bool)
     children[list(founders)] = True
@@ -79,7 +85,7 @@ def _grow(z, founders) -> np.ndarray:
     while not children.all():
         mean = np.where(children, -np.inf, total / children.sum())
         best = int(mean.argmax())
-        if mean[best] < LEAST_MEMBER:
+        if mean[best] < least:
             break
         children[best] = True
         total += z[:, best]

@@ -12,11 +12,9 @@ import numpy as np
 
 from ..._climb import climb
 from .._likelihood.layered import Layered
+from .._likelihood.smoothing import pseudo_rows
 from .._numerics import clip_probability
 from .._statistics.patterns import Patterns
-
-# Pseudo-row of each class, at the mean of all rows.
-SMOOTHING = 1.0
 
 # Random starts of the mixture that is kept.
 N_STARTS = 3
@@ -49,9 +47,19 @@ class Mixture(NamedTuple):
             joint += patterns.observed.astype(np.float64) @ log_off.T
         return joint + np.log(self.weight)
 
+    def shares(self, patterns: Patterns) -> tuple[np.ndarray, np.ndarray]:
+        """Log-likelihood of each row, and P(class | row), (n_rows, n_classes)."""
+        shares = self.log_joint(patterns)
+        peak = shares.max(axis=1)
+        # In place, and without logaddexp, which takes four times as long.
+        np.exp(np.subtract(shares, peak[:, np.newaxis], out=shares), out=shares)
+        total = shares.sum(axis=1)
+        shares /= total[:, np.newaxis]
+        return peak + np.log(total), shares
+
     def log_likelihood(self, patterns: Patterns) -> np.ndarray:
         """Of each row."""
-        return np.logaddexp.reduce(self.log_joint(patterns), axis=1)
+        return self.shares(patterns)[0]
 
 
 def column_rates(patterns: Patterns) -> np.ndarray:
@@ -63,20 +71,21 @@ def column_rates(patterns: Patterns) -> np.ndarray:
 def fit_mixture(patterns: Patterns, n_classes: int, rng) -> Mixture:
     """EM from a random start."""
     on = patterns.on.astype(np.float64)
-    known = patterns.known.astype(np.float64)
     mean = column_rates(patterns)
-    pseudo = SMOOTHING * mean
 
-    def maximize(_, shares):
+    def maximize(mixture, shares):
         mass = shares * patterns.weights[:, np.newaxis]
         weight = mass.sum(axis=0) + 1e-9
-        rate = (mass.T @ on + pseudo) / (mass.T @ known + SMOOTHING)
+        seen = np.tile(weight[:, np.newaxis], len(mean))
+        if patterns.observed is not None:
+            seen = mass.T @ patterns.observed
+        pseudo = pseudo_rows(mixture.rate, mean, seen)
+        rate = (mass.T @ on + pseudo * mean) / (seen + pseudo)
         return Mixture(weight / weight.sum(), clip_probability(rate))
 
     def expect(mixture):
-        joint = mixture.log_joint(patterns)
-        value = np.logaddexp.reduce(joint, axis=1)
-        return float(patterns.weights @ value), np.exp(joint - value[:, np.newaxis])
+        value, shares = mixture.shares(patterns)
+        return float(patterns.weights @ value), shares
 
     # Classes begin with rows of their own, as in a clustering.
     share = patterns.weights / patterns.weights.sum()

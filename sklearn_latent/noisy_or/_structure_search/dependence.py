@@ -8,19 +8,25 @@ from it by EM and further latents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from .._likelihood.beam import WIDE, Beam
 from .._likelihood.layered import Layered
 from .._likelihood.truncated import climb_truncated
 from .._statistics.patterns import Patterns
-from .classes import best_start, class_network, fit_mixture
-from .sampling import affordable_steps, hold_out, thin
+from .classes import Mixture, best_start, class_network, fit_mixture
+from .polarity import learn_opposite
+from .sampling import affordable_steps, folds, thin
 from .search import Search
 
-# Share of the rows that judge, and number of random splits of tables with few rows.
-HELD_OUT = 0.25
-FEW_ROWS, N_SPLITS = 1000, 4
+# Parts of the rows, each of which judges once. Of large tables only the first does.
+N_FOLDS = 4
+
+# Distinct rows times features of a table that is not large: some seconds.
+FEW_VALUES = 2**15
 
 # Numbers of classes of a mixture grow by this factor until two in a row are worse.
 GROWTH = 2.0**0.5
@@ -29,9 +35,6 @@ MOST_CLASSES = 256
 # Further gain that is thought possible, in units of the gain of the last doubling of
 # the classes.
 OUTLOOK = 4.0
-
-# Standard errors by which a mixture may be worse than the best, if it is smaller.
-NO_WORSE_Z = 1.0
 
 # Least and largest number of EM steps of a model that is to be compared, and gain per
 # row that ends them.
@@ -42,8 +45,26 @@ STEPS, TOLERANCE = (15, 100), 1e-5
 # half of the tables of 60 rows of independent features would get them.)
 LEAST_Z = 2.0
 
-# The same for a mixture in place of latents: that columns depend is known then.
+# The same for classes in place of latents: that columns depend is known then.
 SLIGHT_Z = 0.5
+
+
+class Tried(NamedTuple):
+    """Mixtures with the same number of classes, fitted to each split.
+
+    rows: log-likelihood of the rows that judge
+    """
+
+    n_classes: int
+    mixtures: list[Mixture]
+    rows: np.ndarray
+
+
+class Choice(NamedTuple):
+    """A number of classes, and what is made of the mixture."""
+
+    n_classes: int
+    make: Callable[..., Layered]
 
 
 class Judge:
@@ -51,18 +72,18 @@ class Judge:
 
     def __init__(self, patterns: Patterns, most: int, rng):
         sample = thin(patterns, most, rng)
-        few = sample.weights.sum() < FEW_ROWS
-        n_splits = N_SPLITS if few else 1
-        splits = [hold_out(sample, HELD_OUT, rng) for _ in range(n_splits)]
-        self.splits = [
+        self.few = sample.on.size <= FEW_VALUES
+        splits = [
             (train, test)
-            for train, test in splits
+            for train, test in folds(sample, N_FOLDS, rng)
             if len(train.weights) and len(test.weights)
         ]
+        self.splits = splits if self.few else splits[:1]
         self.weights = np.concatenate(
             [np.zeros(0), *(test.weights for _, test in self.splits)]
         )
         self.rng = rng
+        self.tried: list[Tried] = []
 
     def mean(self, rows) -> float:
         """Mean over the rows that judge, of all splits."""
@@ -71,55 +92,98 @@ class Judge:
     def z(self, rows) -> float:
         """Mean in standard errors."""
         mean = self.mean(rows)
-        # Splits share rows: they are worth as much as one.
-        n_rows = self.weights.sum() / len(self.splits)
-        error = np.sqrt(self.mean((rows - mean) ** 2) / n_rows)
+        error = np.sqrt(self.mean((rows - mean) ** 2) / self.weights.sum())
         # Rows that say nothing differ by rounding.
         return mean / max(error, 1e-9)
 
-    def each(self, function) -> np.ndarray:
-        """Log-likelihood of the rows that judge: ``function(train, test)`` tells."""
-        return np.concatenate([function(*split) for split in self.splits])
-
     def refit(self, start: Layered) -> np.ndarray:
         """Log-likelihoods after a fit to other rows."""
-        return self.each(lambda train, test: evaluate(fit_some(start, train)[0], test))
+        return np.concatenate(
+            [evaluate(fit_some(start, train)[0], test) for train, test in self.splits]
+        )
 
-    def mixtures(self, least=-np.inf):
-        """Numbers of classes up to the best, what the rows say of each; the best.
+    def try_mixtures(self, least=-np.inf) -> None:
+        """Mixtures with more and more classes, until two in a row are worse.
 
-        Nothing if mixtures are clearly not going to reach a mean of `least`.
+        Or until they are clearly not going to reach a mean of `least`.
         """
-        tried: list[tuple[int, np.ndarray]] = []
         means: list[float] = []
         size = 2.0
         most = min(MOST_CLASSES, self.splits[0][0].weights.sum() / 3.0)
         while round(size) <= most:
-            n_classes = round(size)
-            rows = self.each(
-                lambda train, test, n=n_classes: fit_mixture(
-                    train, n, self.rng
-                ).log_likelihood(test)
-            )
-            tried.append((n_classes, rows))
-            means.append(self.mean(rows))
+            self.tried.append(self._try(round(size)))
+            means.append(self.mean(self.tried[-1].rows))
             best = max(means)
-            if len(means) - means.index(best) > 2:
-                break
             # Gains shrink as classes are added.
-            if len(means) > 2 and best + OUTLOOK * (best - means[-3]) < least:
-                return [], None
+            hopeless = len(means) > 2 and best + OUTLOOK * (best - means[-3]) < least
+            if hopeless or len(means) - means.index(best) > 2:
+                break
             size *= GROWTH
-        return tried, tried[int(np.argmax(means))][1] if tried else None
+
+    @property
+    def best(self) -> Tried:
+        """The best mixtures so far."""
+        return max(self.tried, key=lambda tried: self.mean(tried.rows))
+
+    def _try(self, n_classes) -> Tried:
+        """Fit a mixture to each split."""
+        mixtures = [fit_mixture(train, n_classes, self.rng) for train, _ in self.splits]
+        return Tried(n_classes, mixtures, self.each(mixtures, Mixture.log_likelihood))
+
+    def each(self, models, function) -> np.ndarray:
+        """Log-likelihoods of the rows that judge, by the models of the splits."""
+        pairs = zip(models, self.splits, strict=True)
+        return np.concatenate([function(model, test) for model, (_, test) in pairs])
 
     def prefers_mixtures(self, independent: Layered) -> bool:
         """Whether some mixture is better than independent latents."""
         if not self.splits:
             return False
-        before = self.refit(independent)
-        _, best = self.mixtures(self.mean(before))
-        least = SLIGHT_Z if independent.n_latents else LEAST_Z
-        return best is not None and self.z(best - before) >= least
+        before, least = self.refit(independent), SLIGHT_Z
+        if not independent.n_latents:
+            # Smoothed like mixtures, which would win by that alone.
+            before, least = self._try(1).rows, LEAST_Z
+        self.try_mixtures(self.mean(before))
+        return bool(self.tried) and self.z(self.best.rows - before) >= least
+
+    def prefers_opposite(self, thresholds) -> bool:
+        """Whether independent latents of the opposite of all columns beat mixtures."""
+        opposite = np.concatenate(
+            [
+                evaluate(learn_opposite(train, thresholds, self.rng), test.opposite)
+                for train, test in self.splits
+            ]
+        )
+        return self.mean(opposite - self.best.rows) > 0.0
+
+    def choose(self) -> Choice:
+        """The best mixture, or what grows from it, if that is better."""
+        if not self.tried:
+            self.try_mixtures()
+        # The fewest classes that are about as good as the best.
+        top = self.best.rows
+        n_classes, mixtures, rows = next(
+            tried for tried in self.tried if self.z(top - tried.rows) < SLIGHT_Z
+        )
+        models = [
+            grow(mixture, train)
+            for mixture, (train, _) in zip(mixtures, self.splits, strict=True)
+        ]
+        grown = self.each(models, evaluate)
+        if self.mean(grown - rows) > 0.0:
+            return Choice(n_classes, grow)
+        return Choice(n_classes, keep)
+
+
+def keep(mixture: Mixture, patterns, report=None) -> Layered:
+    """The network that a mixture is."""
+    return class_network(mixture, 1.0, 0.0)
+
+
+def grow(mixture: Mixture, patterns, report=None) -> Layered:
+    """Let EM improve that network, and add latents."""
+    search = Search.of_classes(patterns, report)
+    return search.run_classes(class_network(mixture)).parameters
 
 
 def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:
@@ -137,25 +201,10 @@ def evaluate(parameters: Layered, patterns: Patterns) -> np.ndarray:
     return beam.log_likelihood
 
 
-def learn_classes(judge: Judge, patterns, report=None) -> Layered:
-    """A network with classes: the best mixture itself, or what grows from it."""
-    tried, best = judge.mixtures()
-    # The fewest classes that are as good as the best, as far as rows can tell.
-    n_classes, rows = next(
-        (n, rows) for n, rows in tried if judge.z(best - rows) < NO_WORSE_Z
-    )
-
-    def grow(train, test):
-        start = class_network(fit_mixture(train, n_classes, judge.rng))
-        return evaluate(Search.of_classes(train).run_classes(start).parameters, test)
-
-    # What grows is the richer model: the mixture must be better to replace it.
-    further = judge.z(judge.each(grow) - rows) > -LEAST_Z
-    mixture = best_start(patterns, n_classes, judge.rng)
-    if not further:
-        return class_network(mixture, 1.0, 0.0)
-    search = Search.of_classes(patterns, report)
-    return search.run_classes(class_network(mixture)).parameters
+def learn_choice(choice: Choice, patterns, rng, report=None) -> Layered:
+    """Learn from all rows what some of them chose."""
+    mixture = best_start(patterns, choice.n_classes, rng)
+    return choice.make(mixture, patterns, report)
 
 
 def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
@@ -178,7 +227,7 @@ def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
 
 def _with_classes(parameters, beam, n_classes, rng) -> Layered:
     """Classes of rows by the states of their latents."""
-    likeliest = beam.states[beam.starts]
+    likeliest = beam.likeliest
     table = Patterns(likeliest, None, beam.patterns.weights)
     mixture = fit_mixture(table, n_classes, rng)
     return parameters._replace(weight=mixture.weight, prior=mixture.rate)

@@ -17,10 +17,6 @@ from .._likelihood.truncated import Expected
 # Failures that a new edge may start with.
 STARTS = (0.2, 0.5, 0.8)
 
-# Slope of the log-likelihood at a failure of 1 below which an edge gains nothing: what
-# can be gained is at most the slope times the change of the failure.
-LEAST_SLOPE = 2.0
-
 
 def failure_gains(beam: Beam, latents, features, failures) -> np.ndarray:
     """Log-likelihood gained by other failures of pairs of a latent and a feature.
@@ -57,30 +53,48 @@ def _gains_of_latent(beam, latent, features, failures, states):
     rows = beam.row[states]
     starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
     weights = beam.patterns.weights[rows[starts]]
-    share = beam.share[states][:, np.newaxis]
-    numbers = beam.states[states].astype(np.float64)
-    off = np.exp(numbers @ beam.log_failure[:, features] + beam.log_leak_off[features])
-    on = beam.patterns.on[np.ix_(rows, features)]
-    known = None
+    off = beam.off_probability(beam.states[states], features)
+    # The chance of what is on changes from 1 - off to 1 - off * ratio, that of what is
+    # off is multiplied by the ratio.
+    on = beam.patterns.on.T[np.ix_(features, rows)]
+    slope = np.where(on, off / (1.0 - off), -1.0)
     if beam.patterns.observed is not None:
-        known = beam.patterns.observed[np.ix_(rows, features)]
+        slope *= beam.patterns.observed.T[np.ix_(features, rows)]
+    slope = np.add.reduceat(beam.share[states] * slope, starts, axis=1)
     before = beam.parameters.failure[latent, features]
     gains = np.empty((len(failures), len(features)))
     for number, failure in enumerate(failures):
-        ratio = failure / before
-        # The chance of what is on changes from 1 - off to 1 - off * ratio.
-        change = np.where(on, off * (1.0 - ratio) / (1.0 - off), ratio - 1.0)
-        if known is not None:
-            change *= known
-        change = np.add.reduceat(share * change, starts, axis=0)
-        gains[number] = weights @ np.log1p(np.maximum(change, -1.0 + 1e-12))
+        change = (1.0 - failure / before)[:, np.newaxis] * slope
+        np.maximum(change, -1.0 + 1e-12, out=change)
+        gains[number] = np.log1p(change, out=change) @ weights
     return gains
+
+
+def least_gains(beam: Beam, expected: Expected, failure) -> np.ndarray:
+    """Lower bounds of the gains of new edges, (n_latents, n_features).
+
+    By Jensen's inequality: means over states of the logarithms of what they change by,
+    so that one product of matrices has all pairs of a latent and a feature.
+    """
+    mass = beam.patterns.weights[beam.row] * beam.share
+    gains = np.zeros(beam.parameters.failure.shape)
+    for part in beam.chunks(len(beam.row)):
+        change = beam.fired(part)
+        change *= 1.0 - failure
+        change += failure
+        np.log(change, out=change)
+        gains += (beam.states[part] * mass[part, np.newaxis]).T @ change.T
+    # A feature that is not known changes nothing.
+    unknown = expected.latent_on.sum(axis=0)[:, np.newaxis] - expected.trials
+    return gains - np.log(failure) * unknown
 
 
 def new_edges(beam: Beam, parameters: Layered, expected: Expected, price):
     """Failures of the edges that would gain more than their price; else 1."""
-    slope = expected.causes - expected.trials
-    latents, features = np.nonzero(~parameters.structure & (slope > LEAST_SLOPE))
+    # Bounds are close where rows show their latents. The log-likelihood is concave in a
+    # failure, so what gains somewhere gains near 1.
+    hopeful = least_gains(beam, expected, max(STARTS)) > -price
+    latents, features = np.nonzero(~parameters.structure & hopeful)
     gains = failure_gains(beam, latents, features, STARTS)
     chosen = gains.max(axis=0, initial=0.0) > price
     failure = np.ones_like(parameters.failure)

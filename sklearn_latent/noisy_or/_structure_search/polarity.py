@@ -13,7 +13,7 @@ from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .extend import discover
 from .sampling import thin
-from .search import Search
+from .search import Fitted, Search
 
 # Rows that choose between the table as it is, another way to read it, and the opposite
 # of that; and rounds.
@@ -62,10 +62,21 @@ def choose_polarity(patterns: Patterns, thresholds, rng) -> np.ndarray:
 
 def _score(patterns: Patterns, thresholds) -> float:
     """How well independent latents explain the rows."""
+    return learn_independent(patterns, thresholds).score
+
+
+def learn_independent(patterns: Patterns, thresholds) -> Fitted:
+    """Independent latents by quartets and a short search."""
     source = BlockMoments.of_patterns(patterns)
     found = discover(source, thresholds)
     start = Layered.single(found.prior, found.failure, found.leaks(source))
-    return Search(patterns).run(start, JUDGING_ROUNDS).score
+    return Search(patterns).run(start, JUDGING_ROUNDS)
+
+
+def learn_opposite(patterns: Patterns, thresholds, rng) -> Layered:
+    """Independent latents of the opposite of all columns, from a sample of the rows."""
+    sample = thin(patterns, JUDGING_ROWS, rng)
+    return learn_independent(sample.opposite, thresholds).parameters
 
 
 def propose_polarity(patterns: Patterns) -> np.ndarray | None:

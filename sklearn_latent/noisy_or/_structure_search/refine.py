@@ -15,8 +15,8 @@ from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .._statistics.subsets import subset_variance
 from .coupling import pair_moments, subset_moments
-from .dependence import Judge, classes_above, learn_classes
-from .extend import Discovery
+from .dependence import Judge, classes_above, learn_choice
+from .extend import Discovery, Thresholds
 from .quartets import TRIPLES
 from .sampling import affordable_steps, thin
 from .search import Search
@@ -55,13 +55,20 @@ def refine_structure(
     dependence: bool,
     rng,
     report=None,
-) -> Layered:
-    """Search by likelihood, from what quartets found."""
+    opposite: Thresholds | None = None,
+) -> Layered | None:
+    """Search by likelihood, from what quartets found.
+
+    None if independent latents do not explain the columns, but their opposite: an and
+    of causes is an or of their absence. It is tried with the thresholds `opposite`.
+    """
     # Two threads on small matrices take longer than one.
     with threadpool_limits(1):
         start = Layered.single(found.prior, found.failure, found.leaks(source))
         rows = thin(patterns, MOST_ROWS, rng)
-        best = _search(start, patterns, rows, dependence, rng, report)
+        best = _search(start, patterns, rows, dependence, rng, report, opposite)
+        if best is None:
+            return None
         if best.n_classes == 1:
             beam = Beam(rows, best.n_latents, FINE)
             steps = affordable_steps(rows, *FINAL_STEPS)
@@ -73,15 +80,19 @@ def refine_structure(
     return _ordered(best)
 
 
-def _search(start, patterns, rows, dependence, rng, report) -> Layered:
-    """Independent latents, or classes, or both."""
+def _search(start, patterns, rows, dependence, rng, report, opposite):
+    """Independent latents, or classes, or both; None: the opposite of the columns."""
     first = Search(thin(patterns, FIRST_ROWS, rng), report).run(start, FIRST_ROUNDS)
     # The same for everybody, so that the same rows give the same network: only which
     # rows are looked at, if they are many, is a matter of chance.
     fixed = np.random.RandomState(0)
     judge = Judge(patterns, FIRST_ROWS, fixed)
     if dependence and judge.prefers_mixtures(first.parameters):
-        return learn_classes(Judge(patterns, CLASS_ROWS, fixed), rows, report)
+        if opposite is not None and judge.prefers_opposite(opposite):
+            return None
+        if len(patterns.weights) > FIRST_ROWS:
+            judge = Judge(patterns, CLASS_ROWS, fixed)
+        return learn_choice(judge.choose(), rows, fixed, report)
     best = Search(rows, report).run(first.parameters).parameters
     return classes_above(judge, best, rows) if dependence else best
 

@@ -31,21 +31,28 @@ def thin(patterns: Patterns, most: int, rng) -> Patterns:
     return patterns._replace(weights=drawn).take(drawn > 0)
 
 
-def hold_out(patterns: Patterns, share: float, rng) -> tuple[Patterns, Patterns]:
-    """Rows to learn from and rows to judge by; a pattern may be in both.
+def folds(patterns: Patterns, n_folds: int, rng) -> list[tuple[Patterns, Patterns]]:
+    """Rows to learn from and rows to judge by; each row judges once.
 
-    A weight of w is w rows, each of which goes either way.
+    A weight of w is w rows, each of which goes its own way, so that a pattern may be in
+    both; what is left of a row always learns.
     """
-    whole = np.floor(patterns.weights)
-    # Of very many rows the share is as good as certain.
-    many = whole > MOST_DRAWN
-    held = rng.binomial(np.where(many, 0, whole).astype(np.int64), share)
-    held = np.where(many, share * whole, held)
-    kept = patterns.weights - held
-    return (
-        patterns._replace(weights=kept).take(kept > 0),
-        patterns._replace(weights=held).take(held > 0),
-    )
+    left = np.floor(patterns.weights)
+    splits = []
+    for n_left in range(n_folds, 0, -1):
+        # Of very many rows the share is as good as certain.
+        many = left > MOST_DRAWN
+        held = rng.binomial(np.where(many, 0, left).astype(np.int64), 1.0 / n_left)
+        held = np.where(many, np.floor(left / n_left), held)
+        left = left - held
+        kept = patterns.weights - held
+        splits.append(
+            (
+                patterns._replace(weights=kept).take(kept > 0),
+                patterns._replace(weights=held).take(held > 0),
+            )
+        )
+    return splits
 
 
 def scored_rows(patterns: Patterns, structure) -> Patterns:

@@ -18,6 +18,7 @@ from .._likelihood.layered import Layered
 from .._likelihood.truncated import Expected, climb_truncated
 from .births import propose_children, residual_dependence
 from .edges import new_edges, weak_edges
+from .splits import propose_splits
 
 # Latents that a round may propose.
 MOST_BIRTHS = 20
@@ -112,10 +113,13 @@ class Search:
             if self._report is not None and self._report(best.parameters):
                 break
             children = propose_children(residual_dependence(self.beam), MOST_BIRTHS)
-            if not len(children):
+            splits = propose_splits(self.beam) if self.drops_edges else []
+            if not len(children) and not splits:
                 break
             snapshot = self.beam.snapshot()
-            born = improve(self._deliver(best.parameters, children))
+            born = improve(
+                self._deliver(self._split(best.parameters, splits), children)
+            )
             if born.score <= best.score + 1.0:
                 self.beam.restore(snapshot)
                 break
@@ -143,6 +147,18 @@ class Search:
         """Add latents with some children."""
         self.beam.add(len(children))
         return parameters.add(START_PRIOR, np.where(children, START_FAILURE, 1.0))
+
+    def _split(self, parameters, splits) -> Layered:
+        """Two latents in place of one, with a part of its children each."""
+        for latent, side in splits:
+            failure, prior = np.array(parameters.failure), np.array(parameters.prior)
+            prior[:, latent] /= 2.0
+            new = np.where(side, failure[latent], 1.0)[np.newaxis]
+            failure[latent, side] = 1.0
+            self.beam.add(1)
+            parameters = parameters._replace(prior=prior, failure=failure)
+            parameters = parameters.add(prior[:, [latent]], new)
+        return parameters
 
     def _improve(self, parameters) -> Fitted:
         """Change edges, and drop and unite latents."""

@@ -97,24 +97,34 @@ def learn_table(
     polarity = np.ones(source.n_features, dtype=np.int8)
     if settings.refine and settings.polarity:
         polarity = choose_polarity(patterns, settings.thresholds, rng)
-    if (polarity < 0).any():
+    return _learn_as_read(source, patterns, settings, rng, report, polarity)
+
+
+def _learn_as_read(source, patterns, settings, rng, report, polarity) -> Learned:
+    """Learn a table of which some columns are read as their opposite."""
+    turned = bool((polarity < 0).any())
+    told = source, patterns
+    if turned:
         source, patterns = source.turn(polarity), patterns.turn(polarity)
     found = discover(source, settings.thresholds, settings.max_depth, report)
     if not settings.refine:
         model = Layered.single(found.prior, found.failure, found.leaks(source))
         errors = discovery_errors(source, found)
         return Learned(model, polarity, found.depth, found.quartets, *errors)
-    model = refine_structure(
+    refined = refine_structure(
         source,
         patterns,
         found,
         dependence=settings.dependence,
         rng=rng,
         report=report,
+        opposite=settings.thresholds if settings.polarity and not turned else None,
     )
-    depth, quartets = assign_quartets(model, found)
+    if refined is None:
+        return _learn_as_read(*told, settings, rng, report, -polarity)
+    depth, quartets = assign_quartets(refined, found)
     order = np.argsort(depth, kind="stable")
-    model = model.keep(order)
+    model = refined.keep(order)
     errors = search_errors(model, patterns, rng)
     return Learned(model, polarity, depth[order], quartets[order], *errors)
 

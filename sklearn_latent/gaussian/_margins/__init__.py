@@ -1,0 +1,1 @@
+"""Margins: what turns each column into a normal one."""

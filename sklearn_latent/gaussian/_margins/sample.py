@@ -1,0 +1,141 @@
+"""Rows that were read: their sums, and a sample of them to estimate margins from.
+
+Margins come before sums of scores, so rows are needed twice. Arrays and Dask
+collections are read again; of batches, which are seen once, a sample is kept. Up to
+its limit the sample is all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._blocks import Blocks
+from .._statistics.incomplete import distinct_rows
+from .._statistics.rows import Rows, RowStatistics, row_keys
+from .columns import Margins, to_scores
+
+# Values of the rows that are kept: 32 megabytes. A thousandth of them would still tell
+# a margin to about a percent.
+MOST_VALUES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Different rows and how often they came, as many as fit; instances add up.
+
+    Which rows are kept depends on their values alone, so that neither their order nor
+    how they are split matters.
+
+    X: rows, NaN is missing, (n_rows, n_features)
+    weights: their weights, (n_rows,)
+    total: sum of the weights of all rows, kept or not
+    """
+
+    X: np.ndarray
+    weights: np.ndarray
+    total: float
+
+    @classmethod
+    def of(cls, X, weights=None) -> RowSample:
+        """Sample of rows of positive weight."""
+        total = float(len(X) if weights is None else weights.sum())
+        return cls(*distinct_rows(*_smallest(X, weights)), total)
+
+    def __add__(self, other: RowSample) -> RowSample:
+        X = np.vstack([self.X, other.X])
+        weights = np.concatenate([self.weights, other.weights])
+        kept = distinct_rows(*_smallest(X, weights))
+        return RowSample(*kept, self.total + other.total)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether no row was left out."""
+        return bool(self.weights.sum() > (1.0 - 1e-9) * self.total)
+
+    @property
+    def rows(self) -> Rows:
+        """The sample as rows that weigh as much as all."""
+        factor = 1.0 if self.is_all else self.total / self.weights.sum()
+        return Rows(self.X, self.weights * factor)
+
+
+def _smallest(X, weights):
+    """Rows of the smallest keys, as many different ones as fit."""
+    most = max(MOST_VALUES // max(X.shape[1], 1), 1)
+    if len(X) <= most:
+        return X, weights
+    keys = row_keys(X)
+    different = np.unique(keys)
+    keep = keys <= different[min(most, len(different)) - 1]
+    return X[keep], None if weights is None else weights[keep]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRows:
+    """Complete rows: their sums, and a sample if margins need one; instances add up."""
+
+    statistics: RowStatistics
+    sample: RowSample | None
+
+    @classmethod
+    def of(cls, rows: Rows, sampled: bool) -> SeenRows:
+        """Rows in memory."""
+        sample = RowSample.of(rows.X, rows.weights) if sampled else None
+        return cls(RowStatistics.of(rows.X, rows.weights), sample)
+
+    def __add__(self, other: SeenRows) -> SeenRows:
+        if self.sample is None or other.sample is None:
+            return SeenRows(self.statistics + other.statistics, None)
+        return SeenRows(self.statistics + other.statistics, self.sample + other.sample)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Sums of scores of complete rows, and of their log-slopes; instances add up."""
+
+    statistics: RowStatistics
+    log_slope: float
+
+    @classmethod
+    def of(cls, rows: Rows, margins) -> ScoredRows:
+        """Rows in memory."""
+        scores, log_slope = _score_rows(rows, margins)
+        return cls(RowStatistics.of(scores.X, scores.weights), log_slope)
+
+    def __add__(self, other: ScoredRows) -> ScoredRows:
+        return ScoredRows(
+            self.statistics + other.statistics, self.log_slope + other.log_slope
+        )
+
+
+def score(
+    seen: Rows | SeenRows, margins: Margins, again: Blocks | None = None
+) -> tuple[Rows | RowStatistics, float]:
+    """Scores of rows, or sums of them, and the sum of their log-slopes.
+
+    again: blocks that can be read again; else sums are those of the sample.
+    """
+    if isinstance(seen, Rows):
+        return _score_rows(seen, margins)
+    if margins is None or seen.sample is None:
+        return seen.statistics, 0.0
+    if again is None or seen.sample.is_all:
+        scored = ScoredRows.of(seen.sample.rows, margins)
+    else:
+        scored = again.sum(_score_block, margins)
+    return scored.statistics, scored.log_slope
+
+
+def _score_rows(rows: Rows, margins: Margins) -> tuple[Rows, float]:
+    """Scores of rows, and the weighted sum of their log-slopes."""
+    if margins is None:
+        return rows, 0.0
+    Z, log_slope = to_scores(margins, rows.X)
+    return Rows(Z, rows.weights), rows.sum(log_slope)
+
+
+def _score_block(block, margins) -> ScoredRows:
+    """Sums of the scores of a block that was read before."""
+    return ScoredRows.of(Rows.of(*block), margins)

@@ -1,0 +1,117 @@
+"""What a fit reads: rows, or sums over them and a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._blocks import Blocks
+from .._rows import is_blockwise, read_blocks
+from .._warn import warn
+from ..exceptions import PoorDataWarning
+from ._margins.margins import Margin
+from ._margins.sample import SeenRows
+from ._model import check_block
+from ._nonlinear.noise import Student, get_noise
+from ._options import is_linear
+from ._statistics.rows import Rows
+
+NO_GAPS = (
+    "X must have no missing values for batches and Dask collections, got NaN; fit rows "
+    "in memory instead."
+)
+
+
+def adds_up(estimator) -> bool:
+    """Whether sums over complete rows are all that the estimator needs of them."""
+    return is_linear(estimator) and estimator.max_latents == 0
+
+
+def _settings(estimator) -> str:
+    """What `adds_up` depends on."""
+    return (
+        f"got link={estimator.link!r}, noise={estimator.noise!r}, "
+        f"max_latents={estimator.max_latents!r}."
+    )
+
+
+def can_add_up(estimator) -> bool:
+    """Whether `partial_fit` is there; the error that it is not says why."""
+    if not adds_up(estimator):
+        raise AttributeError(
+            "partial_fit needs link='linear', noise='additive' and max_latents=0, "
+            f"{_settings(estimator)}"
+        )
+    return True
+
+
+def read(
+    estimator, X, sample_weight, *, reset: bool
+) -> tuple[Rows | SeenRows, Blocks | None]:
+    """Validated rows, or what is needed of them; blocks that can be read again."""
+    if is_blockwise(X) and not adds_up(estimator):
+        raise ValueError(
+            "link must be 'linear', noise 'additive' and max_latents 0 for batches "
+            f"and Dask collections, {_settings(estimator)}"
+        )
+
+    def check(table):
+        nonlocal reset
+        table = estimator._check_X(table, reset=reset)
+        reset = False
+        return table
+
+    blocks = read_blocks(X, sample_weight, check, check_block)
+    if is_blockwise(X):
+        seen = blocks.sum(_sum_up, _keeps_rows(estimator))
+        if seen is None:
+            raise ValueError(
+                "X must have at least one row of positive weight, got none."
+            )
+        return seen, None if isinstance(X, Iterator) else blocks
+    rows = blocks.gather(_as_rows)[0]
+    if adds_up(estimator) and not rows.has_gaps:
+        return SeenRows.of(rows, _keeps_rows(estimator)), blocks
+    return rows, None
+
+
+def _as_rows(block) -> Rows:
+    """A block of rows without those of no weight."""
+    return Rows.of(*block)
+
+
+def _sum_up(block, sampled) -> SeenRows:
+    """What is needed of a block, whose rows must be complete."""
+    rows = Rows.of(*block)
+    if rows.has_gaps:
+        raise ValueError(NO_GAPS)
+    return SeenRows.of(rows, sampled)
+
+
+def wanted_margins(estimator) -> str | Margin | list:
+    """Margins that are asked for; positive noise has normal ones.
+
+    So has noise with heavy tails by default: margins would take the tails from it.
+    """
+    noise, margins = get_noise(estimator.noise), estimator.margins
+    heavy = isinstance(noise, Student) and isinstance(margins, str)
+    return "normal" if noise.positive or (heavy and margins == "auto") else margins
+
+
+def _keeps_rows(estimator) -> bool:
+    """Whether rows are needed to estimate margins."""
+    margins = wanted_margins(estimator)
+    return not isinstance(margins, str) or margins != "normal"
+
+
+def warn_unseen(seen, names) -> None:
+    """Say which features have no value at all."""
+    unseen = [names[i] for i in np.flatnonzero(~seen)]
+    if unseen:
+        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
+        warn(
+            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
+            f"stay standard normal variables without edges: {shown}.",
+            PoorDataWarning,
+        )
