@@ -89,7 +89,7 @@ class IdealParentGaussianBN(GaussianModel):
         stays as it is. "auto": those columns are smooth for which held-out rows are
         predicted better. A `Margin` is used for all columns, a list of margins,
         "normal" and "smooth" for one column each. Multiplicative noise has normal
-        margins only.
+        margins only, and with Student's t noise "auto" stands for "normal".
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
         boolean matrix.

@@ -13,7 +13,7 @@ from ..exceptions import PoorDataWarning
 from ._margins.margins import Margin
 from ._margins.sample import SeenRows
 from ._model import check_block
-from ._nonlinear.noise import get_noise
+from ._nonlinear.noise import Student, get_noise
 from ._options import is_linear
 from ._statistics.rows import Rows
 
@@ -90,8 +90,13 @@ def _sum_up(block, sampled) -> SeenRows:
 
 
 def wanted_margins(estimator) -> str | Margin | list:
-    """Margins that are asked for; positive noise has normal ones."""
-    return "normal" if get_noise(estimator.noise).positive else estimator.margins
+    """Margins that are asked for; positive noise has normal ones.
+
+    So has noise with heavy tails by default: margins would take the tails from it.
+    """
+    noise, margins = get_noise(estimator.noise), estimator.margins
+    heavy = isinstance(noise, Student) and isinstance(margins, str)
+    return "normal" if noise.positive or (heavy and margins == "auto") else margins
 
 
 def _keeps_rows(estimator) -> bool:
