@@ -167,11 +167,20 @@ class TestPlacement:
         em = make_em(X, max_latents=2, max_parents=1)
         search = LatentSearch(em, GaussianStatistics.of(X))
         start = search.bare()
-        start = start.with_latent(np.arange(5), np.full(5, 0.1))
-        start = start.with_latent(np.arange(4), np.full(4, 0.2))
+        start = start.with_latent(np.arange(5), np.full(5, 0.1), np.ones(5))
+        start = start.with_latent(np.arange(4), np.full(4, 0.2), np.ones(4))
         limited = search._limited(start)
         np.testing.assert_array_equal(limited.adjacency[6, :5], [1, 1, 1, 1, 0])
         np.testing.assert_array_equal(limited.adjacency[5, :5], [0, 0, 0, 0, 1])
+
+    def test_latents_under_a_new_one_keep_their_effects(self, X):
+        start = LatentSearch(make_em(X), GaussianStatistics.of(X)).bare()
+        start = start.with_latent(np.arange(5), np.full(5, 0.5), np.full(5, 0.75))
+        grown = start.with_latent(np.array([5]), np.array([0.8]), np.array([0.36]))
+        # Latent 5 varies as before, in units of its noise.
+        np.testing.assert_allclose(grown.weights[6, 5], 0.8 / 0.6)
+        np.testing.assert_allclose(grown.weights[5, :5], 0.5 * 0.6)
+        np.testing.assert_allclose(grown.noise, 0.75)
 
     def test_edges_that_would_close_a_cycle_are_left_out(self, X):
         search = LatentSearch(make_em(X, max_latents=2), GaussianStatistics.of(X))

@@ -228,7 +228,9 @@ class TestDenseSets:
         )
         sets = DenseSets(data.point(model))
         for candidate in sets.find(np.arange(16), 0.0, np.zeros(17))[:3]:
-            grown = model.with_latent(candidate.members, candidate.weights)
+            grown = model.with_latent(
+                candidate.members, candidate.weights, candidate.noise
+            )
             exact = fit_sem(data, grown).log_likelihood - model.log_likelihood
             assert_allclose(candidate.gain, exact, rtol=0.05)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from .clusters import FEWEST_CHILDREN
 from .rotation import fewest_edges, promax, random_rotation, varimax
@@ -86,12 +87,13 @@ class Candidate:
     """Nodes that may share a latent parent in place of edges among themselves.
 
     members: nodes
-    weights: of the latent, (n_members,)
+    weights, noise: of the latent in each member, and what it leaves, (n_members,)
     gain: estimated gain of the score
     """
 
     members: np.ndarray
     weights: np.ndarray
+    noise: np.ndarray
     gain: float
 
 
@@ -132,6 +134,20 @@ class DenseSets:
                 kept.append(candidate)
         return kept
 
+    def connected(self, nodes) -> list[Candidate]:
+        """Sets of nodes that edges among them connect, whatever they gain.
+
+        What latents are expected to be depends on the edges between them, so that
+        estimates say little of sets of latents.
+        """
+        _, labels = connected_components(self.model.adjacency[np.ix_(nodes, nodes)])
+        sets = [nodes[labels == label] for label in np.unique(labels)]
+        rated = [(m, self.rate(m[None])) for m in sets if len(m) >= FEWEST_CHILDREN]
+        return [
+            Candidate(members, weights[0], noise[0], float(gain[0]))
+            for members, (gain, weights, noise) in rated
+        ]
+
     def _seeds(self, nodes) -> list[np.ndarray]:
         """Pairs that are joined, or should be."""
         block = np.triu(self.common[np.ix_(nodes, nodes)], 1)
@@ -151,22 +167,24 @@ class DenseSets:
             sets = np.column_stack(
                 [np.broadcast_to(members, (len(others), len(members))), others]
             )
-            gains, weights = self.rate(sets)
+            gains, weights, noise = self.rate(sets)
             place = int(gains.argmax())
             members = sets[place]
             if len(members) < FEWEST_CHILDREN:
                 continue
             if best is None or gains[place] > best.gain:
-                best = Candidate(members, weights[place], float(gains[place]))
+                best = Candidate(
+                    members, weights[place], noise[place], float(gains[place])
+                )
                 stale = 0
             else:
                 stale += 1
         return [] if best is None else [best]
 
-    def rate(self, sets) -> tuple[np.ndarray, np.ndarray]:
-        """Estimated gains of latents over sets of one size, and their weights.
+    def rate(self, sets) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Estimated gains of latents over sets of one size, their weights and noise.
 
-        sets (n_sets, size) -> gains (n_sets,), weights (n_sets, size)
+        sets (n_sets, size) -> gains (n_sets,), weights and noise (n_sets, size)
         """
         size = sets.shape[1]
         columns = self.innovation[:, sets].transpose(1, 0, 2).copy()
@@ -181,7 +199,8 @@ class DenseSets:
         joined = self.model.adjacency[sets[:, :, None], sets[:, None, :]]
         gains = 0.5 * self.weight * fit - self.latent_price[size]
         gains += self.edge_price * joined.sum(axis=(1, 2))
-        return gains, loadings * scale
+        noise = variance * np.maximum(1.0 - loadings**2, 0.01)
+        return gains, loadings * scale, noise
 
 
 def one_factor(correlation) -> tuple[np.ndarray, np.ndarray]:

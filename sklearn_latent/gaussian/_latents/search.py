@@ -231,7 +231,7 @@ class LatentSearch:
             return found
         latents = np.arange(n, len(model.adjacency))
         above = sets.find(latents, edge, edge * np.arange(len(latents) + 1))
-        return found + above[:N_TRIALS]
+        return sets.connected(latents) + found + above[:N_TRIALS]
 
     def cleared(self, model: Sem, latent: int) -> Sem:
         """The network without edges that may stand for one of its latents.
@@ -260,7 +260,7 @@ class LatentSearch:
         adjacency = model.adjacency.copy()
         adjacency[np.ix_(members, members)] = False
         start = model.with_adjacency(adjacency)
-        return start.with_latent(members, candidate.weights)
+        return start.with_latent(members, candidate.weights, candidate.noise)
 
     def deaths(self, model: Sem) -> Sem:
         """Drop latents, the weakest first, while that raises the score.

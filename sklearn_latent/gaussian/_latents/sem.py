@@ -68,16 +68,22 @@ class Sem:
         both = np.ix_(kept, kept)
         return replace(rest, adjacency=adjacency[both], weights=rest.weights[both])
 
-    def with_latent(self, children, weights) -> Sem:
-        """The network with one more latent, over some nodes; not yet fitted."""
-        row = np.zeros(len(self.adjacency) + 1)
-        row[children] = weights
+    def with_latent(self, children, weights, noise) -> Sem:
+        """The network with one more latent, over some nodes; not yet fitted.
+
+        weights, noise: of the latent in each child, and what it leaves of the child's
+            variance, (n_children,)
+        """
+        n = self.n_features
         adjacency = np.pad(self.adjacency, (0, 1))
         adjacency[-1, children] = True
         grown = np.pad(self.weights, (0, 1))
-        grown[-1] = row
-        noise = self.noise / (1.0 + row[: self.n_features] ** 2 / self.noise)
-        return Sem(adjacency, grown, noise)
+        grown[-1, children] = weights
+        left = np.append(self.noise, np.ones(len(grown) - n))
+        left[children] = noise
+        # Units of latents in which their noise has variance 1.
+        scale = np.sqrt(np.append(np.ones(n), left[n:]))
+        return Sem(adjacency, grown * scale[:, None] / scale, left[:n])
 
 
 class SemData:
