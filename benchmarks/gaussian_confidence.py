@@ -1,7 +1,8 @@
 """Is the confidence in edges their probability?
 
-Random networks of other sizes, kinds and weights than those by which shares of bootstrap
-fits are calibrated. All edges with a confidence in an interval are taken together: the
+Random networks of other sizes, kinds and weights than those by which shares of
+bootstrap fits are calibrated. All edges with a confidence in an interval are taken
+together: the
 share of true ones among them should be their mean confidence. Pairs, whatever the
 direction, and directed edges.
 
@@ -9,6 +10,8 @@ direction, and directed edges.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from _common import Report, parse_arguments
@@ -39,7 +42,7 @@ def draw_case(seed):
 def reliability(confidence, true):
     """One cell per interval: mean confidence, share of true edges, number."""
     cells = []
-    for low, high in zip(LIMITS[:-1], LIMITS[1:], strict=True):
+    for low, high in pairwise(LIMITS):
         chosen = (confidence > low) & (confidence <= high)
         if not chosen.any():
             cells.append("-")
@@ -77,10 +80,7 @@ def main():
         f"{len(cases)} networks, {N_BOOTSTRAPS} fits each. Mean confidence / share of "
         "true edges (number of edges) by confidence, and Brier score."
     )
-    header = [
-        f"{low:g} to {high:g}"
-        for low, high in zip(LIMITS[:-1], LIMITS[1:], strict=True)
-    ]
+    header = [f"{low:g} to {high:g}" for low, high in pairwise(LIMITS)]
     report.table(["confidence", *header, "Brier"], rows)
     report.close()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any
@@ -141,6 +142,17 @@ def check_columns(name: str, table) -> None:
             f"{name} must have no two columns of the same name, got "
             f"{columns[columns.duplicated()][0]!r} twice."
         )
+
+
+@contextmanager
+def within_floats(name: str) -> Iterator[None]:
+    """Name the argument whose numbers are too large to be converted."""
+    try:
+        yield
+    except OverflowError:
+        raise ValueError(
+            f"{name} must hold numbers that fit into 64-bit floats, got a larger one."
+        ) from None
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:

@@ -420,3 +420,23 @@ def test_message_has_one_example_of_each_kind():
         "independent columns; rates of features differ, as of a: 0.5 observed, 0.25 "
         "expected. diagnose(X) shows more."
     )
+
+
+def test_learned_classes_are_allowed_their_sampling_error():
+    """Weights of classes that were learned from few rows are off by as much."""
+    rng = np.random.RandomState(0)
+    failure = np.where(np.kron(np.eye(4), np.ones(4)), 0.1, 1.0)
+    truth = {"failure": failure, "leak": np.full(16, 0.02)}
+    n_failing = {200: 0, np.inf: 0}
+    for _ in range(15):
+        weight = rng.multinomial(200, np.full(4, 0.25)) / 200
+        learned = NoisyOrNetwork(np.eye(4), class_weight=weight, **truth)
+        on = NoisyOrNetwork(np.eye(4), class_weight=np.full(4, 0.25), **truth)
+        rows = Patterns.of(on.sample(2000, random_state=rng)[0] == 1)
+        for n_learned in n_failing:
+            checks = diagnose_network(learned, rows, *names_of(learned), n_learned)
+            n_failing[n_learned] += any(
+                not check.ok and check.check == "dependent latents" for check in checks
+            )
+    assert n_failing[200] <= 1
+    assert n_failing[np.inf] > 3

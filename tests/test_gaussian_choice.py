@@ -44,3 +44,27 @@ def test_counting_different_rows():
     model = IdealParentGaussianBN(search="greedy", penalty=0.0)
     model.fit(np.random.default_rng(1).normal(size=(8, 10)).repeat(20, axis=0))
     assert model.adjacency_.sum(axis=0).max() <= 3
+
+
+def test_numbers_beyond_floats_are_refused_by_name():
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(object)
+    model = IdealParentGaussianBN().fit(X)
+    X[3, 1] = 10**400
+    for method in (IdealParentGaussianBN().fit, model.score_samples, model.impute):
+        with pytest.raises(ValueError, match="X must hold numbers that fit into"):
+            method(X)
+    with pytest.raises(ValueError, match="X must hold numbers that fit into"):
+        model.network_.log_likelihood(X)
+    with pytest.raises(ValueError, match="X must hold numbers that fit into"):
+        IdealParentGaussianBN().partial_fit(iter([X]))
+
+
+@pytest.mark.parametrize("settings", [{"link": "sigmoid"}, {"noise": "student"}])
+def test_few_rows_of_noise_have_no_edges(settings):
+    found = [
+        IdealParentGaussianBN(**settings)
+        .fit(np.random.default_rng(seed).normal(size=(12, 30)))
+        .adjacency_.any()
+        for seed in range(5)
+    ]
+    assert sum(found) <= 1

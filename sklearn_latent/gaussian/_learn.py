@@ -126,6 +126,8 @@ def _search_by_price(
     """
     rules = replace(rules, progress=options.progress)
     penalty = options.penalties(evaluator.weight)[0]
+    if initial is not None and penalty.is_extended:
+        penalty = replace(penalty, n_edges=int(initial.sum()))
     history: list = []
     found: list[tuple[float, SearchResult]] = []
     priced: set[int | None] = set()

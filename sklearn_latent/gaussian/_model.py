@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._fill import fill_gaps
-from .._validation import check_columns
+from .._validation import check_columns, within_floats
 from ._network import GaussianNetwork, check_size
 from ._nonlinear.noise import Noise, get_noise
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 def check_block(X) -> np.ndarray:
     """Validate rows without an estimator at hand."""
-    X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
+    with within_floats("X"):
+        X = check_array(
+            X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X"
+        )
     check_size(X)
     return X
 
@@ -51,9 +54,10 @@ class GaussianModel(BaseLatentModel):
     def _check_X(self, X, *, reset=False) -> np.ndarray:
         """Validate `X`; NaN is allowed, infinity is not."""
         check_columns("X", X)
-        X = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
-        )
+        with within_floats("X"):
+            X = validate_data(
+                self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
         check_size(X)
         get_noise(self.noise).check(X)
         return X

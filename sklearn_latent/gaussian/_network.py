@@ -12,7 +12,13 @@ from sklearn.utils import check_array, check_random_state
 from .._graphs import topological_order
 from .._network import Network
 from .._persistence import Array, Choice, Integer, Names
-from .._validation import MOST_ROWS, check_count, check_names, check_numbers
+from .._validation import (
+    MOST_ROWS,
+    check_count,
+    check_names,
+    check_numbers,
+    within_floats,
+)
 from ..export import node_names
 from ._checks import check_network, within_range
 from ._export import to_networkx, to_pgmpy
@@ -222,14 +228,15 @@ class GaussianNetwork(Densities, Network):
 
     def _check(self, X) -> np.ndarray:
         """Rows as an array of numbers with a column per feature."""
-        X = check_array(
-            X,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            input_name="X",
-        )
+        with within_floats("X"):
+            X = check_array(
+                X,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=0,
+                ensure_min_features=0,
+                input_name="X",
+            )
         if X.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have one column per feature, {self.n_features}, got shape "

@@ -17,6 +17,10 @@ from scipy.linalg import solve_triangular
 from .._statistics.incomplete import IncompleteData, batches, rows_of
 from .._statistics.statistics import LOG_2_PI, GaussianStatistics
 
+# Effect of a standard deviation of a node, in those of the noise of its children, from
+# which squares lose digits that matter. Learned networks have at most 1e4.
+STEEP = 1e6
+
 
 class Joint:
     """Joint Gaussian of all nodes of a linear network.
@@ -60,6 +64,13 @@ class Joint:
         effect = np.linalg.inv(self.innovation)
         return (effect.T * self.noise_variance) @ effect
 
+    @cached_property
+    def is_steep(self) -> bool:
+        """Whether products of effects and noise would lose most of their digits."""
+        deviation = np.sqrt(np.diagonal(self.covariance))
+        effect = np.abs(self.innovation) * deviation[:, None]
+        return bool((effect / np.sqrt(self.noise_variance)).max(initial=0.0) > STEEP)
+
 
 @dataclass(frozen=True)
 class _Batch:
@@ -70,9 +81,26 @@ class _Batch:
     covariance: np.ndarray  # (n_patterns, n_missing, n_missing) of missing given rest
     log_det: np.ndarray  # (n_patterns,) of the covariance of the observed nodes
     inverse: np.ndarray | None  # of the observed covariance, where that is smaller
+    # (n_patterns, n_nodes, n_missing), from noise to missing nodes, if joint is steep
+    gain: np.ndarray | None = None
 
 
-def _solve_batch(joint: Joint, observed: np.ndarray) -> _Batch:
+def _solve_steep(joint: Joint, missing, observed) -> _Batch:
+    """Condition by least squares, which needs no products of large and tiny numbers.
+
+    The missing nodes take the values that make the squared noise of all nodes least.
+    """
+    root = (joint.innovation / np.sqrt(joint.noise_variance))[missing]
+    basis, factor = np.linalg.qr(root.transpose(0, 2, 1))
+    inverse = np.linalg.inv(factor)
+    diagonal = np.abs(np.diagonal(factor, axis1=1, axis2=2))
+    log_det = joint.log_det + 2.0 * np.log(diagonal).sum(axis=1)
+    covariance = inverse @ inverse.transpose(0, 2, 1)
+    gain = basis @ inverse.transpose(0, 2, 1)
+    return _Batch(missing, observed, covariance, log_det, None, gain)
+
+
+def _solve_batch(joint: Joint, observed: np.ndarray, *, steep=False) -> _Batch:
     """Condition on the observed nodes, through the smaller of the two blocks."""
     n_patterns, n_features = observed.shape
     known = np.zeros((n_patterns, joint.n_nodes), dtype=bool)
@@ -80,6 +108,8 @@ def _solve_batch(joint: Joint, observed: np.ndarray) -> _Batch:
     n_observed = int(known[0].sum())
     observed_nodes = np.nonzero(known)[1].reshape(n_patterns, n_observed)
     missing = np.nonzero(~known)[1].reshape(n_patterns, joint.n_nodes - n_observed)
+    if steep:
+        return _solve_steep(joint, missing, observed_nodes)
     if missing.shape[1] <= n_observed:
         block = joint.precision[missing[:, :, None], missing[:, None, :]]
         covariance, log_det = _inverse(block)
@@ -117,7 +147,10 @@ def _fill(joint: Joint, batch: _Batch, pattern, deviation, pull):
     """
     rows = np.arange(len(deviation))[:, None]
     missing = batch.missing[pattern]
-    if batch.inverse is None:
+    if batch.gain is not None:
+        noise = deviation @ joint.innovation / np.sqrt(joint.noise_variance)
+        expected = -np.einsum("rn,rnm->rm", noise, batch.gain[pattern])
+    elif batch.inverse is None:
         expected = -_apply(
             batch.covariance, pattern, np.take_along_axis(pull, missing, axis=1)
         )
@@ -137,7 +170,7 @@ def _apply(matrices, pattern, vectors):
     return (matrices[pattern] @ vectors[:, :, None])[:, :, 0]
 
 
-def _complete_rows(joint: Joint, data: IncompleteData, chosen):
+def _complete_rows(joint: Joint, data: IncompleteData, chosen, *, steep=False):
     """Expected deviations from the mean of all rows of the chosen patterns.
 
     Returns rows, deviation (n_rows, n_nodes), log_density (n_rows,), solved batches.
@@ -154,7 +187,7 @@ def _complete_rows(joint: Joint, data: IncompleteData, chosen):
     log_density = np.empty(len(rows))
     solved = []
     for patterns in batches(data, joint.n_nodes, chosen):
-        batch = _solve_batch(joint, data.patterns[patterns])
+        batch = _solve_batch(joint, data.patterns[patterns], steep=steep)
         members, place = rows_of(data, patterns)
         members = position[members]
         part = deviation[members]
@@ -244,7 +277,9 @@ def condition(joint: Joint, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     data = IncompleteData.of(X)
     everything = np.ones(len(data.patterns), dtype=bool)
-    _, deviation, log_density, solved = _complete_rows(joint, data, everything)
+    _, deviation, log_density, solved = _complete_rows(
+        joint, data, everything, steep=joint.is_steep
+    )
     completed = np.empty_like(deviation)
     log_likelihood = np.empty_like(log_density)
     variance = np.empty_like(deviation)

@@ -197,7 +197,7 @@ class Point:
         return GaussianStatistics(weight, np.zeros(len(full)), weight * full)
 
 
-def fit_sem(data: SemData, start: Sem, *, tol=1e-3, max_iter=40) -> Sem:
+def fit_sem(data: SemData, start: Sem, *, tol=5e-3, max_iter=20) -> Sem:
     """Maximise the likelihood by damped Fisher scoring; it never falls."""
     point = data.point(start)
     if point is None:

@@ -59,7 +59,9 @@ def diagnose_network(
     ]
     if network.n_latents:
         drawn = Posteriors.of(network, draw_like(network, few, rng))
-        checks += check_latents(rows, drawn, latent_names)
+        # That latents are independent is not learned.
+        learned = n_learned if network.n_classes > 1 else np.inf
+        checks += check_latents(rows, drawn, latent_names, learned)
         checks += check_certainty(rows, drawn, latent_names)
     return checks + check_duplicates(network, pairs, feature_names)
 

@@ -64,14 +64,19 @@ def draw_like(network, patterns: Patterns, rng) -> Patterns:
     return Patterns(on, observed, np.ones(n_rows))
 
 
-def check_latents(rows: Posteriors, drawn: Posteriors, names) -> list[Check]:
-    """Pairs of latents whose posteriors go together more, or less, than drawn ones."""
+def check_latents(
+    rows: Posteriors, drawn: Posteriors, names, n_learned=np.inf
+) -> list[Check]:
+    """Pairs of latents whose posteriors go together more, or less, than drawn ones.
+
+    n_learned: rows from which it was learned how latents depend on each other
+    """
     i, j = np.triu_indices(rows.latents.shape[1], 1)
     seen, spread = (moments[i, j] for moments in rows.moments())
     expected, null = (moments[i, j] for moments in drawn.moments())
     # The larger variance: a latent that is on in no row does not vary at all.
     variance = np.maximum(spread, null) / rows.weights.sum()
-    variance += null / drawn.weights.sum()
+    variance += null * (1.0 / drawn.weights.sum() + 1.0 / n_learned)
     z = (seen - expected) / np.sqrt(np.maximum(variance, 1e-300))
     z[variance <= 1e-30] = 0.0
     limit = critical_z(len(z), N_KINDS)

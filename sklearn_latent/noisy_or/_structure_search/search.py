@@ -2,8 +2,9 @@
 
 From the latents that quartets reveal, the search alternates EM on truncated posteriors
 with changes of the structure: edges by their likelihood ratios, latents born where
-residuals depend on each other, merged where their posteriors do, and dropped where they
-do not improve the Bayesian information criterion (BIC).
+residuals depend on each other, split where their children do, merged where their
+posteriors do, and dropped where they do not improve the Bayesian information criterion
+(BIC).
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ MOST_REOPENED, REOPENED_FAILURE = 200, 0.9
 # EM steps between two changes of the structure, and gain per row that ends them. More
 # steps fit edges to chance: the images came with three too many at 2,000 rows.
 STEPS, TOLERANCE = 8, 1e-4
+
+# The same after edges have changed, which move little else.
+FEW_STEPS = 4
 
 
 class Fitted(NamedTuple):
@@ -108,7 +112,7 @@ class Search:
         return self._grow(best, self.settle, MAX_CLASS_ROUNDS)
 
     def _grow(self, best: Fitted, improve, max_rounds) -> Fitted:
-        """Rounds of births, where residuals go together."""
+        """Rounds of births and splits, where residuals go together."""
         for _ in range(max_rounds):
             if self._report is not None and self._report(best.parameters):
                 break
@@ -194,7 +198,7 @@ class Search:
                 break
             parameters = parameters._replace(failure=failure).keep(useful)
             self.beam.keep(useful)
-            fitted = self.fit(parameters)
+            fitted = self.fit(parameters, max_iter=FEW_STEPS)
         return fitted
 
     def _prune(self, fitted) -> Fitted:
