@@ -462,8 +462,17 @@ def test_columns_with_few_values_are_named():
 def test_a_fit_keeps_no_rows(bent):
     model = IdealParentGaussianBN().fit(bent[0])
     assert len(pickle.dumps(model)) < bent[0].nbytes
-    with pytest.raises(ValueError, match="keeps no rows"):
-        model.partial_fit(bent[0])
+    # Further rows are scored by the margins that were fitted.
+    X = bent[0]
+    model.fit(X[:500]).partial_fit(X[500:], update=False)
+    margins = model.network_.margins
+    model.partial_fit(iter([X[:100], X[100:120]]))
+    assert model.network_.margins == margins
+    rows = np.vstack([X, X[:120]])
+    assert_allclose(model.log_likelihood_, model.score_samples(rows).sum())
+    assert_allclose(model.bic_, model.bic(rows))
+    with pytest.raises(ValueError, match="margins must not become 'normal'"):
+        model.set_params(margins="normal").partial_fit(X)
 
 
 def test_rows_that_were_not_kept(bent):

@@ -18,7 +18,7 @@ from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
-from ._margins.sample import SeenRows, score
+from ._margins.sample import ScoredRows, SeenRows, score
 from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
@@ -281,10 +281,10 @@ class IdealParentGaussianBN(GaussianModel):
         check_parameters(self)
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
-            self._learn(data, progress, again)
+            scored = self._learn(data, progress, again)
             # A saved model must not carry the rows of people along.
             is_sums = isinstance(data, SeenRows) and data.sample is None
-            self._statistics = data if is_sums else None
+            self._statistics = data if is_sums else scored
         return self
 
     @available_if(can_add_up)
@@ -298,8 +298,8 @@ class IdealParentGaussianBN(GaussianModel):
         sums are kept and, unless ``margins="normal"``, rows to estimate margins from:
         all of them up to 4 million values, a sample of that size beyond. Bent margins
         are then learned from the sample, and so is the network of their scores. A saved
-        estimator contains these rows. `fit` keeps none, so that batches may follow it
-        only with ``margins="normal"``.
+        estimator contains these rows. `fit` keeps none: in batches that follow it,
+        margins stay as they were fitted.
 
         Parameters
         ----------
@@ -325,18 +325,21 @@ class IdealParentGaussianBN(GaussianModel):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):
                 raise ValueError(
-                    "partial_fit must not follow a fit that keeps no rows, as of rows "
-                    "with missing values or unless margins='normal'; use a new or "
-                    "cloned estimator."
+                    "partial_fit must not follow a fit of rows with missing values, "
+                    "which do not add up; use a new or cloned estimator."
                 )
-            seen, _ = read(self, X, sample_weight, reset=before is None)
+            seen, again = read(self, X, sample_weight, reset=before is None)
             if isinstance(seen, Rows):
                 raise ValueError(NO_GAPS)
-            if before is not None:
-                seen = before + seen
+            rows: SeenRows | ScoredRows = seen
+            if isinstance(before, ScoredRows):
+                margins = self.network_.margins
+                rows = before + ScoredRows.of_seen(seen, margins, again)
+            elif before is not None:
+                rows = before + seen
             if update:
-                self._learn(seen, progress)
-            self._statistics = seen
+                self._learn(rows, progress)
+            self._statistics = rows
         return self
 
     def edge_confidence(
@@ -390,13 +393,20 @@ class IdealParentGaussianBN(GaussianModel):
         method = bootstrap_confidence if calibrate else bootstrap_shares
         return method(model, X, draws, n_jobs)
 
-    def _learn(self, rows: Rows | SeenRows, progress, again=None) -> None:
-        """From data to fitted attributes."""
+    def _learn(
+        self, rows: Rows | SeenRows | ScoredRows, progress, again=None
+    ) -> ScoredRows | None:
+        """From data to fitted attributes; sums of scores, if they add up."""
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
-        margins = estimate_margins(wanted_margins(self), rows, names)
-        data, log_slope = score(rows, margins, again)
+        data: Rows | RowStatistics
+        if isinstance(rows, ScoredRows):
+            margins = self.network_.margins
+            data, log_slope = rows.statistics, rows.log_slope
+        else:
+            margins = estimate_margins(wanted_margins(self), rows, names)
+            data, log_slope = score(rows, margins, again)
         seen = np.ones(len(names), dtype=bool)
         known: Rows | RowStatistics = data
         if isinstance(data, Rows):
@@ -422,3 +432,4 @@ class IdealParentGaussianBN(GaussianModel):
             is_exact=network.is_jointly_gaussian or not estimated,
         )
         progress(f"{network!r}, BIC {self.bic_:.8g}")
+        return None if isinstance(data, Rows) else ScoredRows(data, log_slope)

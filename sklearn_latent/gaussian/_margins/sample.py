@@ -104,6 +104,18 @@ class ScoredRows:
         scores, log_slope = _score_rows(rows, margins)
         return cls(RowStatistics.of(scores.X, scores.weights), log_slope)
 
+    @classmethod
+    def of_seen(cls, seen: SeenRows, margins: Margins, again) -> ScoredRows:
+        """Further rows, with margins that are known already."""
+        if margins is not None and seen.sample is None:
+            raise ValueError(
+                "margins must not become 'normal' after a fit with others; use a new "
+                "or cloned estimator."
+            )
+        statistics, log_slope = score(seen, margins, again)
+        assert isinstance(statistics, RowStatistics)
+        return cls(statistics, log_slope)
+
     def __add__(self, other: ScoredRows) -> ScoredRows:
         return ScoredRows(
             self.statistics + other.statistics, self.log_slope + other.log_slope
