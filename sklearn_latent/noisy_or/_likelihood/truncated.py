@@ -34,8 +34,8 @@ PIECE, PIECE_VALUES = 1 << 13, 1 << 22
 # anew in every step, which takes four times as long.
 KEPT_BYTES = 1 << 29
 
-# EM steps from one look at the neighbours of states to the next. (Every step: twice
-# the time and the same structures.)
+# EM steps from one look at the neighbours of states to the next. A step that looks
+# takes twice as long as one that does not.
 FOLLOWED = 4
 
 # States of a row, about, for the memory that a beam takes, and bytes of a state beside

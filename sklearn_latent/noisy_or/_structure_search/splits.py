@@ -15,8 +15,9 @@ import numpy as np
 from .._likelihood.beam import Beam
 
 # Largest eigenvalue of the products of residuals, in standard deviations beyond its
-# mean if residuals are independent. On random networks of 20 latents, those that stood
-# for two had 3.6 to 33, all others at most 2.1.
+# mean if residuals are independent. Of the images, 23 of 24 true latents had less than
+# 1 and one 5.6; of networks with one latent in place of two, the largest had 42 to 313.
+# What is split in vain is not kept.
 LEAST_Z = 3.0
 
 
