@@ -28,7 +28,7 @@ from sklearn_latent.noisy_or._structure_search.classes import (
     column_rates,
     fit_mixture,
 )
-from sklearn_latent.noisy_or._structure_search.dependence import Judge
+from sklearn_latent.noisy_or._structure_search.dependence import Judge, evaluate, keep
 from sklearn_latent.noisy_or._structure_search.polarity import propose_polarity
 from sklearn_latent.noisy_or._structure_search.sampling import folds, thin
 
@@ -105,6 +105,15 @@ class TestMixtures:
         rows = as_rows(patterns)
         np.testing.assert_allclose(answer(network, rows)[0], expected, atol=1e-4)
         np.testing.assert_allclose(network.log_likelihood(rows), expected, atol=1e-4)
+
+
+def test_likeliest_states_of_a_mixture_are_its_classes():
+    """Many classes, none of which a single switch of a latent leads to from another."""
+    mixture = random_mixture(0, 40, 12)
+    mixture = mixture._replace(rate=0.3 + 0.4 * mixture.rate)
+    rows = random_patterns(1, n_rows=200, n_features=12)
+    expected = mixture.log_likelihood(rows)
+    np.testing.assert_allclose(evaluate(keep(mixture, rows), rows), expected, atol=0.02)
 
 
 class TestSmoothing:

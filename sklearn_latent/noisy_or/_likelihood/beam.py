@@ -114,8 +114,11 @@ class Beam:
         self._tabulate(parameters)
         self._reset(states.shape[1])
         self._evaluate()
-        ways = max(1, ON_THE_WAY // max(1, parameters.n_latents))
-        self._expand_all(MAX_ROUNDS, min(self.width.most, ways))
+        ways = self.width.most
+        if parameters.n_classes == 1:
+            ways = min(ways, max(1, ON_THE_WAY // max(1, parameters.n_latents)))
+        # No single switch leads from one class to another, so all are kept on the way.
+        self._expand_all(MAX_ROUNDS, ways)
         self.row = np.concatenate([self.row, row])
         self.states = np.concatenate([self.states, states])
         self._keys = None
