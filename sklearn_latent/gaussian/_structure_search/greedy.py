@@ -45,8 +45,6 @@ class _State:
         self.replace = np.full((n, n), -np.inf)
         self.replaced = np.zeros((n, n), dtype=int)
         self.reverse = np.full((n, n), -np.inf)
-        # Candidates that were legal when the moves were scored.
-        self.allowed = np.zeros((n, n), dtype=bool)
         # Best legal candidate of each row of `add` and of `replace`; best parent of
         # each row of `delete`.
         self.best_add = np.zeros(n, dtype=int)
@@ -58,15 +56,12 @@ class _State:
     def scan(self, nodes):
         """Score all moves of some families."""
         nodes = sorted(nodes)
-        if not nodes:
-            return
         evaluator = self.evaluator
         families = [(x, self.parents[x]) for x in nodes]
         allowed = ~self.forbidden.T[nodes] & ~self.adjacency.T[nodes]
         if not evaluator.is_exhaustive:
             # Candidates that are out of reach now must not take the place of others.
             allowed &= ~self.reach[nodes]
-        self.allowed[nodes] = allowed
         room = np.array([len(self.parents[x]) < self.max_parents for x in nodes])
         for x, parents in families:
             self.scores[x] = evaluator.family_score(x, parents)
@@ -112,17 +107,6 @@ class _State:
         )
         gains = np.round(scores - self.scores[nodes, None], DECIMALS)
         self.reverse[nodes] = np.where(children, gains, self.reverse[nodes])
-
-    def outdated(self) -> list[int]:
-        """Families whose moves were chosen among other candidates than are legal now.
-
-        Candidates are no longer those that were pruned for: some that were chosen are
-        out of reach, or others came into it.
-        """
-        legal = ~self.forbidden.T & ~self.adjacency.T & ~self.reach
-        chosen = (self.add > -np.inf) | (self.replace > -np.inf)
-        changed = (legal & ~self.allowed) | (chosen & self.reach)
-        return np.flatnonzero(changed.any(axis=1)).tolist()
 
     def rank(self, nodes):
         """Find the best candidates that close no cycle, for some families."""
@@ -244,7 +228,7 @@ def greedy_search(
             if refreshed:
                 break
             # Pruning looked at candidates that were legal then; look once more.
-            state.scan(state.outdated())
+            state.scan(range(evaluator.n_nodes))
             refreshed = True
             continue
         refreshed = evaluator.is_exhaustive
