@@ -55,6 +55,7 @@ GALLERY_ORDER = [
     "plot_diagnosis.py",
     "plot_expression.py",
     "plot_linear_or_sigmoid.py",
+    "plot_margins.py",
     "plot_patient_panel.py",
     "plot_thresholds.py",
     "plot_pipeline.py",

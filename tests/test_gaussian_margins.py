@@ -27,7 +27,11 @@ from sklearn_latent.gaussian._margins import sample as sample_module
 from sklearn_latent.gaussian._margins.choice import choose_bent, few_values
 from sklearn_latent.gaussian._margins.columns import to_scores, to_values
 from sklearn_latent.gaussian._margins.mixtures import fit_mixtures
-from sklearn_latent.gaussian._margins.sample import RowSample
+from sklearn_latent.gaussian._margins.sample import (
+    RowSample,
+    SeenRows,
+    rank_statistics,
+)
 from sklearn_latent.gaussian._statistics.rows import Rows
 from sklearn_latent.plotting import MarginsDisplay
 
@@ -291,6 +295,47 @@ def test_few_rows_and_normal_columns_are_not_bent():
     assert not choose_bent(normal, np.ones(500), fit_mixtures(normal)).any()
     few = rng.exponential(size=(30, 2))
     assert not choose_bent(few, np.ones(30), fit_mixtures(few)).any()
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds)
+def test_increasing_functions_of_columns_change_no_ranks(seed):
+    X = np.random.default_rng(seed).exponential(size=(60, 3)) ** 2
+    weights = np.arange(1.0, 61.0)
+    margins = (MixtureMargin([1.0], [0.0], [1.0]), Log(), NormalMargin())
+
+    def statistics(X, weights):
+        return rank_statistics(SeenRows.of(Rows(X, weights), True), margins).moments
+
+    before = statistics(X, weights)
+    bent = np.column_stack([np.log(X[:, 0]), X[:, 1:]])
+    assert_allclose(statistics(bent, weights).scatter, before.scatter, atol=1e-9)
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    assert_allclose(statistics(repeated, None).scatter, before.scatter, atol=1e-9)
+    # Margins that were given and columns that stay as they are keep their scores.
+    log, own = np.log(X[:, 1]), X[:, 2]
+    assert_allclose(before.mean[1:], np.average([log, own], axis=1, weights=weights))
+    share = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+    ordered = np.column_stack([np.arange(60.0), X[:, 1:]])
+    mean = np.average(ndtri(share), weights=weights)
+    assert_allclose(statistics(ordered, weights).mean[0], mean, atol=1e-12)
+
+
+def test_ranks_need_all_rows(bent, model, monkeypatch):
+    margins = model.network_.margins
+    assert rank_statistics(SeenRows.of(Rows(bent[0], None), False), margins) is None
+    monkeypatch.setattr(sample_module, "MOST_VALUES", 1000)
+    assert rank_statistics(SeenRows.of(Rows(bent[0], None), True), margins) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_graph_does_not_depend_on_how_columns_are_bent(seed):
+    X = make_gaussian_bn(8, n_samples=1000, random_state=seed).X
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = IdealParentGaussianBN(margins="smooth")
+    one, two = clone(model).fit(np.exp(X)), clone(model).fit(np.exp(1.5 * X))
+    assert all(isinstance(m, MixtureMargin) for m in one.network_.margins)
+    assert_array_equal(one.adjacency_, two.adjacency_)
 
 
 @pytest.mark.parametrize("margins", ["smooth", "auto"])

@@ -18,7 +18,7 @@ from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
-from ._margins.sample import ScoredRows, SeenRows, score
+from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
@@ -416,7 +416,8 @@ class IdealParentGaussianBN(GaussianModel):
             if adds_up(self) and not known.has_gaps:
                 known = RowStatistics.of(known.X, known.weights)
         options = choose_search(options)
-        learned = learn_network(known, options)
+        ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
+        learned = learn_network(known, options, ranked)
         network = extend_network(learned.network, seen, names)
         self.search_ = options.search
         self.penalty_ = options.penalty

@@ -45,8 +45,15 @@ def choose_search(options: SearchOptions) -> SearchOptions:
     return replace(options, search=search, penalty=penalty, similarity=similarity)
 
 
-def learn_network(data: Rows | RowStatistics, options: SearchOptions) -> LearnedNetwork:
-    """Learn a network with a search that is already chosen."""
+def learn_network(
+    data: Rows | RowStatistics,
+    options: SearchOptions,
+    searched: RowStatistics | None = None,
+) -> LearnedNetwork:
+    """Learn a network with a search that is already chosen.
+
+    searched: statistics to find a graph by, if others than those of `data`
+    """
     options = replace(options, n_distinct=len(data.distinct))
     if not data.n_features:
         # No feature has a value, so that there is nothing to learn.
@@ -54,7 +61,7 @@ def learn_network(data: Rows | RowStatistics, options: SearchOptions) -> Learned
         network = GaussianNetwork(nothing, nothing, np.zeros(0), np.zeros(0))
         return LearnedNetwork(network, 0.0, [], 0, 0)
     if isinstance(data, RowStatistics):
-        result, evaluator = search_linear(data.moments, options)
+        result, evaluator = search_linear((searched or data).moments, options)
         parameters = fit_linear(data.moments, result.adjacency)
         network = GaussianNetwork(result.adjacency, *parameters)
     elif options.max_latents > 0 or data.has_gaps:

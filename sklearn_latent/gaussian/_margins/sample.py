@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from ..._blocks import Blocks
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows, RowStatistics, row_keys
-from .columns import Margins, to_scores
+from .columns import Margins, bent_columns, to_scores
+from .margins import MixtureMargin
 
 # Values of the rows that are kept: 32 megabytes. A thousandth of them would still tell
 # a margin to about a percent.
@@ -138,6 +140,30 @@ def score(
     else:
         scored = again.sum(_score_block, margins)
     return scored.statistics, scored.log_slope
+
+
+def rank_statistics(seen: SeenRows, margins: Margins) -> RowStatistics | None:
+    """Sums of normal scores by rank of all rows; None if these were not kept.
+
+    To find a graph, ranks need no margins, whose misfit would show as edges: in 1,000
+    rows of 100 bent columns, mixtures lead to several wrong edges, ranks to hardly any.
+    """
+    sample = seen.sample
+    if sample is None or not sample.is_all or margins is None:
+        return None
+    rows = sample.rows
+    scores = to_scores(margins, rows.X)[0]
+    for column, margin in bent_columns(margins):
+        if isinstance(margin, MixtureMargin):
+            scores[:, column] = _rank_scores(rows.X[:, column], rows.weights)
+    return RowStatistics.of(scores, rows.weights)
+
+
+def _rank_scores(column, weights) -> np.ndarray:
+    """Normal quantiles of the middle ranks of values."""
+    values, place = np.unique(column, return_inverse=True)
+    counts = np.bincount(place, weights, minlength=len(values))
+    return ndtri((np.cumsum(counts) - 0.5 * counts) / counts.sum())[place]
 
 
 def _score_rows(rows: Rows, margins: Margins) -> tuple[Rows, float]:
