@@ -43,6 +43,19 @@ def random_patterns(seed, n_rows=40, n_features=6, missing=0.0):
     return Patterns(on, observed, rng.uniform(0.5, 3.0, n_rows))
 
 
+def test_copies_of_all_rows_judge_as_one():
+    """Otherwise classes that learned rows by heart would find them again."""
+    patterns, weights = random_patterns(0), np.where(np.arange(40) % 7, 1.0, 4.0)
+    once, thrice = (
+        Judge(patterns._replace(weights=w * weights), 1000, seed)
+        for w, seed in zip((1, 3), map(np.random.RandomState, (0, 0)), strict=True)
+    )
+    for one, other in zip(once.splits, thrice.splits, strict=True):
+        for mine, yours in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine.weights, yours.weights)
+            np.testing.assert_array_equal(mine.on, yours.on)
+
+
 def as_rows(patterns):
     return np.where(patterns.known, patterns.on, np.nan)
 

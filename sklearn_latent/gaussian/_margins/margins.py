@@ -165,11 +165,11 @@ class MixtureMargin(Persistent, Margin):
     >>> import numpy as np
     >>> from sklearn_latent.gaussian import MixtureMargin
     >>> margin = MixtureMargin([0.5, 0.5], [-2.0, 2.0], [1.0, 1.0])
-    >>> scores = margin.scores(np.array([-2.0, 0.0, 2.0]))
+    >>> scores = margin.scores(np.array([-2.0, -1.0, 2.0]))
     >>> scores.round(3)
-    array([-0.674,  0.   ,  0.674])
+    array([-0.674, -0.198,  0.674])
     >>> margin.values(scores).round(3)
-    array([-2.,  0.,  2.])
+    array([-2., -1.,  2.])
     """
 
     name = "smooth"

@@ -223,7 +223,7 @@ class Student(Noise):
     Examples
     --------
     >>> from sklearn_latent.gaussian import Student
-    >>> print(Student(4.0).score(3.0, 0.0, 1.0).round(3))
+    >>> round(float(Student(4.0).score(3.0, 0.0, 1.0)), 3)
     1.154
     """
 

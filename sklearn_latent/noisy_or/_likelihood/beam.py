@@ -32,10 +32,11 @@ LEAST_RATIO = 1e-15
 # Rounds of switches of a search; each adds or drops one latent of each state.
 MAX_ROUNDS = 100
 
-# States of a row, times latents, on the way from the empty state to the likeliest ones.
-# Of two latents with the same children, the one that comes first is not the best for
-# every row; where latents are many, the likeliest state on the way is all that matters.
-ON_THE_WAY = 64
+# States of a row on the way from the empty state to the likeliest ones, times the
+# square of the number of latents. Of two latents with the same children, the one that
+# comes first is not the best for every row; where latents are many, the likeliest state
+# on the way is all that matters.
+ON_THE_WAY = 1280
 
 # Share of edges among all pairs of latents and features above which dense matrices are
 # faster than sparse ones.
@@ -116,7 +117,7 @@ class Beam:
         self._evaluate()
         ways = self.width.most
         if parameters.n_classes == 1:
-            ways = min(ways, max(1, ON_THE_WAY // max(1, parameters.n_latents)))
+            ways = min(ways, max(1, ON_THE_WAY // max(1, parameters.n_latents) ** 2))
         # No single switch leads from one class to another, so all are kept on the way.
         self._expand_all(MAX_ROUNDS, ways)
         self.row = np.concatenate([self.row, row])

@@ -74,7 +74,7 @@ class Judge:
     """Rows to learn from, and others to judge by: several splits if rows are few."""
 
     def __init__(self, patterns: Patterns, most: int, rng):
-        sample = thin(patterns, most, rng)
+        sample = _without_copies(thin(patterns, most, rng))
         self.few = sample.on.size <= FEW_VALUES
         splits = [
             (train, test)
@@ -176,6 +176,15 @@ class Judge:
         if self.mean(grown - rows) > 0.0:
             return Choice(n_classes, grow)
         return Choice(n_classes, keep)
+
+
+def _without_copies(patterns: Patterns) -> Patterns:
+    """As many rows as if none came twice, where all did.
+
+    Classes would learn rows by heart and find their copies among those that judge.
+    """
+    copies = max(1.0, patterns.weights.min(initial=np.inf))
+    return patterns._replace(weights=patterns.weights / copies)
 
 
 def keep(mixture: Mixture, patterns, report=None) -> Layered:
