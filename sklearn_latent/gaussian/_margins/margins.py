@@ -203,6 +203,7 @@ class MixtureMargin(Persistent, Margin):
     def __repr__(self) -> str:
         return f"MixtureMargin({len(self.weight)} components)"
 
+    # A plain attribute in the base class, so that a subclass need not compute it.
     @property
     def n_parameters(self) -> int:  # type: ignore[override]
         """Three parameters for each component but the first."""
