@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from gaussian_strategies import random_linear_network
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
@@ -97,6 +97,9 @@ def test_scores_are_normal_quantiles(margin, x):
 
 @settings(deadline=None)
 @given(mixtures(), st.lists(st.floats(-9.0, 9.0), min_size=1, max_size=9))
+@example(
+    MixtureMargin([0.3, 0.3, 0.4], [3.0, 4.0, 3.5], [0.5, 1.0, 2.0]), [0.0, -2e-16]
+)
 def test_values_are_the_inverse_of_scores(margin, scores):
     scores = np.sort(scores)
     values = margin.values(scores)

@@ -35,6 +35,8 @@ CHUNK = 1 << 14
 MAX_STEPS = 100
 # Distances from a component, in its standard deviations, whose squares do not overflow.
 FARTHEST = 1e120
+# Decimals of scores whose values are sought, and which scores are rounded.
+DIGITS, FARTHEST_ROUNDED = 12, 1e3
 # Smaller probabilities are kept as their logarithms.
 SMALLEST = 1e-290
 
@@ -238,6 +240,9 @@ class MixtureMargin(Persistent, Margin):
     def values(self, scores: Floats) -> Floats:
         """Values that have these scores, by Newton's method within bounds."""
         scores = np.asarray(scores, dtype=float)
+        # Scores are known to about so many digits; beyond, values would not increase.
+        near = np.abs(scores) < FARTHEST_ROUNDED
+        scores = np.where(near, np.where(near, scores, 0.0).round(DIGITS), scores)
         # A quantile of a mixture lies between those of its components.
         own = self.mean + self.deviation * scores.reshape(-1, 1)
         low, high = own.min(axis=1), own.max(axis=1)
