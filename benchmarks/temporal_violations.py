@@ -201,7 +201,7 @@ def change_rows(n, draws):
         right, silent, counts = 0, 0, []
         for seed in range(draws):
             X = changing(n, np.random.default_rng(seed), what)
-            model, said, _ = fit(X, epochs="auto")
+            model = fit(X, epochs="auto")[0]
             found = np.asarray(model.epochs_)[1:]
             counts.append(len(found))
             close = len(found) == 2 and np.abs(found - CHANGES).max() <= 1
