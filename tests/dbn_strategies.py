@@ -6,8 +6,20 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal._emissions.memory import CategoricalMemory
 
-__all__ = ["brute_force", "dbns", "graphs", "random_dbn", "sequences"]
+__all__ = [
+    "brute_force",
+    "dbns",
+    "emission_likelihood",
+    "graphs",
+    "mixed_dbns",
+    "random_dbn",
+    "random_emission",
+    "sequences",
+]
+
+KINDS = ("categorical", "memory")
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -30,8 +42,29 @@ def graphs(draw, max_latents=3, max_observed=4, undirected=True):
     return TemporalGraph(measurement, intra, inter)
 
 
-def random_dbn(graph, cardinality, n_categories, seed, zeros=False):
+def random_emission(kind, n_states, width, rng):
+    """An emission with random parameters."""
+    table = rng.dirichlet(np.ones(width), n_states)
+    if kind == "memory":
+        after = rng.dirichlet(np.ones(width), (n_states, width))
+        return CategoricalMemory(table, after, rng.dirichlet(np.ones(width), width))
+    return table
+
+
+def emission_likelihood(emission, state, value, before):
+    """P(value | state, value before), plainly; -1 or NaN is missing."""
+    if np.isnan(value) or value < 0:
+        return 1.0
+    if isinstance(emission, np.ndarray):
+        return emission[state, int(value)]
+    if emission.kind == "categorical" or np.isnan(before) or before < 0:
+        return emission.table[state, int(value)]
+    return emission.after[state, int(before), int(value)]
+
+
+def random_dbn(graph, cardinality, n_categories, seed, zeros=False, kinds=None):
     """A network with random tables, some of whose entries may be 0."""
+    kinds = kinds or ["categorical"] * len(n_categories)
     rng = np.random.default_rng(seed)
     directed = graph.directed()
 
@@ -53,7 +86,7 @@ def random_dbn(graph, cardinality, n_categories, seed, zeros=False):
     for f, width in enumerate(n_categories):
         parents = np.flatnonzero(graph.structure[:, f])
         rows = cardinality[parents[0]] if len(parents) else 1
-        emission.append(rng.dirichlet(np.ones(width), rows))
+        emission.append(random_emission(kinds[f], rows, width, rng))
     return LatentDBN(graph, cardinality, start, transition, emission)
 
 
@@ -65,6 +98,16 @@ def dbns(draw, zeros=False, **options):
     cardinality = [draw(st.integers(1, most)) for _ in range(graph.n_latents)]
     n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
     return random_dbn(graph, cardinality, n_categories, draw(seeds), zeros)
+
+
+@st.composite
+def mixed_dbns(draw, **options):
+    """Networks whose features have emissions of all kinds."""
+    graph = draw(graphs(**options))
+    cardinality = [draw(st.integers(1, 2)) for _ in range(graph.n_latents)]
+    n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
+    kinds = [draw(st.sampled_from(KINDS)) for _ in range(graph.n_observed)]
+    return random_dbn(graph, cardinality, n_categories, draw(seeds), kinds=kinds)
 
 
 def sequences(network, n, n_slices, seed, missing=0.3):
@@ -98,9 +141,11 @@ def brute_force(network, codes):
                     probability[number] *= network.transition[j][tuple(before + index)]
                 else:
                     probability[number] *= network.start[j][tuple(index)]
-            for f, table in enumerate(network.emission):
-                if codes[t, f] >= 0:
-                    parents = np.flatnonzero(graph.structure[:, f])
-                    row = state[parents[0]] if len(parents) else 0
-                    probability[number] *= table[row, codes[t, f]]
+            for f, emission in enumerate(network.emission):
+                parents = np.flatnonzero(graph.structure[:, f])
+                row = state[parents[0]] if len(parents) else 0
+                before = codes[t - 1, f] if t else np.nan
+                probability[number] *= emission_likelihood(
+                    emission, row, codes[t, f], before
+                )
     return np.array(paths).reshape(len(paths), n_slices, -1), probability

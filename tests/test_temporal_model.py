@@ -196,8 +196,10 @@ def test_wrong_parameters():
     [
         np.zeros((2, 3)),
         np.zeros((2, 1, 2), int),
-        np.zeros((2, 1, 3)),
+        np.full((2, 1, 3), 0.5),
+        [[[np.inf, 0, 0]]],
         [[[5, 0, 0]]],
+        np.zeros((2, 1, 3), bool),
         [[1], 2],
     ],
 )

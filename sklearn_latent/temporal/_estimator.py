@@ -16,6 +16,7 @@ from .._validation import (
 )
 from .._warn import warn
 from ..exceptions import PoorDataWarning
+from ._em.choice import choose_emissions
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
@@ -72,6 +73,7 @@ class StructureLearner(PanelModel):
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
         ascent = fit_chain(panel, graph, measurement.cardinality, emission, em)
+        ascent = choose_emissions(panel, ascent, em)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         if not training.sample.is_all:
             encoded = training.blocks.map(encode_block, training.encoder)

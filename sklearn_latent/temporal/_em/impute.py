@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from .._emission import predicted
 from .._inference.inference import expectation, warn_if_approximate
 from .._panels.panel import MISSING, Panel
 
@@ -42,7 +43,7 @@ class Imputer:
         panel = _some_sequences(panel)
         largest = max(int(panel.codes.max(initial=0)), 1)
         codes = panel.codes.astype(np.min_scalar_type(-largest - 1))
-        self.panel: Panel | None = Panel(codes, panel.weights, panel.n_categories)
+        self.panel: Panel | None = replace(panel, codes=codes)
         self.weights: list[np.ndarray] = []
 
     def fit(self, network) -> Imputer:
@@ -103,14 +104,14 @@ def _some_sequences(panel: Panel) -> Panel:
     if len(panel.codes) <= MAX_SEQUENCES:
         return panel
     chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES).astype(int)
-    return Panel(panel.codes[chosen], panel.weights[chosen], panel.n_categories)
+    return panel.of_sequences(chosen)
 
 
 def _inputs(network, codes, wanted):
     """What is known near the wanted values, and log-probabilities, by feature."""
     posterior = expectation(network, network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
-    own = predicted(network.emission, network._parents, posterior, codes.shape[:2])
+    own = network._predicted(posterior, codes)
     for f, probabilities in enumerate(own):
         where = wanted[:, :, f]
         n_values = probabilities.shape[2]
