@@ -39,6 +39,7 @@ from ._panels.reading import (
     draw_sample,
     keep_block,
     labels_only,
+    plain_frame,
 )
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ class PanelModel(BaseLatentModel):
                 # longer than those of fit.
                 return check_values(X)
             X = X.reshape(len(X), -1)
-        X = check_values(validate_data(self, X, reset=shape is None, **CHECKS))
+        X = validate_data(self, plain_frame(X), reset=shape is None, **CHECKS)
+        X = check_values(X)
         if shape is not None:
             n_slices = shape[0]
         return X.reshape(len(X), n_slices or self._n_slices_of(X.shape[1]), -1)
