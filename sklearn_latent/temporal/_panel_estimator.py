@@ -29,6 +29,7 @@ from ._em.impute import IMPUTE_STRATEGIES
 from ._export import dbn_to_networkx
 from ._graph import TemporalGraph
 from ._model import LatentDBN
+from ._panels.columns import warn_of_layout
 from ._panels.encoding import PanelEncoder, is_missing
 from ._panels.panel import Panel
 from ._panels.reading import (
@@ -208,6 +209,8 @@ class PanelModel(BaseLatentModel):
         columns = (getattr(X, "shape", None) or [0])[-1]
         if hasattr(X, "columns"):
             columns = list(X.columns)
+            if hasattr(self, "n_slices"):
+                warn_of_layout(columns, self.n_slices)
         blocks = read_blocks(
             X,
             sample_weight,
