@@ -29,11 +29,13 @@ class WideLayout:
     stems: names of the features of a slice, in order
     n_times: number of slices
     by_slice: whether the columns come slice by slice, and not feature by feature
+    marked: whether a word says that the numbers are times
     """
 
     stems: list[str]
     n_times: int
     by_slice: bool
+    marked: bool
 
 
 def wide_layout(names) -> WideLayout | None:
@@ -55,7 +57,15 @@ def wide_layout(names) -> WideLayout | None:
         return None
     grid = [(stem, time) for time in times for stem in stems]
     by_slice = [(stem, time) for stem, time, _ in cells] == grid
-    return WideLayout(stems, len(times), by_slice)
+    return WideLayout(stems, len(times), by_slice, marked)
+
+
+def slice_names(names, n_observed: int) -> list[str]:
+    """Names of the features of a slice: without the time, or those of the first."""
+    layout = wide_layout(names)
+    if layout and layout.marked and layout.by_slice and len(layout.stems) == n_observed:
+        return layout.stems
+    return [str(name) for name in names[:n_observed]]
 
 
 def warn_of_layout(names, n_slices: int) -> None:
