@@ -25,12 +25,18 @@ class PanelEncoder:
     categories_: labels of each feature by code; for bins, the median of the values in
         it
     edges_: inner edges of the bins of each feature, None for categories
+    names: of the features, for messages; None numbers them
     """
 
     n_bins: int = 4
     max_categories: int = 10
     categories_: list = field(default_factory=list, init=False)
     edges_: list = field(default_factory=list, init=False)
+    names: list | None = field(default=None, init=False)
+
+    def name_of(self, j: int) -> str:
+        """What to call a feature in a message."""
+        return f"feature {j}" if self.names is None else repr(self.names[j])
 
     @property
     def n_categories(self) -> np.ndarray:
@@ -62,7 +68,7 @@ class PanelEncoder:
             # Nothing is known of the feature: one category, which says nothing.
             return np.zeros(1), None
         if not np.isfinite(numbers).all():
-            raise ValueError(f"X must hold no infinity, got one in feature {j}.")
+            raise ValueError(f"X must hold no infinity, got one in {self.name_of(j)}.")
         values, inverse = np.unique(numbers, return_inverse=True)
         whole = (values == np.round(values)).all()
         if len(values) <= (max(self.max_categories, 2) if whole else self.n_bins):
@@ -84,10 +90,10 @@ class PanelEncoder:
         ):
             column = panel[:, :, j].ravel()
             known = ~is_missing(column)
-            found = _encode_feature(column[known], labels, edges, j)
+            found = _encode_feature(column[known], labels, edges, self.name_of(j))
             if (found == MISSING).any():
                 example = column[known][found == MISSING][:1].tolist()[0]
-                unseen.append(f"feature {j} ({example!r})")
+                unseen.append(f"{self.name_of(j)} ({example!r})")
             flat = np.full(len(column), MISSING, dtype=np.int64)
             flat[known] = found
             codes[:, :, j] = flat.reshape(panel.shape[:2])
@@ -175,7 +181,7 @@ def _quantile_bins(values, mass, n_bins):
     return np.asarray(medians), edges
 
 
-def _encode_feature(column, labels, edges, j):
+def _encode_feature(column, labels, edges, name):
     """Codes of the known values of one feature; -1 for labels not in the list."""
     if labels.dtype.kind == "O":
         import pandas as pd
@@ -187,7 +193,7 @@ def _encode_feature(column, labels, edges, j):
     if numbers is None:
         numbers = np.array([_number_or_nan(value) for value in column])
     elif not np.isfinite(numbers).all():
-        raise ValueError(f"X must hold no infinity, got one in feature {j}.")
+        raise ValueError(f"X must hold no infinity, got one in {name}.")
     if edges is not None:
         return np.where(
             np.isnan(numbers), MISSING, np.searchsorted(edges, numbers, side="left")
