@@ -200,9 +200,26 @@ class LatentDBN(Network):
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters of all tables."""
-        tables = free_parameters([*self.start, *self.transition])
+        """Number of free parameters; a table that all slices share counts once."""
+        later = [
+            t for t, same in zip(self.transition, self._tied, strict=True) if not same
+        ]
+        tables = free_parameters([*self.start, *later])
         return tables + sum(emission.n_free for emission in self.emissions)
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a slice depends on the one before, or differs from the first."""
+        same = bool(self._tied) and all(self._tied) and not self.graph.inter.any()
+        return not same or any(emission.has_memory for emission in self.emissions)
+
+    @property
+    def _tied(self) -> list[bool]:
+        """Whether each latent has states, and the same table in all slices."""
+        return [
+            start.shape[-1] > 1 and np.array_equal(start, transition)
+            for start, transition in zip(self.start, self.transition, strict=True)
+        ]
 
     @property
     def _parents(self) -> np.ndarray:
@@ -434,8 +451,9 @@ class LatentDBN(Network):
         Returns
         -------
         graph : networkx.DiGraph
-            Nodes are (name, slice). Edges have a ``kind``: "measurement" from a latent
-            to a feature, "intra" within a slice, "inter" into the next slice.
+            Nodes are (name, slice), or names of a single slice if `has_time` is False.
+            Edges have a ``kind``: "measurement" from a latent to a feature, "intra"
+            within a slice, "inter" into the next slice.
         """
         return dbn_to_networkx(self, latent_names, feature_names)
 

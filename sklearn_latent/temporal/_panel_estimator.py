@@ -13,6 +13,7 @@ from .._fill import fill_gaps
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_choice
+from ._em.em import replace_tables
 from ._em.impute import IMPUTE_STRATEGIES
 from ._export import dbn_to_networkx
 from ._graph import TemporalGraph
@@ -90,6 +91,9 @@ class PanelModel(PanelInput):
     def _store(self, network, encoder, imputer):
         """Set the network and what follows from it, at the end of ``fit``."""
         graph = network.graph
+        if self.n_features_in_ == graph.n_observed and not graph.inter.any():
+            # There is no second slice to learn from: it is like the first.
+            network = replace_tables(network, transition=network.start)
         self.network_ = network
         self.graph_ = graph
         self.structure_ = graph.structure
@@ -261,7 +265,8 @@ class PanelModel(PanelInput):
         Returns
         -------
         graph : networkx.DiGraph
-            Latents and features of two consecutive slices.
+            Latents and features of two consecutive slices, (name, slice); of a single
+            one their names alone, if slices do not differ.
         """
         check_is_fitted(self)
         return dbn_to_networkx(
