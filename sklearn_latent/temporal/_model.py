@@ -28,7 +28,9 @@ from ._emissions.kinds import (
     shown_emissions,
 )
 from ._export import dbn_to_networkx, dbn_to_pgmpy
+from ._forecast import Forecast
 from ._graph import TemporalGraph
+from ._inference.forecast import look_ahead
 from ._inference.inference import (
     ChainCounts,
     ChainData,
@@ -355,6 +357,38 @@ class LatentDBN(Network):
                 zip(self._parents, self.emissions, strict=True)
             )
         ]
+
+    def forecast(self, codes: ArrayLike, n_steps: int = 1) -> Forecast:
+        """What to expect of the slices after the last recorded one of each sequence.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+        n_steps : int, default=1
+            Number of slices.
+
+        Returns
+        -------
+        forecast : Forecast
+            Distributions of features and latents, and most probable categories.
+        """
+        codes = self._check(codes)
+        n_steps = check_count("n_steps", n_steps, 1, MOST_COLUMNS)
+        warn_if_approximate(self)
+        last, states, found = look_ahead(self, codes, n_steps)
+        best = [
+            values[:, :, 0] if emission.is_numeric else values.argmax(axis=2)
+            for values, emission in zip(found, self.emissions, strict=True)
+        ]
+        return Forecast(
+            found,
+            np.stack(best, axis=2),
+            states,
+            last[:, None] + np.arange(1, n_steps + 1),
+            [f"x{f}" for f in range(self.n_observed)],
+            np.arange(len(codes)),
+        )
 
     def impute(self, codes: ArrayLike) -> np.ndarray:
         """Fill missing values with the most probable category.
