@@ -196,7 +196,7 @@ class PanelModel(PanelInput):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def impute(self, X: Any, strategy: str = "posterior") -> Any:
+    def impute(self, X: Any, strategy: str = "hybrid") -> Any:
         """Fill missing values with the most probable ones.
 
         Parameters
@@ -205,12 +205,12 @@ class PanelModel(PanelInput):
 (n_sequences, n_slices, n_observed)
             Sequences; NaN and None are missing. If `fit` got sequences of a long table,
             also such a table.
-        strategy : {"posterior", "hybrid"}, default="posterior"
+        strategy : {"hybrid", "posterior"}, default="hybrid"
             "posterior": given the latents, as the model has it. "hybrid": also given
-            the feature's own previous and next value, which real panels often follow
-            closer than any latent. It is learned at its first use, for which the
-            estimator keeps up to 2,000 training sequences until then; so does a saved
-            estimator.
+            the other values of the feature in the sequence, first of all the previous
+            and the next one, which real panels often follow closer than any latent. It
+            is learned at its first use, for which the estimator keeps up to 2,000
+            training sequences until then; so does a saved estimator.
 
         Returns
         -------
