@@ -33,8 +33,9 @@ class Imputer:
 
     For the strategy "hybrid" (Section 4.3 of Halbersberg and Lerner, 2020) the
     probability of a category is that of the model times the exponential of a linear
-    score of what is near: the last value before, the next value after, and the states
-    of all latents in the slice. The weights are shrunk to zero, where the model speaks
+    score of what is near: the last value before, the next value after, how often the
+    feature has each value in the sequence, and the states of all latents in the slice.
+    The weights are shrunk to zero, where the model speaks
     alone, and learned by hiding known values of training sequences; only when they are
     first needed, because that can take longer than the rest of ``fit``.
     """
@@ -117,6 +118,7 @@ def _inputs(network, codes, wanted):
         n_values = probabilities.shape[2]
         offset = np.log(np.maximum(probabilities[where], 1e-12))
         parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
+        parts.append(_own_shares(codes[:, :, f], n_values)[np.nonzero(where)[0]])
         for step in (1, -1):
             value, distance = _last_known(codes[:, ::step, f])
             value, distance = value[:, ::step][where], distance[:, ::step][where]
@@ -125,15 +127,20 @@ def _inputs(network, codes, wanted):
         yield np.concatenate(parts, axis=1, dtype=np.float64), offset
 
 
+def _own_shares(column, n_values: int) -> np.ndarray:
+    """Share of each value in a sequence, less the fewer are known, (n, n_values)."""
+    counts = np.stack([(column == value).sum(axis=1) for value in range(n_values)], 1)
+    return counts / (counts.sum(axis=1, keepdims=True) + 1.0)
+
+
 def _last_known(column):
     """Last known value before each slice, and how many slices ago it was."""
-    value = np.full(column.shape, MISSING)
-    distance = np.zeros(column.shape, dtype=int)
-    for t in range(1, column.shape[1]):
-        known = column[:, t - 1] != MISSING
-        value[:, t] = np.where(known, column[:, t - 1], value[:, t - 1])
-        distance[:, t] = np.where(known, 1, distance[:, t - 1] + 1)
-    return value, distance
+    slices = np.arange(column.shape[1])
+    seen = np.maximum.accumulate(np.where(column != MISSING, slices, -1), axis=1)
+    last = np.concatenate([np.full((len(column), 1), -1), seen[:, :-1]], axis=1)
+    value = np.take_along_axis(column, np.maximum(last, 0), axis=1)
+    known = last >= 0
+    return np.where(known, value, MISSING), np.where(known, slices - last, 0)
 
 
 def _fit_weights(inputs, offset, target, mass):
