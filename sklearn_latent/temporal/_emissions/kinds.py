@@ -12,10 +12,22 @@ from .._panels.panel import MISSING, Panel
 from .._tables import check_length, check_table
 from .base import Column, Emission, as_codes
 from .categorical import Categorical
+from .gaussian import Gaussian
+from .gaussian_memory import GaussianMemory
 from .memory import CategoricalMemory
+from .ordinal import Ordinal
+from .ordinal_memory import OrdinalMemory
 
 KINDS: dict[str, type[Emission]] = {
-    kind.kind: kind for kind in (Categorical, CategoricalMemory)
+    kind.kind: kind
+    for kind in (
+        Categorical,
+        CategoricalMemory,
+        Gaussian,
+        GaussianMemory,
+        Ordinal,
+        OrdinalMemory,
+    )
 }
 
 
