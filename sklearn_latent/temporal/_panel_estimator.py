@@ -26,10 +26,12 @@ from .._validation import (
     check_tol,
 )
 from ._em.impute import IMPUTE_STRATEGIES
+from ._emissions.base import Emission
+from ._emissions.request import requested_kinds
 from ._export import dbn_to_networkx
 from ._graph import TemporalGraph
 from ._model import LatentDBN
-from ._panels.encoding import PanelEncoder, is_missing
+from ._panels.encoding import PanelEncoder, is_missing, known_orders
 from ._panels.panel import Panel
 from ._panels.reading import (
     CHECKS,
@@ -81,7 +83,7 @@ class PanelModel(BaseLatentModel):
     cardinality_: np.ndarray
     start_: list[np.ndarray]
     transition_: list[np.ndarray]
-    emission_: list[np.ndarray]
+    emission_: list[np.ndarray | Emission]
     categories_: list[np.ndarray]
     n_iter_: int
     converged_: bool
@@ -219,22 +221,28 @@ class PanelModel(BaseLatentModel):
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
         sample = draw_sample(blocks, seed, most)
-        encoder = PanelEncoder(n_bins=self.n_bins, max_categories=self.max_categories)
+        n_observed = sample.values.shape[2]
+        names = list(getattr(X, "columns", ()))[:n_observed]
+        encoder = PanelEncoder(
+            self.n_bins,
+            self.max_categories,
+            requested_kinds(self.emissions, n_observed, names),
+            known_orders(X, n_observed),
+        )
         with labels_only():
             encoder.fit(sample.values, sample.weights)
-            codes = encoder.encode(sample.values)
-        panel = Panel.of(codes, encoder.n_categories, sample.weights)
+            panel = encoder.panel(sample.values, sample.weights)
         return Training(blocks, sample, encoder, panel)
 
     def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Values and codes of further sequences."""
+        """Further sequences, and their values as the network has them."""
         check_is_fitted(self)
         values = self._check_X(X, (self.n_slices_, self.n_observed_))
         with labels_only():
-            return values, self._encoder.encode(values)
+            return values, self._encoder.panel(values).values
 
     def _encode(self, X) -> np.ndarray:
-        """Codes of further sequences."""
+        """Values of further sequences, as the network has them."""
         return self._read(X)[1]
 
     def _in_batches(self, codes, function):
@@ -260,7 +268,7 @@ class PanelModel(BaseLatentModel):
         self.start_ = network.start
         self.transition_ = network.transition
         self.emission_ = network.emission
-        self.categories_ = encoder.categories_
+        self.categories_ = encoder.labels
         self._encoder = encoder
         self._imputer = imputer
 
