@@ -106,13 +106,13 @@ def _number_likelihood(emission, state, value, before):
     """Density of a number, plainly; NaN is missing."""
     if np.isnan(value):
         return 1.0
-    mean, variance = emission.mean[state], emission.variance[state]
+    mean, std = emission.mean[state], emission.std[state]
     if emission.kind == "gaussian memory" and not np.isnan(before):
         mean = emission.level[state] + emission.slope[state] * (
             before - emission.center
         )
-        variance = emission.noise[state]
-    return norm.pdf(value, mean, np.sqrt(variance))
+        std = emission.noise[state]
+    return norm.pdf(value, mean, std)
 
 
 def random_dbn(graph, cardinality, n_categories, seed, zeros=False, kinds=None):

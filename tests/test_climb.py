@@ -1,11 +1,20 @@
 """The one EM loop: when it ends, and what it returns."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_latent._climb import PATIENCE, Convergence, climb
+from sklearn_latent._climb import (
+    PATIENCE,
+    Convergence,
+    _arrays,
+    _Reader,
+    _rebuilt,
+    climb,
+)
 
 
 def follow(objectives, *, tol, max_iter=1000, **options):
@@ -155,3 +164,71 @@ class TestReport:
     def test_stops(self):
         ascent = follow(np.arange(50.0), tol=0.0, report=lambda n, value: n == 4)
         assert ascent.stopped and not ascent.converged and ascent.n_iter == 4
+
+
+class TestLeaps:
+    """Extrapolated statistics: the same optimum, sooner, and never a loss."""
+
+    def mixture(self, **options):
+        """EM for the shares of three known, hardly different distributions."""
+        rng = np.random.default_rng(0)
+        parts = rng.dirichlet(np.full(6, 20.0), size=3)
+        counts = 1000 * np.array([0.1, 0.3, 0.6]) @ parts
+
+        def expect(shares):
+            joint = shares[:, None] * parts
+            total = joint.sum(axis=0)
+            return float(counts @ np.log(total)), [joint @ (counts / total)]
+
+        return climb(
+            expect,
+            lambda _, statistics: statistics[0] / statistics[0].sum(),
+            np.full(3, 1 / 3),
+            **{"tol": 1e-9, "max_iter": 5000, **options},
+        )
+
+    def test_same_optimum_sooner(self):
+        plain, fast = self.mixture(), self.mixture(accelerate=True)
+        assert plain.converged and fast.converged
+        assert fast.objective >= plain.objective - 1e-8
+        assert fast.n_iter < plain.n_iter / 3
+        np.testing.assert_allclose(fast.state, [0.1, 0.3, 0.6], atol=1e-2)
+
+    def test_objectives_never_fall(self):
+        gains = np.diff(self.mixture(accelerate=True, tol=0.0, max_iter=300).objectives)
+        assert gains.min() > -1e-9
+
+    def test_every_limit_of_steps_is_kept(self):
+        for max_iter in range(8):
+            ascent = self.mixture(accelerate=True, max_iter=max_iter)
+            assert ascent.n_iter == max_iter == len(ascent.objectives) - 1
+
+    def test_a_leap_that_loses_is_taken_back(self):
+        """The objective has a wall that only a leap can cross."""
+
+        def expect(state):
+            return (-np.inf if state > 3 else -abs(state - 3)), (np.array([state]),)
+
+        ascent = climb(
+            expect,
+            lambda _, statistics: float(3 - 0.9 * (3 - statistics[0][0])),
+            0.0,
+            tol=1e-6,
+            max_iter=200,
+            accelerate=True,
+        )
+        assert ascent.converged and np.isfinite(ascent.objectives).all()
+        assert ascent.state == pytest.approx(3, abs=1e-4)
+
+    def test_nested_statistics_keep_their_shape(self):
+        @dataclass
+        class Counts:
+            value: float
+            tables: list
+
+        counts = Counts(1.5, [np.arange(6.0).reshape(2, 3), np.ones(2)])
+        flat = np.concatenate([a.ravel() for a in _arrays(counts)])
+        again = _rebuilt(counts, _Reader(2 * flat))
+        assert again.value == 1.5  # a single number is no statistic
+        for one, two in zip(counts.tables, again.tables, strict=True):
+            np.testing.assert_array_equal(2 * one, two)

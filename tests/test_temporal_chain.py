@@ -327,3 +327,63 @@ def test_the_limit_is_named():
     codes = np.zeros((1, 2, 6), dtype=int)
     with pytest.warns(ApproximateInferenceWarning, match="max_joint_states=1"):
         network.log_likelihood(codes)
+
+
+def same_posterior(one, two):
+    """Whether two results of `smooth` agree."""
+    for name in ("log_likelihood", "start", "pairs"):
+        a, b = getattr(one, name), getattr(two, name)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10, err_msg=name)
+    for a, b in zip(one.states, two.states, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+class TestBlocks:
+    """Long sequences are cut into blocks, which changes nothing but the time."""
+
+    def problem(self, network, n, n_slices, seed):
+        codes = sequences(network, n, n_slices, seed)
+        data = ChainData.of(codes, network.graph.structure)
+        latents = list(range(network.n_latents))
+        start, transition = network.joint_tables()
+        tables = start.ravel(), transition.reshape(start.size, start.size)
+        return *tables, data.evidence(network, latents), data.weights
+
+    def agree(self, arguments):
+        """Results with and without blocks are the same."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain_module, "_n_blocks", lambda *shape: 1)
+            whole = chain_module.smooth(*arguments)
+        same_posterior(chain_module.smooth(*arguments), whole)
+        alone = chain_module.chain_log_likelihood(*arguments[:3])
+        np.testing.assert_allclose(alone, whole.log_likelihood, 1e-10, 1e-10)
+        return whole
+
+    @given(dbns(zeros=True), st.integers(32, 90), seeds)
+    @settings(max_examples=25, deadline=None)
+    def test_blocks_do_not_matter(self, network, n_slices, seed):
+        self.agree(self.problem(network, 3, n_slices, seed))
+
+    def test_few_long_sequences_are_cut(self):
+        assert chain_module._n_blocks(2000, 1, 16) == 45
+        assert chain_module._n_blocks(2000, 1, 160) == 1
+        assert chain_module._n_blocks(31, 1, 2) == 1
+
+    def test_underflow_in_a_block(self):
+        """Every tenth slice favours the wrong state by a factor of 10^600."""
+        graph = TemporalGraph(np.ones((1, 200)), [[0]], [[1]])
+        network = LatentDBN(
+            graph,
+            [2],
+            [[1.0, 0.0]],
+            [[[1.0, 0.0], [0.5, 0.5]]],
+            [[[0.001, 0.999], [0.999, 0.001]]] * 200,
+        )
+        codes = np.ones((2, 60, 200), dtype=int)
+        codes[0, ::10] = 0
+        data = ChainData.of(codes, graph.structure)
+        start, transition = network.joint_tables()
+        found = self.agree((start, transition, data.evidence(network, [0])))
+        np.testing.assert_allclose(found.states[0][..., 0], 1.0)
+        expected = 200 * (6 * np.log(0.001) + 54 * np.log(0.999))
+        np.testing.assert_allclose(found.log_likelihood[0], expected)

@@ -153,7 +153,8 @@ def test_warm_start_stays_at_the_maximum():
     data = make_latent_dbn("G2", n_sequences=500, random_state=0)
     first = fit_like(data.network, data.codes, max_iter=500, tol=1e-7)
     again = fit_like(data.network, data.codes, initial=first.state, tol=1e-7)
-    assert again.n_iter <= PATIENCE
+    # A step of the accelerated ascent is two plain ones and a leap.
+    assert again.n_iter <= 3 * PATIENCE
     np.testing.assert_allclose(again.objective, first.objective, rtol=1e-6)
     np.testing.assert_allclose(again.state.start[0], first.state.start[0], atol=1e-3)
     # Emission tables alone give the other tables a start.

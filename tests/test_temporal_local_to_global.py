@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.temporal._local.local import MAX_WINDOWS, _windows
 from sklearn_latent.temporal._local.local_to_global import (
     LocalGraph,
     co_occurrences,
@@ -12,6 +13,7 @@ from sklearn_latent.temporal._local.local_to_global import (
     measure_support,
     shared_parents,
 )
+from sklearn_latent.temporal._panels.panel import Panel
 
 
 def local(groups, edges=(), n_observed=6):
@@ -133,3 +135,30 @@ def test_support_is_a_share():
     assert support.intra[0, 1] == 0.5 and support.intra[1, 0] == 0
     assert np.array_equal(support.inter, inter.astype(float))
     assert np.array_equal(support.structure, structure.astype(float))
+
+
+class TestWindows:
+    """What a local graph is learned from."""
+
+    def shapes(self, n, n_slices, weights=None):
+        panel = Panel.of(np.zeros((n, n_slices, 1), dtype=int), [2], weights)
+        return [window.codes.shape[1] for window in _windows(panel)]
+
+    def test_pairs_of_slices_where_sequences_are_many(self):
+        assert self.shapes(200, 5) == [2] * 4
+        assert self.shapes(200, 1) == [1]
+
+    def test_few_sequences_share_windows(self):
+        # 50 sequences need two pairs; windows overlap by a slice, and cover all.
+        assert self.shapes(50, 5) == [3, 3]
+        assert self.shapes(50, 6) == [3, 4]
+        assert self.shapes(3, 4) == [4]
+
+    def test_weights_are_sequences(self):
+        assert self.shapes(50, 5, np.full(50, 4.0)) == [2] * 4
+        assert self.shapes(0, 3) == [3]
+
+    def test_long_series_have_few_windows(self):
+        shapes = self.shapes(1, 2001)
+        assert len(shapes) == MAX_WINDOWS and sum(shapes) == 2000 + MAX_WINDOWS
+        assert len(self.shapes(1000, 201)) == MAX_WINDOWS

@@ -5,6 +5,7 @@ from ._graph import TemporalGraph
 from ._lpcc_estimator import LPCC
 from ._model import LatentDBN
 from ._panels.frames import sequences_from_frame
+from ._panels.sequences import Sequences
 from ._sem import SEMDBN
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "SEMDBN",
     "LGLPCCTemporal",
     "LatentDBN",
+    "Sequences",
     "TemporalGraph",
     "sequences_from_frame",
 ]

@@ -24,6 +24,7 @@ from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._measurement.groups import SearchOptions
 from ._panel_estimator import PanelModel
+from ._panels.encoding import PanelEncoder
 from ._panels.panel import Panel
 from ._panels.reading import MAX_SAMPLE, encode_block
 
@@ -35,6 +36,8 @@ class StructureLearner(PanelModel):
 
     local_graphs_: list[LocalGraph]
     support_: Support
+    # What a row of the data is called.
+    _unit = "sequences"
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
@@ -56,7 +59,7 @@ class StructureLearner(PanelModel):
         most = MAX_SAMPLE if is_blockwise(X) else None
         training = self._read_training(X, sample_weight, seed, most)
         panel = training.panel
-        _warn_of_poor_data(panel)
+        _warn_of_poor_data(panel, training.encoder, self._unit)
         options = SearchOptions(
             self.max_cardinality,
             None if self.cardinality == "auto" else int(self.cardinality),
@@ -268,8 +271,8 @@ class LGLPCCTemporal(StructureLearner):
         self.verbose = verbose
 
 
-def _warn_of_poor_data(panel: Panel) -> None:
-    """Say what cannot be learned from."""
+def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
+    """Say what cannot be learned from; `unit` is what a row of the data is called."""
     codes = panel.codes
     empty = int((codes < 0).all(axis=(1, 2)).sum())
     if empty == len(codes):
@@ -279,17 +282,13 @@ def _warn_of_poor_data(panel: Panel) -> None:
         )
     elif empty:
         warn(
-            f"{empty} of {len(codes)} sequences have no value at all and say nothing.",
+            f"{empty} of {len(codes)} {unit} have no value at all and say nothing.",
             PoorDataWarning,
         )
     constant = np.flatnonzero(panel.n_categories < 2)
     if len(constant):
-        names = ", ".join(str(j) for j in constant[:10])
-        warn(
-            f"Features with one value measure no latent: {names} (numbers within "
-            "a slice).",
-            PoorDataWarning,
-        )
+        names = ", ".join(encoder.name_of(j) for j in constant[:10])
+        warn(f"Features with one value measure no latent: {names}.", PoorDataWarning)
 
 
 def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:

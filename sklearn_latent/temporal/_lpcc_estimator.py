@@ -114,6 +114,7 @@ class LPCC(StructureLearner):
     """
 
     n_jobs = None
+    _unit = "rows"
 
     def __init__(
         self,

@@ -62,6 +62,9 @@ def design_effect(codes, weights) -> np.ndarray:
             share - chance, 1 - chance, out=np.zeros(n_observed), where=chance < 1
         )
         stay = np.maximum(stay, 0.0)
+        # What is left of it in long sequences is noise, and takes time.
+        if (stay <= 2 / np.sqrt(np.maximum(mass, 4.0))).all():
+            break
         effect += 2 * (1 - lag / n_slices) * np.outer(stay, stay)
     return effect
 

@@ -170,19 +170,26 @@ def _climb(rows, one_hot, marginals, state, max_iter):
         peak = logs.max(axis=1, keepdims=True)
         np.exp(np.subtract(logs, peak, out=logs), out=logs)
         sums = logs.sum(axis=1, keepdims=True)
-        return (np.log(sums) + peak)[:, 0] @ rows.weights, (logs, sums)
-
-    def maximize(state, statistics):
-        _, emission = state
-        logs, sums = statistics
+        value = (np.log(sums) + peak)[:, 0] @ rows.weights
         weighted = np.multiply(logs, rows.weights / sums, out=logs)
         counts = weighted.reshape(-1, len(one_hot)) @ one_hot
-        counts = counts.reshape(emission.shape) + PSEUDO_COUNT * marginals
-        prior = weighted.sum(axis=2) + PSEUDO_COUNT / emission.shape[1]
-        return prior / prior.sum(axis=1, keepdims=True), rows.layout.normalized(counts)
+        return value, (weighted.sum(axis=2), counts.reshape(emission.shape))
+
+    def maximize(state, statistics):
+        prior, counts = statistics
+        prior = prior + PSEUDO_COUNT / prior.shape[1]
+        emission = rows.layout.normalized(counts + PSEUDO_COUNT * marginals)
+        return prior / prior.sum(axis=1, keepdims=True), emission
 
     return climb(
-        expect, maximize, state, tol=TOLERANCE, max_iter=max_iter, patient=False
+        expect,
+        maximize,
+        state,
+        tol=TOLERANCE,
+        max_iter=max_iter,
+        patient=False,
+        # Several starts would need leaps of several lengths.
+        accelerate=len(state[0]) == 1,
     )
 
 

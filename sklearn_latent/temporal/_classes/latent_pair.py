@@ -12,6 +12,9 @@ from .._emissions.layout import Layout
 from .._tables import normalized
 from .latent_class import PSEUDO_COUNT, TOLERANCE, Rows
 
+# Share of the own distribution of a feature, mixed into the tables that EM starts from.
+SOFTENING = 0.1
+
 # Steps of EM for the table of a feature that may move.
 MOVE_ITER = 4
 
@@ -51,27 +54,40 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
         from_a, from_b = joint.T @ a, joint @ b
         likelihood = (from_a * b).sum(axis=0)
         value = rows.weights @ (np.log(likelihood) + peaks[0] + peaks[1])
-        return value, (a, b, from_a, from_b, likelihood)
-
-    def maximize(state, statistics):
-        a, b, from_a, from_b, likelihood = statistics
         share = rows.weights / likelihood
         a = a * share
-        joint = state[0] * (a @ b.T)
-        joint = joint + PSEUDO_COUNT / joint.size
         posteriors = a * from_b, b * from_a * share
+        counts = [p @ t.T for p, t in zip(posteriors, tables, strict=True)]
+        return value, (joint * (a @ b.T), *counts)
+
+    def maximize(state, statistics):
+        joint, *counts = statistics
+        joint = joint + PSEUDO_COUNT / joint.size
         emission = [
-            layout.normalized(posterior @ table.T + prior)
-            for layout, posterior, table, prior in zip(
-                layouts, posteriors, tables, priors, strict=True
-            )
+            layout.normalized(count + prior)
+            for layout, count, prior in zip(layouts, counts, priors, strict=True)
         ]
         return joint / joint.sum(), *emission
 
     size = len(first), len(second)
-    start = np.full(size, 1.0 / np.prod(size)), first, second
+    start = (
+        np.full(size, 1.0 / np.prod(size)),
+        *(
+            # Few features alone may suggest certainty, from which EM hardly moves.
+            layout.normalized(table + SOFTENING * marginals[side])
+            for layout, table, side in zip(
+                layouts, (first, second), (columns, ~columns), strict=True
+            )
+        ),
+    )
     ascent = climb(
-        expect, maximize, start, tol=TOLERANCE, max_iter=max_iter, patient=False
+        expect,
+        maximize,
+        start,
+        tol=TOLERANCE,
+        max_iter=max_iter,
+        patient=False,
+        accelerate=True,
     )
     joint, first, second = ascent.state
     n_free = joint.size - 1

@@ -96,6 +96,7 @@ def climb_chain(
         tol=options.tol * prepared.sum(_weight),
         max_iter=options.max_iter,
         patient=options.patient,
+        accelerate=True,
         report=report,
     )
 

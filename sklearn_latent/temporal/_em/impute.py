@@ -63,6 +63,8 @@ class Imputer:
             ):
                 where = hidden[:, :, f]
                 target = values[:, :, f][where]
+                if network.emissions[f].is_numeric:
+                    target = network.emissions[f].standardized(target)
                 weight = np.broadcast_to(mass[:, None], where.shape)[where]
                 parts[f].append((*part, target, weight))
         self.weights = [
@@ -82,12 +84,12 @@ class Imputer:
         """
         codes = np.asarray(codes)
         missing = ~is_known(codes)
-        numeric = [emission.is_numeric for emission in network.emissions]
         if strategy == "posterior":
-            found = [
-                p[missing[:, :, f]] for f, p in enumerate(network.predictive(codes))
+            found = zip(network.emissions, network.predictive(codes), strict=True)
+            return [
+                p[missing[:, :, f]][:, : 1 if emission.is_numeric else None]
+                for f, (emission, p) in enumerate(found)
             ]
-            return [p[:, :1] if n else p for p, n in zip(found, numeric, strict=True)]
         self.fit(network)
         warn_if_approximate(network)
         parts = _inputs(network, codes, missing)
@@ -96,8 +98,8 @@ class Imputer:
             for (inputs, offset), weights in zip(parts, self.weights, strict=True)
         ]
         return [
-            score if n else softmax(score, axis=1)
-            for score, n in zip(scores, numeric, strict=True)
+            e.center + e.scale * score if e.is_numeric else softmax(score, axis=1)
+            for e, score in zip(network.emissions, scores, strict=True)
         ]
 
     def fill(self, network, codes, strategy="posterior") -> np.ndarray:
@@ -129,14 +131,16 @@ def _inputs(network, codes, wanted):
     own = network._predicted(posterior, codes)
     for f, (found, emission) in enumerate(zip(own, network.emissions, strict=True)):
         where = wanted[:, :, f]
+        column = codes[:, :, f]
         if emission.is_numeric:
-            offset = found[where][:, :1]
-            parts = [states[where] * emission.scale]
+            column = emission.standardized(column)
+            offset = emission.standardized(found[where][:, :1])
+            parts = [states[where]]
         else:
             offset = np.log(np.maximum(found[where], 1e-12))
             parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
         for step in (1, -1):
-            value, distance = _last_known(codes[:, ::step, f])
+            value, distance = _last_known(column[:, ::step])
             value, distance = value[:, ::step][where, None], distance[:, ::step][where]
             for near in (distance == 1, distance > 1):
                 if emission.is_numeric:

@@ -1,4 +1,4 @@
-"""Numbers with a mean and a variance of each state."""
+"""Numbers with a mean and a standard deviation of each state."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ VARIANCE_FLOOR = 1e-6
 # A spread below this share of the values is rounding.
 ROUNDING = 1e-14
 
+# Standardised numbers end here, so that their squares do not overflow.
+FARTHEST = 1e50
+
 # Inner edges of bins of standardised numbers, for shares of numbers by state.
 EDGES = np.linspace(-4.0, 4.0, 33)
 
@@ -30,8 +33,8 @@ class Gaussian(Emission):
 
     Parameters
     ----------
-    mean, variance : array-like of shape (n_states,)
-        Of the numbers in each state.
+    mean, std : array-like of shape (n_states,)
+        Mean and standard deviation of the numbers in each state.
     center, scale : float, default=0 and 1
         Mean and standard deviation of the whole column. Statistics are those of
         standardised numbers, which keeps their digits; the prior of a state is a tenth
@@ -44,7 +47,7 @@ class Gaussian(Emission):
     n_categories = 0
     _fields: ClassVar = {
         "mean": Array("float", 1),
-        "variance": Array("float", 1),
+        "std": Array("float", 1),
         "center": Array("float", 0),
         "scale": Array("float", 0),
     }
@@ -52,23 +55,21 @@ class Gaussian(Emission):
     def __init__(
         self,
         mean: ArrayLike,
-        variance: ArrayLike,
+        std: ArrayLike,
         center: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
     ):
         self.mean = check_vector("mean", mean)
-        self.variance = check_vector(
-            "variance", variance, len(self.mean), positive=True
-        )
+        self.std = check_vector("std", std, len(self.mean), positive=True)
         self.center = float(check_vector("center", np.atleast_1d(center), 1)[0])
         scale = check_vector("scale", np.atleast_1d(scale), 1, positive=True)
         self.scale = float(scale[0])
 
     @classmethod
     def flat(cls, column: Column) -> Self:
-        """Mean and variance of the column."""
+        """Mean and standard deviation of the column."""
         center, scale = mean_and_spread(column)
-        return cls([center], [scale**2], center, scale)
+        return cls([center], [scale], center, scale)
 
     @property
     def n_states(self) -> int:
@@ -88,11 +89,11 @@ class Gaussian(Emission):
     @cached_property
     def natural(self) -> np.ndarray:
         """Coefficients of 1, z and z squared; z is the standardised number."""
-        return self._natural(*self._relative(self.mean, self.variance))
+        return self._natural(*self._relative(self.mean, self.std))
 
     def design(self, values, previous) -> sparse.csr_array:
         """1, z and z squared."""
-        z = self._standardized(values)
+        z = self.standardized(values)
         powers = np.stack([np.ones_like(z), z, z**2], axis=1)
         return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, powers))
 
@@ -107,27 +108,30 @@ class Gaussian(Emission):
 
     def draw(self, states, rng) -> np.ndarray:
         """Draw numbers."""
-        return rng.normal(self.mean[states], np.sqrt(self.variance)[states])
+        return rng.normal(self.mean[states], self.std[states])
 
     def predicted(self, posterior, values) -> np.ndarray:
         """Mean and standard deviation of each number."""
-        return self._mixed(posterior, *self._relative(self.mean, self.variance))
+        return self._mixed(posterior, *self._relative(self.mean, self.std))
 
     @property
     def typical(self) -> np.ndarray:
         """Shares of bins of the column's numbers."""
-        return bin_shares(*self._relative(self.mean, self.variance))
+        return bin_shares(*self._relative(self.mean, self.std))
 
-    def _standardized(self, values) -> np.ndarray:
-        return (np.asarray(values) - self.center) / self.scale
+    def standardized(self, values) -> np.ndarray:
+        """Numbers less the center, in units of the scale."""
+        # Half of a number, because differences of the largest would overflow.
+        z = (np.asarray(values) / 2 - self.center / 2) / self.scale * 2
+        return np.clip(z, -FARTHEST, FARTHEST)
 
-    def _relative(self, mean, variance) -> tuple[np.ndarray, np.ndarray]:
+    def _relative(self, mean, std) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of standardised numbers."""
-        return self._standardized(mean), variance / self.scale / self.scale
+        return self.standardized(mean), (std / self.scale) ** 2
 
     def _in_units(self, mean, variance) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance in units of the column."""
-        return self.center + self.scale * mean, variance * self.scale * self.scale
+        """Mean and standard deviation in units of the column."""
+        return self.center + self.scale * mean, self.scale * np.sqrt(variance)
 
     def _natural(self, mean, variance) -> np.ndarray:
         """Coefficients of 1, z and z squared."""
@@ -139,8 +143,7 @@ class Gaussian(Emission):
         """Mean and standard deviation, in units, of mixtures of standardised ones."""
         mixed = (posterior * mean).sum(axis=-1)
         spread = (posterior * (variance + (mean - mixed[..., None]) ** 2)).sum(axis=-1)
-        mixed = self.center + self.scale * mixed
-        return np.stack([mixed, self.scale * np.sqrt(spread)], axis=-1)
+        return np.stack(self._in_units(mixed, spread), axis=-1)
 
 
 def mean_and_spread(column: Column) -> tuple[float, float]:
@@ -148,13 +151,16 @@ def mean_and_spread(column: Column) -> tuple[float, float]:
     known = ~np.isnan(column.values)
     weights = np.broadcast_to(column.weights[:, None], known.shape)[known]
     values = column.values[known]
-    if not weights.sum():
+    if not weights.any():
         return 0.0, 1.0
-    center = float(np.average(values, weights=weights))
-    spread = float(np.sqrt(np.average((values - center) ** 2, weights=weights)))
+    # Relative to the largest, whose square may overflow.
+    largest = np.abs(values).max() or 1.0
+    weights, values = weights / weights.max(), values / largest
+    center = np.average(values, weights=weights)
+    spread = np.sqrt(np.average((values - center) ** 2, weights=weights))
     if spread <= ROUNDING * abs(center):
         spread = abs(center) or 1.0
-    return center, spread
+    return float(center * largest), float(spread * largest)
 
 
 def moments(statistics) -> tuple[np.ndarray, np.ndarray]:

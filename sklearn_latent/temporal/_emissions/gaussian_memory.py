@@ -25,12 +25,12 @@ class GaussianMemory(Gaussian):
     """Numbers that are normal given the state and the number before.
 
     Where the number before is known, the mean is ``level + slope * (before - center)``
-    and the variance `noise`; else they are `mean` and `variance`. The model is that of
-    recorded numbers given which of them are recorded, as for categories with memory.
+    and the standard deviation `noise`; else they are `mean` and `std`. The model is
+    that of recorded numbers given which are recorded, as for categories with memory.
 
     Parameters
     ----------
-    mean, variance : array-like of shape (n_states,)
+    mean, std : array-like of shape (n_states,)
         Of numbers before which none is known.
     level, slope, noise : array-like of shape (n_states,)
         Regression of a number on that before.
@@ -42,7 +42,7 @@ class GaussianMemory(Gaussian):
     has_memory = True
     _fields: ClassVar = {
         "mean": Array("float", 1),
-        "variance": Array("float", 1),
+        "std": Array("float", 1),
         "level": Array("float", 1),
         "slope": Array("float", 1),
         "noise": Array("float", 1),
@@ -53,26 +53,24 @@ class GaussianMemory(Gaussian):
     def __init__(
         self,
         mean: ArrayLike,
-        variance: ArrayLike,
+        std: ArrayLike,
         level: ArrayLike,
         slope: ArrayLike,
         noise: ArrayLike,
         center: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
     ):
-        super().__init__(mean, variance, center, scale)
+        super().__init__(mean, std, center, scale)
         self.level = check_vector("level", level, self.n_states)
         self.slope = check_vector("slope", slope, self.n_states)
         self.noise = check_vector("noise", noise, self.n_states, positive=True)
 
     @classmethod
     def flat(cls, column: Column) -> Self:
-        """Mean and variance of the column, and no memory yet."""
+        """Mean and standard deviation of the column, and no memory yet."""
         flat = Gaussian.flat(column)
-        parameters = flat.mean, flat.variance
-        return cls(
-            *parameters, flat.mean, [0.0], flat.variance, flat.center, flat.scale
-        )
+        parameters = flat.mean, flat.std
+        return cls(*parameters, flat.mean, [0.0], flat.std, flat.center, flat.scale)
 
     @property
     def n_free(self) -> int:
@@ -92,7 +90,7 @@ class GaussianMemory(Gaussian):
 
     def design(self, values, previous) -> sparse.csr_array:
         """1, z, z² and with the number before, p, also p, p², zp; elsewhere 0."""
-        z, p = self._standardized(values), self._standardized(previous)
+        z, p = self.standardized(values), self.standardized(previous)
         powers = np.stack([np.ones_like(z), z, z**2, p, p**2, z * p], axis=1)
         alone = powers[:, :3] * np.isnan(p)[:, None]
         rows = np.concatenate(
@@ -106,12 +104,12 @@ class GaussianMemory(Gaussian):
         return smoothing * np.concatenate([alone, alone[1:], [0.0], alone])
 
     def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
-        """Mean and variance of numbers, and regression on those before."""
+        """Mean and spread of numbers, and regression on those before."""
         statistics = statistics + self.pseudo_statistics(smoothing)
-        mean, variance = self._in_units(*moments(statistics[:, 6:]))
+        mean, std = self._in_units(*moments(statistics[:, 6:]))
         level, slope, noise = _regression(statistics[:, :6])
         level, noise = self._in_units(level, noise)
-        return type(self)(mean, variance, level, slope, noise, self.center, self.scale)
+        return type(self)(mean, std, level, slope, noise, self.center, self.scale)
 
     def draw(self, states, rng) -> np.ndarray:
         """Draw numbers slice by slice."""
@@ -121,7 +119,7 @@ class GaussianMemory(Gaussian):
             state = states[:, t]
             before = values[:, t - 1] - self.center
             mean = self.level[state] + self.slope[state] * before
-            values[:, t] = rng.normal(mean, np.sqrt(self.noise)[state])
+            values[:, t] = rng.normal(mean, self.noise[state])
         return values
 
     def predicted(self, posterior, values) -> np.ndarray:
@@ -132,7 +130,7 @@ class GaussianMemory(Gaussian):
             known = ~np.isnan(values[:, t - 1, None])
             before = np.where(known, values[:, t - 1, None], found[:, t - 1, :1])
             spread = np.where(known, 0.0, found[:, t - 1, 1:] / self.scale)
-            mean = level + self.slope * self._standardized(before)
+            mean = level + self.slope * self.standardized(before)
             variance = noise + self.slope**2 * spread**2
             found[:, t] = self._mixed(posterior[:, t], mean, variance)
         return found
@@ -140,7 +138,7 @@ class GaussianMemory(Gaussian):
     @property
     def typical(self) -> np.ndarray:
         """Shares of bins in the first slices of a state that stays."""
-        mean, variance = self._relative(self.mean, self.variance)
+        mean, variance = self._relative(self.mean, self.std)
         level, noise = self._relative(self.level, self.noise)
         shares = [bin_shares(mean, variance)]
         for _ in range(N_TYPICAL - 1):

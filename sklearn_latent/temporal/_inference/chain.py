@@ -1,7 +1,10 @@
 """Hidden Markov chains on a joint state space, for many sequences at a time.
 
 Forward filtering is scaled slice by slice; smoothing goes backward through ratios of
-smoothed to predicted probabilities, which need no second pass over the evidence.
+smoothed to predicted probabilities, which need no second pass over the evidence. Few
+long sequences are cut into blocks: products of the steps of each block tell with what
+each block begins and what follows it, and then all blocks run side by side. The rare
+sequences of which digits would be lost are done once more in logarithms.
 """
 
 from __future__ import annotations
@@ -12,12 +15,18 @@ import numpy as np
 
 from .._tables import log_table
 from .evidence import Evidence
+from .underflow import UNDERFLOW, careful_filter, careful_smooth
 
 # Elements of the largest temporary array; 16 MB stay near the cache.
 CHUNK_ELEMENTS = 1 << 21
 
-# Below this a scale factor has lost digits, and the slice is done in logarithms.
-UNDERFLOW = 1e-200
+# Products of the steps of a block take as many multiplications for each slice as there
+# are sequences times states to the third. Up to this many they take less time than the
+# calls that a slice by itself needs (measured with 2 to 64 states).
+BLOCK_PRODUCTS = 25_000
+
+# Slices from which on blocks are shorter than the sequence by enough.
+BLOCK_SLICES = 32
 
 
 @dataclass(frozen=True)
@@ -50,62 +59,25 @@ def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterio
     first = np.zeros(len(start))
     pairs, rare = np.zeros((2, len(start), len(start)))
     for rows in _chunks(n, n_slices * len(start)):
-        filtered, predicted, log_likelihood[rows] = _filter(
-            start, transition, evidence, rows
-        )
-        smoothed = filtered[-1]
-        _marginalize(smoothed, cards, states, rows, n_slices - 1)
-        for t in range(n_slices - 2, -1, -1):
-            weight = weights[rows, t + 1]
-            # Of states that came as a great surprise the ratio would overflow.
-            expected = smoothed * UNDERFLOW <= predicted[t + 1]
-            ratio = np.divide(
-                smoothed,
-                predicted[t + 1],
-                out=np.zeros_like(smoothed),
-                where=expected & (predicted[t + 1] > 0),
-            )
-            low = np.flatnonzero(~expected.all(axis=1))
-            ratio[low] = 0.0
-            later, smoothed = smoothed, filtered[t] * (ratio @ transition.T)
-            for part in _chunks(len(low), len(start) ** 2):
-                some = low[part]
-                smoothed[some], both = _step_back(
-                    filtered[t][some], transition, later[some]
-                )
-                rare += np.einsum("n,nij->ij", weight[some], both)
-            _marginalize(smoothed, cards, states, rows, t)
-            pairs += (filtered[t] * weight[:, None]).T @ ratio
-        first += weights[rows, 0] @ smoothed
+        forward = _Forward(start, transition, evidence, rows)
+        smoothed, ratio = forward.backward()
+        weight = weights[rows].T
+        lost = forward.lost | _exceeds(ratio, 1 / UNDERFLOW)
+        ratio[:, lost] = 0.0
+        low = np.flatnonzero(lost)
+        for part in _chunks(len(low), len(start) ** 2):
+            some, low_rows = low[part], rows.start + low[part]
+            done = careful_smooth(start, transition, evidence, low_rows, weights)
+            forward.log_likelihood[some], smoothed[:, some], both = done
+            rare += both
+        log_likelihood[rows] = forward.log_likelihood
+        ratio[1:] *= weight[1:, :, None]
+        # What was lost is not a number.
+        filtered = np.where(lost[:, None], 0.0, forward.filtered)
+        pairs += _flat(filtered[:-1]).T @ _flat(ratio[1:])
+        first += weight[0] @ smoothed[0]
+        _marginalize(smoothed, cards, states, rows)
     return ChainPosterior(log_likelihood, states, first, pairs * transition + rare)
-
-
-def _step_back(filtered, transition, smoothed):
-    """States of a slice, and of it and the next, where that was hardly predicted.
-
-    In logarithms, which do not underflow. A next state that nothing leads to, in a
-    sequence that the model rules out, says nothing of this slice.
-    """
-    log_both = log_table(filtered)[:, :, None] + log_table(transition)
-    peak = log_both.max(axis=1, keepdims=True, initial=-np.inf)
-    possible = np.isfinite(peak)
-    both = np.exp(np.where(possible, log_both - np.where(possible, peak, 0.0), -np.inf))
-    both /= np.where(possible, both.sum(axis=1, keepdims=True), 1.0)
-    both *= smoothed[:, None, :]
-    lost = (smoothed * ~possible[:, 0]).sum(axis=1, keepdims=True)
-    return both.sum(axis=2) + lost * filtered, both
-
-
-def _marginalize(joint, cards, states, rows, t: int) -> None:
-    """Write the states of each latent at slice `t`."""
-    if len(cards) == 1:
-        states[0][rows, t] = joint
-        return
-    before, after = 1, joint.shape[1]
-    for card, state in zip(cards, states, strict=True):
-        after //= card
-        state[rows, t] = joint.reshape(-1, before, card, after).sum(axis=(1, 3))
-        before *= card
 
 
 def chain_log_likelihood(start, transition, evidence: Evidence) -> np.ndarray:
@@ -113,7 +85,11 @@ def chain_log_likelihood(start, transition, evidence: Evidence) -> np.ndarray:
     n, n_slices = evidence.index[0].shape
     log_likelihood = np.empty(n)
     for rows in _chunks(n, n_slices * len(start)):
-        log_likelihood[rows] = _filter(start, transition, evidence, rows)[2]
+        forward = _Forward(start, transition, evidence, rows)
+        log_likelihood[rows] = forward.log_likelihood
+        if forward.lost.any():
+            low = rows.start + np.flatnonzero(forward.lost)
+            log_likelihood[low] = careful_filter(start, transition, evidence, low)[2]
     return log_likelihood
 
 
@@ -143,41 +119,172 @@ def most_probable_path(start, transition, evidence: Evidence):
     return path, log_probability
 
 
-def _filter(start, transition, evidence: Evidence, rows):
-    """Forward pass: filtered and predicted states by slice, and log-likelihoods."""
-    n_rows = rows.stop - rows.start
+class _Forward:
+    """Filtered and predicted states of some sequences, by slice.
+
+    lost: sequences of which digits were lost, and which need logarithms, (n,)
+    filtered, predicted: (n_slices, n, n_states)
+    """
+
+    def __init__(self, start, transition, evidence: Evidence, rows: slice):
+        self.transition = transition
+        n_slices = evidence.index[0].shape[1]
+        self.shape = n_slices, rows.stop - rows.start, len(start)
+        self.n_blocks = _n_blocks(*self.shape)
+        likelihood = _joint_likelihood(evidence, rows)
+        begin, self._after = np.broadcast_to(start, self.shape[1:]), None
+        with np.errstate(all="ignore"):
+            if self.n_blocks > 1:
+                likelihood = self._cut(likelihood)
+                begin, self._after = self._messages(begin, likelihood)
+            self._filtered, self._predicted, totals = _filter(
+                begin, transition, likelihood
+            )
+            totals = self._join(totals)
+            # Not a number is no less than the smallest that is trusted, either.
+            self.lost = ~(totals >= UNDERFLOW).all(axis=0)
+            logs = np.log(totals).sum(axis=0)
+        self.filtered = self._join(self._filtered)
+        self.log_likelihood = logs + evidence.total_scale(rows)
+
+    def backward(self) -> tuple[np.ndarray, np.ndarray]:
+        """Smoothed states, and their ratio to those predicted."""
+        with np.errstate(all="ignore"):
+            smoothed, ratio = _step_back(
+                self._filtered, self._predicted, self.transition, self._after
+            )
+        return self._join(smoothed), self._join(ratio)
+
+    def _cut(self, values) -> np.ndarray:
+        """Blocks of slices side by side: (length, n_blocks * n, n_states)."""
+        length = -(-len(values) // self.n_blocks)
+        # Slices behind the end say nothing.
+        cut = np.ones((self.n_blocks * length, *values.shape[1:]))
+        cut[: len(values)] = values
+        cut = cut.reshape(self.n_blocks, length, *values.shape[1:])
+        return cut.swapaxes(0, 1).reshape(length, -1, values.shape[2])
+
+    def _join(self, values) -> np.ndarray:
+        """Undo `_cut`."""
+        if self.n_blocks == 1:
+            return values
+        length, n_slices, n = len(values), *self.shape[:2]
+        values = values.reshape(length, self.n_blocks, n, *values.shape[2:])
+        values = values.swapaxes(0, 1)
+        return values.reshape(length * self.n_blocks, *values.shape[2:])[:n_slices]
+
+    def _messages(self, start, likelihood) -> tuple[np.ndarray, np.ndarray]:
+        """What each block begins with, and what follows each, given its last state."""
+        products, logs = _products(likelihood, self.transition)
+        shape = (self.n_blocks, *self.shape[1:])
+        products = products.reshape(*shape, shape[2])
+        logs = logs.reshape(shape)
+        begin, after = np.empty(shape), np.empty(shape)
+        begin[0], after[-1] = start, 1.0
+        for b in range(self.n_blocks - 1):
+            weight = begin[b] * np.exp(logs[b] - logs[b].max(axis=1, keepdims=True))
+            begin[b + 1] = _unit(np.matmul(weight[:, None], products[b])[:, 0])
+        ahead = np.ones(shape[1:])
+        for b in range(self.n_blocks - 1, 0, -1):
+            ahead = np.log(np.matmul(products[b], ahead[:, :, None])[:, :, 0]) + logs[b]
+            ahead = np.exp(ahead - ahead.max(axis=1, keepdims=True))
+            after[b - 1] = ahead @ self.transition.T
+        return begin.reshape(-1, shape[2]), after.reshape(-1, shape[2])
+
+
+def _n_blocks(n_slices: int, n: int, n_states: int) -> int:
+    """Number of blocks, about the square root of the slices; 1 = no blocks."""
+    if n_slices < BLOCK_SLICES or n * n_states**3 > BLOCK_PRODUCTS:
+        return 1
+    return round(n_slices**0.5)
+
+
+def _joint_likelihood(evidence: Evidence, rows: slice) -> np.ndarray:
+    """Scaled likelihood of all joint states in all slices, (n_slices, n, n_states)."""
     n_slices = evidence.index[0].shape[1]
-    shape = (n_slices, n_rows, len(start))
-    filtered, predicted = np.empty(shape), np.empty(shape)
-    log_likelihood = evidence.total_scale(rows)
-    for t in range(n_slices):
-        if t == 0:
-            predicted[0] = start
-        else:
+    joint = np.ones((n_slices * (rows.stop - rows.start), 1))
+    for likelihood, index in zip(evidence.likelihood, evidence.index, strict=True):
+        factor = likelihood[index[rows].T.ravel()]
+        joint = (joint[:, :, None] * factor[:, None, :]).reshape(len(joint), -1)
+    return joint.reshape(n_slices, -1, joint.shape[1])
+
+
+def _filter(start, transition, likelihood):
+    """Filtered and predicted states, and what each slice was scaled by."""
+    filtered, predicted = np.empty_like(likelihood), np.empty_like(likelihood)
+    totals = np.empty(likelihood.shape[:2])
+    predicted[0] = start
+    for t, joint in enumerate(likelihood):
+        if t:
             np.matmul(filtered[t - 1], transition, out=predicted[t])
-        joint = evidence.at(rows, t)
-        joint *= predicted[t]
-        total = joint.sum(axis=1)
-        low = np.flatnonzero(total < UNDERFLOW)
-        if len(low):
-            log_joint = log_table(predicted[t][low]) + evidence.log_at(rows, t)[low]
-            joint[low], log_total = _exponentials(log_joint)
-            total[low] = 1.0
-            log_likelihood[low] += log_total
-        np.divide(joint, total[:, None], out=filtered[t])
-        log_likelihood += np.log(total)
-    return filtered, predicted, log_likelihood
+        np.multiply(joint, predicted[t], out=filtered[t])
+        np.sum(filtered[t], axis=1, out=totals[t])
+        filtered[t] /= totals[t][:, None]
+    return filtered, predicted, totals
 
 
-def _exponentials(log_joint):
-    """Normalised exponentials of each row, and the logarithm of what they sum to."""
-    peak = log_joint.max(axis=1, keepdims=True)
-    possible = np.isfinite(peak)
-    # A sequence that the model rules out still gets states: all are equally wrong.
-    joint = np.exp(np.where(possible, log_joint - np.where(possible, peak, 0.0), 0.0))
-    total = joint.sum(axis=1, keepdims=True)
-    log_total = np.where(possible, np.log(total) + np.where(possible, peak, 0), -np.inf)
-    return joint / total, log_total[:, 0]
+def _step_back(filtered, predicted, transition, after=None):
+    """Smoothed states, and their ratio to those predicted.
+
+    after: likelihood of what follows given the last state; None = nothing follows
+    """
+    smoothed, ratio = np.empty_like(filtered), np.empty_like(filtered)
+    smoothed[-1] = filtered[-1] if after is None else _unit(filtered[-1] * after)
+    # A state that is not predicted at all has no share afterwards either.
+    predicted = np.maximum(predicted, 1e-300)
+    for t in range(len(filtered) - 1, -1, -1):
+        np.divide(smoothed[t], predicted[t], out=ratio[t])
+        if t:
+            np.matmul(ratio[t], transition.T, out=smoothed[t - 1])
+            smoothed[t - 1] *= filtered[t - 1]
+    return smoothed, ratio
+
+
+def _products(likelihood, transition) -> tuple[np.ndarray, np.ndarray]:
+    """Products of the steps of each block: what one state leads to behind the block.
+
+    Rows that sum to 1, (n, n_states, n_states), and the logs of what they summed to.
+    """
+    _, n, n_states = likelihood.shape
+    product = np.broadcast_to(np.eye(n_states), (n, n_states, n_states))
+    logs = np.zeros((n, n_states))
+    for joint in likelihood:
+        product = product * joint[:, None]
+        totals = product.sum(axis=2)
+        logs += np.log(totals)
+        product /= np.where(totals > 0, totals, 1.0)[:, :, None]
+        product = (product.reshape(-1, n_states) @ transition).reshape(product.shape)
+    return product, logs
+
+
+def _unit(values) -> np.ndarray:
+    """Rows that sum to 1."""
+    return values / values.sum(axis=1, keepdims=True)
+
+
+def _exceeds(ratio, limit) -> np.ndarray:
+    """Sequences with a ratio above a limit, or one that is not a number."""
+    return ~(ratio.max(axis=(0, 2), initial=0.0) <= limit)
+
+
+def _flat(values) -> np.ndarray:
+    return values.reshape(-1, values.shape[-1])
+
+
+def _marginalize(joint, cards, states, rows) -> None:
+    """Write the states of each latent in all slices."""
+    if len(cards) == 1:
+        states[0][rows] = joint.swapaxes(0, 1)
+        return
+    # One product with indicators is faster than sums over short axes.
+    place = np.unravel_index(np.arange(joint.shape[2]), cards)
+    indicators = np.concatenate(
+        [np.eye(card)[own] for card, own in zip(cards, place, strict=True)], axis=1
+    )
+    found = (_flat(joint) @ indicators).reshape(*joint.shape[:2], -1).swapaxes(0, 1)
+    parts = np.split(found, np.cumsum(cards)[:-1], axis=2)
+    for state, part in zip(states, parts, strict=True):
+        state[rows] = part
 
 
 def _chunks(n: int, row_elements: int) -> list[slice]:

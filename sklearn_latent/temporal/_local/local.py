@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import ceil
+
 import numpy as np
 from joblib import Parallel, delayed
 
@@ -21,11 +24,16 @@ from .local_to_global import (
 )
 from .lpcc import lpcc_graph
 
+# Pairs of slices that a local graph is learned from, at the least, and the number of
+# local graphs, at the most: more would take time and show the same.
+WINDOW_ROWS = 100
+MAX_WINDOWS = 20
+
 
 def learn_latents(
     panel: Panel, local: str, options: SearchOptions, n_jobs=None
 ) -> tuple[Measurement, list[LocalGraph]]:
-    """Groups of features, their tables, and a local graph of every pair of slices."""
+    """Groups of features, their tables, and a local graph of every window."""
     pooled = Measurement([], [], panel.n_observed)
     if local == "bic":
         groups, search = learn_measurement(panel, options)
@@ -35,8 +43,7 @@ def learn_latents(
         pooled = pooled.with_lone_features(panel, options)
     learn = delayed(_bic_graph if local == "bic" else _lpcc_graph)
     graphs = Parallel(n_jobs=n_jobs)(
-        learn(panel.of_slices(window), pooled, options)
-        for window in _windows(panel.n_slices)
+        learn(window, pooled, options) for window in _windows(panel)
     )
     shared = shared_parents(graphs)
     if local == "bic":
@@ -57,9 +64,19 @@ def learn_global_graph(
     return TemporalGraph(structure, intra, inter), measurement.emission(panel)
 
 
-def _windows(n_slices: int) -> list[slice]:
-    """Pairs of consecutive slices; the only slice if there is one."""
-    return [slice(t, t + 2) for t in range(max(n_slices - 1, 1))]
+def _windows(panel: Panel) -> list[Panel]:
+    """Pairs of consecutive slices, or several of them where sequences are few."""
+    n_pairs = panel.n_slices - 1
+    if not n_pairs:
+        return [panel]
+    n_rows = max(float(panel.weights.sum()), 1.0)
+    width = max(ceil(WINDOW_ROWS / n_rows), ceil(n_pairs / MAX_WINDOWS))
+    n_windows = max(n_pairs // width, 1)
+    ends = np.linspace(0, n_pairs, n_windows + 1).astype(int)
+    return [
+        panel.of_slices(slice(first, last + 1))
+        for first, last in pairwise(ends.tolist())
+    ]
 
 
 def _bic_graph(panel: Panel, pooled: Measurement, options) -> LocalGraph:
@@ -74,4 +91,7 @@ def _bic_graph(panel: Panel, pooled: Measurement, options) -> LocalGraph:
 
 def _lpcc_graph(panel: Panel, pooled, options) -> LocalGraph:
     """Local graph by pairwise cluster comparison."""
-    return lpcc_graph(panel).oriented()
+    pairs = [panel.of_slices(slice(t, t + 2)) for t in range(panel.n_slices - 1)]
+    codes = np.concatenate([pair.codes for pair in pairs or [panel]])
+    weights = np.tile(panel.weights, len(pairs) or 1)
+    return lpcc_graph(Panel(codes, weights, panel.n_categories)).oriented()

@@ -32,6 +32,7 @@ class PanelEncoder:
     requested: kind of emission of each feature; "auto" follows from the values, and so
         do all if it is None
     orders: labels of features whose order is known, by number of the feature
+    names: of the features, for messages; None numbers them
     categories_: labels of each feature by code; for bins, the median of the values in
         it
     edges_: inner edges of the bins of each feature, None for categories
@@ -42,9 +43,14 @@ class PanelEncoder:
     max_categories: int = 10
     requested: Sequence[str] | None = None
     orders: Mapping[int, Sequence] = field(default_factory=dict)
+    names: Sequence | None = None
     categories_: list = field(default_factory=list, init=False)
     edges_: list = field(default_factory=list, init=False)
     kinds_: list = field(default_factory=list, init=False)
+
+    def name_of(self, j: int) -> str:
+        """What to call a feature in a message."""
+        return f"feature {j}" if self.names is None else repr(self.names[j])
 
     @property
     def n_categories(self) -> np.ndarray:
@@ -88,7 +94,7 @@ class PanelEncoder:
             if kind in NUMERIC:
                 raise ValueError(
                     f"emissions must be {kind!r} for features of numbers alone, got "
-                    f"other labels in feature {j}."
+                    f"other labels in {self.name_of(j)}."
                 )
             labels = _sorted_labels(column[known], self.orders.get(j, ()))
             auto = ORDERED if j in self.orders else LABELS
@@ -103,7 +109,7 @@ class PanelEncoder:
             # Nothing is known of the feature: one category, which says nothing.
             return np.zeros(1), None, True
         if not np.isfinite(numbers).all():
-            raise ValueError(f"X must hold no infinity, got one in feature {j}.")
+            raise ValueError(f"X must hold no infinity, got one in {self.name_of(j)}.")
         values, inverse = np.unique(numbers, return_inverse=True)
         whole = (values == np.round(values)).all()
         if len(values) <= (max(self.max_categories, 2) if whole else self.n_bins):
@@ -149,10 +155,10 @@ class PanelEncoder:
         ):
             column = panel[:, :, j].ravel()
             known = ~is_missing(column)
-            found = _encode_feature(column[known], labels, edges, j)
+            found = _encode_feature(column[known], labels, edges, self.name_of(j))
             if (found == MISSING).any():
                 example = column[known][found == MISSING][:1].tolist()[0]
-                unseen.append(f"feature {j} ({example!r})")
+                unseen.append(f"{self.name_of(j)} ({example!r})")
             flat = np.full(len(column), MISSING, dtype=np.int64)
             flat[known] = found
             codes[:, :, j] = flat.reshape(panel.shape[:2])
@@ -180,14 +186,11 @@ class PanelEncoder:
         return values
 
 
-def known_orders(X, n_observed: int) -> dict[int, list]:
-    """Labels of ordered pandas categories, by number of the feature of a slice."""
-    dtypes = getattr(X, "dtypes", None)
-    if not hasattr(dtypes, "iloc"):
-        return {}
+def known_orders(dtypes: Sequence) -> dict[int, list]:
+    """Labels of ordered pandas categories, by number of the column."""
     return {
         j: list(dtype.categories)
-        for j, dtype in enumerate(dtypes.iloc[:n_observed])
+        for j, dtype in enumerate(dtypes)
         if getattr(dtype, "ordered", False)
     }
 
@@ -258,7 +261,7 @@ def _quantile_bins(values, mass, n_bins):
     return np.asarray(medians), edges
 
 
-def _encode_feature(column, labels, edges, j):
+def _encode_feature(column, labels, edges, name):
     """Codes of the known values of one feature; -1 for labels not in the list."""
     if labels.dtype.kind == "O":
         import pandas as pd
@@ -268,7 +271,7 @@ def _encode_feature(column, labels, edges, j):
         )
     numbers = _numbers_or_nan(column)
     if np.isinf(numbers).any():
-        raise ValueError(f"X must hold no infinity, got one in feature {j}.")
+        raise ValueError(f"X must hold no infinity, got one in {name}.")
     if edges is not None:
         return np.where(
             np.isnan(numbers), MISSING, np.searchsorted(edges, numbers, side="left")
