@@ -84,7 +84,8 @@ class EmissionsField:
 
 def column_of(panel: Panel, f: int) -> Column:
     """All values of one feature of a panel."""
-    values = panel.codes if panel.numbers is None else panel.values
+    numeric = panel.numbers is not None and KINDS[panel.kinds_of(f)[0]].is_numeric
+    values = panel.numbers if numeric else panel.codes
     return Column(values[:, :, f], panel.weights, int(panel.n_categories[f]))
 
 
