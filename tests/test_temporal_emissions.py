@@ -13,6 +13,10 @@ from dbn_strategies import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import linregress, norm
+from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
@@ -20,6 +24,7 @@ from sklearn_latent.temporal._em.choice import better_emissions, choose_emission
 from sklearn_latent.temporal._em.em import EMOptions, fit_chain
 from sklearn_latent.temporal._emissions.base import SMOOTHING, Column
 from sklearn_latent.temporal._emissions.categorical import Categorical
+from sklearn_latent.temporal._emissions.gaussian import VARIANCE_FLOOR, Gaussian
 from sklearn_latent.temporal._emissions.kinds import (
     KINDS as CLASSES,
 )
@@ -33,6 +38,7 @@ from sklearn_latent.temporal._emissions.memory import (
     MEMORY_SMOOTHING,
     CategoricalMemory,
 )
+from sklearn_latent.temporal._emissions.ordinal import Ordinal
 from sklearn_latent.temporal._panels.panel import Panel
 from sklearn_latent.temporal._tables import free_parameters
 
@@ -126,11 +132,14 @@ class TestEveryKind:
         previous[:, 1:] = values[:, :-1]
         design = emission.design(values.ravel(), previous.ravel())
         found = emission.fitted(np.eye(2)[states.ravel()].T @ design, SMOOTHING)
-        for name in type(emission)._fields:
-            if name != "prior":
-                np.testing.assert_allclose(
-                    getattr(found, name), getattr(emission, name), atol=0.06
-                )
+        names = type(emission)._fields
+        if not emission.is_numeric:
+            # Locations and thresholds can be shifted together.
+            names = ("table", "after") if emission.has_memory else ("table",)
+        for name in names:
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(emission, name), atol=0.06
+            )
 
     def test_predictions_are_means_of_draws(self, kind):
         emission = self.emission(kind, n_states=2, seed=3)
@@ -149,15 +158,14 @@ class TestEveryKind:
 
     def test_a_known_value_is_what_the_next_follows(self, kind):
         emission = self.emission(kind, n_states=2, seed=4)
-        values = np.array([[1.0, np.nan]])
-        posterior = np.array([[[1.0, 0.0], [0.0, 1.0]]])
-        found = emission.predicted(posterior, values)[0, 1]
         rng = np.random.RandomState(0)
-        states = np.tile([0, 1], (200_000, 1))
-        drawn = emission.draw(states, rng)
-        after = drawn[np.abs(drawn[:, 0] - 1) < 0.05, 1]
+        drawn = emission.draw(np.tile([0, 1], (100_000, 1)), rng)
+        value = np.median(drawn[:, 0])
+        after = drawn[np.abs(drawn[:, 0] - value) < 0.05, 1]
+        posterior = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+        found = emission.predicted(posterior, np.array([[value, np.nan]]))[0, 1]
         if emission.is_numeric:
-            np.testing.assert_allclose(found, [after.mean(), after.std()], atol=0.05)
+            np.testing.assert_allclose(found, [after.mean(), after.std()], atol=0.03)
         else:
             shares = np.bincount(after, minlength=3) / len(after)
             np.testing.assert_allclose(found, shares, atol=0.02)
@@ -258,6 +266,199 @@ class TestMemory:
         assert network.impute(codes)[0, 3, 0] == 1
 
 
+class TestOrdinal:
+    def test_scoring_equals_an_optimiser(self):
+        rng = np.random.default_rng(5)
+        counts = rng.gamma(0.5, 10.0, (3, 4))
+        found = Ordinal([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]).fitted(counts, 0.0)
+
+        def loss(parameters):
+            cuts = np.cumsum([parameters[0], *np.exp(parameters[1:3])])
+            location = np.array([0.0, *parameters[3:]])
+            below = expit(cuts - location[:, None])
+            below = np.column_stack([np.zeros(3), below, np.ones(3)])
+            return -(counts * np.log(np.diff(below, axis=1))).sum()
+
+        best = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-8})
+        value = found.expected_log_likelihood(counts)
+        assert value == pytest.approx(-best.fun, abs=1e-6)
+        np.testing.assert_allclose(found.location[1:], best.x[3:], atol=1e-4)
+        assert found.n_free == 4 + 3 - 2
+
+    def test_two_categories_are_a_table(self):
+        counts = np.array([[30.0, 10.0], [5.0, 20.0]])
+        ordinal = Ordinal([0.0], [0.0]).fitted(counts)
+        table = Categorical([[0.5, 0.5]]).fitted(counts)
+        np.testing.assert_allclose(ordinal.table, table.table, atol=1e-6)
+        assert ordinal.n_free == table.n_free
+
+    def test_far_away_states_keep_their_logarithms(self):
+        found = Ordinal([-1.0, 1.0], [0.0, 60.0, -60.0])
+        np.testing.assert_allclose(found.natural[1, :2], [-61, -59], atol=0.2)
+        np.testing.assert_allclose(found.natural[2, 1:], [-59, -61], atol=0.2)
+
+    def test_memory_has_few_parameters(self):
+        emission = random_emission("ordinal memory", 3, 5, np.random.default_rng(0))
+        assert emission.n_free == 2 * (4 + 2) + 4
+
+    def test_separated_states_without_prior(self):
+        counts = np.array([[50.0, 0.0, 0.0], [0.0, 0.0, 50.0]])
+        found = Ordinal([0.0, 1.0], [0.0, 0.0]).fitted(counts, 0.0)
+        assert np.isfinite(found.location).all()
+        assert found.table[0, 0] > 0.99
+        assert found.table[1, 2] > 0.99
+
+    def test_wrong_thresholds(self):
+        with pytest.raises(ValueError, match="thresholds must increase"):
+            Ordinal([1.0, 0.0], [0.0])
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_order_is_worth_its_parameters(self, seed):
+        rng = np.random.RandomState(seed)
+        graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
+        emission = Ordinal([-2.0, -0.5, 0.5, 2.0], [-1.5, 1.5])
+        transition = [[0.8, 0.2], [0.2, 0.8]]
+        true = LatentDBN(graph, [2], [[0.5, 0.5]], [transition], [emission] * 3)
+        codes, _ = true.sample(200, 4, rng)
+        kinds = (("categorical", "memory", "ordinal", "ordinal memory"),) * 3
+        panel = Panel(codes, np.ones(200), np.full(3, 5), kinds)
+        found = choose_emissions(panel, fit_chain(panel, graph, [2])).state
+        assert kinds_of(found) == ["ordinal"] * 3
+
+
+def alone_graph(n_observed):
+    """Features of no latent."""
+    return TemporalGraph(np.zeros((0, n_observed)), np.zeros((0, 0)), np.zeros((0, 0)))
+
+
+def number_panel(numbers, kind="gaussian"):
+    """A panel of numbers (n, n_slices, n_observed), in bins by sign."""
+    numbers = np.asarray(numbers, dtype=float)
+    codes = np.where(np.isnan(numbers), -1, numbers > numbers[0, 0, 0])
+    widths = np.full(numbers.shape[2], 2)
+    kinds = ((kind,),) * numbers.shape[2]
+    return Panel(codes.astype(int), np.ones(len(codes)), widths, kinds, numbers)
+
+
+class TestGaussian:
+    def test_one_state_is_the_normal_distribution_of_the_column(self):
+        numbers = np.random.default_rng(0).normal(3, 2, (50, 4, 1))
+        numbers[::7, 2] = np.nan
+        panel = number_panel(numbers)
+        network = fit_chain(panel, alone_graph(1), []).state
+        known = numbers[~np.isnan(numbers)]
+        emission = network.emissions[0]
+        np.testing.assert_allclose(emission.mean, known.mean(), rtol=1e-12)
+        np.testing.assert_allclose(emission.std, known.std(), rtol=1e-12)
+        total = norm.logpdf(known, known.mean(), known.std()).sum()
+        assert network.log_likelihood(panel.values).sum() == pytest.approx(total)
+
+    def test_one_slice_is_a_gaussian_mixture(self):
+        rng = np.random.default_rng(1)
+        means = np.array([[0, 0, 0], [4, -3, 1], [-3, 3, 5.0]])
+        rows = means[rng.integers(0, 3, 600)] + rng.normal(size=(600, 3))
+        graph = TemporalGraph(np.ones((1, 3)), [[0]], [[0]])
+        start = [
+            Gaussian(means[:, f], np.ones(3), rows[:, f].mean(), rows[:, f].std())
+            for f in range(3)
+        ]
+        options = EMOptions(max_iter=500, tol=1e-9, smoothing=0.0)
+        network = fit_chain(
+            number_panel(rows[:, None]), graph, [3], start, options
+        ).state
+        mixture = GaussianMixture(
+            3, covariance_type="diag", means_init=means, tol=1e-9, reg_covar=0
+        ).fit(rows)
+        found = network.log_likelihood(rows[:, None])
+        np.testing.assert_allclose(found, mixture.score_samples(rows), atol=1e-3)
+        np.testing.assert_allclose(
+            network.posterior(rows[:, None])[0][:, 0],
+            mixture.predict_proba(rows),
+            atol=1e-3,
+        )
+
+    @pytest.mark.parametrize("kind", ["gaussian", "gaussian memory"])
+    @pytest.mark.parametrize(
+        ("shift", "scale"),
+        [(1e9, 1.0), (0, 1e-9), (0, 1e-300), (-5, 1e150), (0, 1e307)],
+    )
+    def test_units_do_not_matter(self, kind, shift, scale):
+        rng = np.random.default_rng(2)
+        numbers = np.round(rng.normal(size=(80, 3, 2)), 3)
+        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        plain, moved = (
+            fit_chain(
+                number_panel(values, kind), graph, [2], options=EMOptions(2000, 1e-9)
+            )
+            for values in (numbers, shift + scale * numbers)
+        )
+        change = numbers.size * np.log(scale)
+        one, two = (found.statistics.log_likelihood for found in (plain, moved))
+        assert two + change == pytest.approx(one, abs=1e-3)
+        for a, b in zip(plain.state.emissions, moved.state.emissions, strict=True):
+            np.testing.assert_allclose((b.mean - shift) / scale, a.mean, atol=1e-4)
+
+    def test_regression_is_least_squares(self):
+        rng = np.random.default_rng(3)
+        numbers = np.cumsum(rng.normal(size=(40, 6, 1)), axis=1)
+        numbers[rng.random(numbers.shape) < 0.1] = np.nan
+        panel = number_panel(numbers, "gaussian memory")
+        options = EMOptions(smoothing=0.0)
+        emission = fit_chain(
+            panel, alone_graph(1), [], options=options
+        ).state.emissions[0]
+        now, before = numbers[:, 1:, 0].ravel(), numbers[:, :-1, 0].ravel()
+        both = ~np.isnan(now + before)
+        found = linregress(before[both] - emission.center, now[both])
+        np.testing.assert_allclose(emission.slope, found.slope, rtol=1e-8)
+        np.testing.assert_allclose(emission.level, found.intercept, atol=1e-8)
+
+    def test_a_repeated_value_has_a_finite_density(self):
+        numbers = np.random.default_rng(4).normal(size=(200, 1, 1))
+        numbers[:100] = 0.25
+        graph = TemporalGraph([[1]], [[0]], [[0]])
+        options = EMOptions(max_iter=500, smoothing=0.0)
+        network = fit_chain(number_panel(numbers), graph, [2], options=options).state
+        least = np.sqrt(VARIANCE_FLOOR) * numbers.std()
+        assert network.emissions[0].std.min() >= 0.999 * least
+        assert np.isfinite(network.log_likelihood(numbers)).all()
+
+    def test_constant_and_empty_columns(self):
+        for value in (0.0, 0.1, 1e9, np.nan):
+            numbers = np.full((5, 2, 1), value)
+            network = fit_chain(number_panel(numbers), alone_graph(1), []).state
+            assert np.isfinite(network.log_likelihood(numbers)).all()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (([0.0], [-1.0]), "std must hold positive"),
+            (([np.nan], [1.0]), "mean must hold finite"),
+            (([0.0], [1.0, 2.0]), r"std must have shape \(1,\)"),
+            (([[0.0]], [1.0]), r"mean must have shape \(n_states,\)"),
+            (([0.0], [1.0], 0.0, 0.0), "scale must hold positive"),
+        ],
+    )
+    def test_wrong_parameters(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            Gaussian(*arguments)
+
+    def test_gaps_are_filled_with_the_mean(self):
+        graph = TemporalGraph([[1, 1]], [[0]], [[1]])
+        emission = [Gaussian([-5.0, 5.0], [1.0, 1.0]), Gaussian([0.0, 2.0], [1.0, 1.0])]
+        network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
+        values = np.array([[[5.0, np.nan], [np.nan, np.nan]]])
+        filled = network.impute(values)
+        np.testing.assert_allclose(filled, [[[5.0, 2.0], [5.0, 2.0]]], atol=1e-6)
+        mean, spread = network.predictive(values)[1][0, 0]
+        assert (mean, spread) == (pytest.approx(2.0), pytest.approx(1.0))
+
+    def test_pgmpy_has_no_numbers(self):
+        network = LatentDBN(alone_graph(1), [], [], [], [Gaussian([0.0], [1.0])])
+        with pytest.raises(ValueError, match="got numbers in x0"):
+            network.to_pgmpy()
+
+
 @few
 @given(mixed_dbns(), st.integers(1, 3), seeds)
 def test_networks_equal_enumeration(network, n_slices, seed):
@@ -348,7 +549,12 @@ def test_em_climbs(network, seed):
 
 def panel_of(network, values):
     """A panel of values drawn from a network."""
-    return Panel.of(values, network.n_categories)
+    numeric = network.n_categories == 0
+    codes = np.where(numeric, values > 0, values).astype(int)
+    kinds = tuple((emission.kind,) for emission in network.emissions)
+    numbers = np.where(numeric, values, np.nan) if numeric.any() else None
+    widths = np.where(numeric, 2, network.n_categories)
+    return Panel(codes, np.ones(len(codes)), widths, kinds, numbers)
 
 
 # Choice of kinds

@@ -39,7 +39,7 @@ from ._inference.inference import (
     sequence_log_likelihood,
     warn_if_approximate,
 )
-from ._panels.panel import MISSING
+from ._panels.panel import is_known
 from ._tables import (
     check_tables,
     draw_categories,
@@ -404,8 +404,13 @@ class LatentDBN(Network):
             Without missing values; all others as they were.
         """
         codes = self._check(codes)
-        best = np.stack([p.argmax(axis=2) for p in self.predictive(codes)], axis=2)
-        return np.where(codes == MISSING, best, codes)
+        best = [
+            found[..., 0] if emission.is_numeric else found.argmax(axis=2)
+            for emission, found in zip(
+                self.emissions, self.predictive(codes), strict=True
+            )
+        ]
+        return np.where(is_known(codes), codes, np.stack(best, axis=2))
 
     def sample(
         self, n_samples: int = 1, n_slices: int = 1, random_state: Any = None
@@ -440,7 +445,9 @@ class LatentDBN(Network):
                 rows = table[tuple(states[:, t - (not now), i] for i, now in parents)]
                 rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
                 states[:, t, j] = draw_categories(rows, rng)
-        codes = np.empty((n_samples, n_slices, self.n_observed), dtype=np.int64)
+        numeric = any(emission.is_numeric for emission in self.emissions)
+        dtype = np.float64 if numeric else np.int64
+        codes = np.empty((n_samples, n_slices, self.n_observed), dtype=dtype)
         alone = np.zeros(codes.shape[:2], dtype=int)
         for f, (j, emission) in enumerate(
             zip(self._parents, self.emissions, strict=True)

@@ -17,6 +17,7 @@ from .._transaction import all_or_nothing
 from .._validation import check_choice
 from ._em.em import replace_tables
 from ._em.impute import IMPUTE_STRATEGIES
+from ._emissions.base import Emission
 from ._export import dbn_to_networkx
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -50,7 +51,7 @@ class PanelModel(PanelInput):
     cardinality_: np.ndarray
     start_: list[np.ndarray]
     transition_: list[np.ndarray]
-    emission_: list[np.ndarray]
+    emission_: list[np.ndarray | Emission]
     categories_: list[np.ndarray]
     n_iter_: int
     converged_: bool
@@ -107,7 +108,7 @@ class PanelModel(PanelInput):
         self.start_ = network.start
         self.transition_ = network.transition
         self.emission_ = network.emission
-        self.categories_ = encoder.categories_
+        self.categories_ = encoder.labels
         self._encoder = encoder
         self._imputer = imputer
 
@@ -192,12 +193,13 @@ class PanelModel(PanelInput):
         Returns
         -------
         log_likelihood : ndarray of shape (n_sequences,)
-            Log-probability of the categories of each sequence.
+            Log-probability of the categories of each sequence, and log-density of its
+            numbers.
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
     def impute(self, X: Any, strategy: str = "hybrid") -> Any:
-        """Fill missing values with the most probable ones.
+        """Fill missing values with the most probable ones, numbers with their mean.
 
         Parameters
         ----------

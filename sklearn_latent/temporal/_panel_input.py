@@ -15,8 +15,9 @@ from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._rows import read_blocks
 from .._validation import MOST_ROWS, check_columns, check_count, check_tol
+from ._emissions.request import requested_kinds
 from ._panels.columns import slice_names, warn_of_layout
-from ._panels.encoding import PanelEncoder
+from ._panels.encoding import PanelEncoder, known_orders
 from ._panels.long_tables import is_long, read_like
 from ._panels.panel import Panel
 from ._panels.reading import (
@@ -169,23 +170,34 @@ class PanelInput(BaseLatentModel):
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
         sample = draw_sample(blocks, seed, most)
-        encoder = PanelEncoder(n_bins=self.n_bins, max_categories=self.max_categories)
-        encoder.names = self._names_seen(sample.values.shape[2])
+        encoder = self._new_encoder(X, sample.values.shape[2])
         with labels_only():
             encoder.fit(sample.values, sample.weights)
-            codes = encoder.encode(sample.values)
-        panel = Panel.of(codes, encoder.n_categories, sample.weights)
+            panel = encoder.panel(sample.values, sample.weights)
         return Training(blocks, sample, encoder, panel)
 
+    def _new_encoder(self, X, n_observed: int) -> PanelEncoder:
+        """An encoder that knows what is known of the columns before their values."""
+        names = self._names_seen(n_observed)
+        own = self._labels
+        dtypes = getattr(X, "dtypes", ()) if own is None else own.dtypes
+        return PanelEncoder(
+            self.n_bins,
+            self.max_categories,
+            requested_kinds(self.emissions, n_observed, names or []),
+            known_orders(list(dtypes)[:n_observed]),
+            names,
+        )
+
     def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Values and codes of further sequences."""
+        """Further sequences, and their values as the network has them."""
         check_is_fitted(self)
         values = self._check_X(X, (self.n_slices_, self.n_observed_))
         with labels_only():
-            return values, self._encoder.encode(values)
+            return values, self._encoder.panel(values).values
 
     def _encode(self, X) -> np.ndarray:
-        """Codes of further sequences."""
+        """Values of further sequences, as the network has them."""
         return self._read(X)[1]
 
     # Names

@@ -137,6 +137,8 @@ class SEMDBN(Forecaster):
     TemporalGraph(n_latents=1, n_observed=3, n_intra=0, n_inter=1)
     """
 
+    # Moves compare tables of categories.
+    emissions = "categorical"
     bics_: np.ndarray
     history_: list[tuple[str, float]]
 

@@ -12,10 +12,22 @@ from .._panels.panel import MISSING, Panel
 from .._tables import check_length, check_table
 from .base import Column, Emission, as_codes
 from .categorical import Categorical
+from .gaussian import Gaussian
+from .gaussian_memory import GaussianMemory
 from .memory import CategoricalMemory
+from .ordinal import Ordinal
+from .ordinal_memory import OrdinalMemory
 
 KINDS: dict[str, type[Emission]] = {
-    kind.kind: kind for kind in (Categorical, CategoricalMemory)
+    kind.kind: kind
+    for kind in (
+        Categorical,
+        CategoricalMemory,
+        Gaussian,
+        GaussianMemory,
+        Ordinal,
+        OrdinalMemory,
+    )
 }
 
 
@@ -72,7 +84,8 @@ class EmissionsField:
 
 def column_of(panel: Panel, f: int) -> Column:
     """All values of one feature of a panel."""
-    values = panel.codes if panel.numbers is None else panel.values
+    numeric = panel.numbers is not None and KINDS[panel.kinds_of(f)[0]].is_numeric
+    values = panel.numbers if numeric else panel.codes
     return Column(values[:, :, f], panel.weights, int(panel.n_categories[f]))
 
 

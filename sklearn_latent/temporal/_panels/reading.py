@@ -90,8 +90,7 @@ def encode_block(block, encoder: PanelEncoder) -> Panel:
     """Distinct encoded sequences of a block."""
     values, weights = _present(block)
     with labels_only():
-        codes = encoder.encode(values)
-    return Panel.of(codes, encoder.n_categories, weights).merged()
+        return encoder.panel(values, weights).merged()
 
 
 @contextmanager
