@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import dbns, mixed_dbns, seeds, sequences
+from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -45,7 +45,7 @@ def by_enumeration(network, codes, n_steps, f):
 
 
 @few
-@given(mixed_dbns(max_latents=2), seeds)
+@given(mixed_dbns(DISCRETE, max_latents=2), seeds)
 def test_probabilities_are_those_of_enumeration(network, seed):
     codes = sequences(network, 3, 3, seed)
     found = network.forecast(codes, 3)
