@@ -49,6 +49,22 @@ def test_weights_are_repeated_sequences(network, seed):
     np.testing.assert_allclose(one.z, two.z, atol=1e-6)
 
 
+def test_sequences_that_were_repeated_are_no_evidence():
+    odd = 0
+    for seed in range(10):
+        data = make_latent_dbn("G3", 200, 5, random_state=seed)
+        codes = np.repeat(data.codes, 10, axis=0)
+        odd += surprise(data.network, panel_of(data.network, codes)).is_odd.any()
+    assert odd <= 1
+    # But sequences that are bound to occur again are.
+    codes = np.random.RandomState(0).randint(2, size=(4000, 3, 1))
+    codes[:2000, 2] = codes[:2000, 1]
+    graph = TemporalGraph([[1]], [[0]], [[1]])
+    flat = LatentDBN(graph, [1], [[1.0]], [[[1.0]]], [[[0.5, 0.5]]])
+    copies = changes._copies(flat, panel_of(flat, codes).merged())
+    assert copies.max() < 3
+
+
 def test_windows_hold_many_values():
     short = Panel.of(np.zeros((500, 6, 1), dtype=int), [2])
     assert changes._windows(short).tolist() == [0, 1, 2, 3, 4]

@@ -15,7 +15,7 @@ import numpy as np
 from ..._criteria import bic_price
 from ..._diagnosis import count_z, critical_z
 from .._panels.panel import MISSING, Panel
-from .inference import ChainData, joint_matrices
+from .inference import ChainData, joint_matrices, sequence_log_likelihood
 from .underflow import careful_filter
 
 # Sequences that are looked at; a change that takes more to be seen matters little.
@@ -89,25 +89,27 @@ class Surprise:
 def surprise(network, panel: Panel) -> Surprise:
     """Compare the slices after the first with predictions from the past."""
     panel = panel.merged()
-    chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES).astype(int)
     if len(panel.codes) > MAX_SEQUENCES:
-        panel = panel.of_sequences(chosen)
-    windows = _windows(panel)
-    n_windows = int(windows.max(initial=-1)) + 1
-    sums, features = [np.zeros((4, n_windows, 0))], [np.zeros(0, dtype=int)]
+        chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES)
+        panel = panel.of_sequences(chosen.astype(int))
+    windows, copies = _windows(panel), _copies(network, panel)
+    firsts = np.unique(windows, return_index=True)[1]
+    sums, features = [np.zeros((4, len(firsts), 0))], [np.zeros(0, dtype=int)]
     for latents in network.directed_graph.components():
         if network.is_exact(latents):
             for f, before, now in _states_by_feature(network, panel, latents):
-                sums.append(_sums(network.emissions[f], panel, f, before, now, windows))
-                features.append(np.full(sums[-1].shape[2], f))
-    observed, expected, variance, unit = np.concatenate(sums, axis=2)
+                found = _sums(network.emissions[f], panel, f, before, now, copies)
+                sums.append(np.add.reduceat(found, firsts, axis=1))
+                features.append(np.full(found.shape[2], f))
+    observed, expected, square, variance = np.concatenate(sums, axis=2)
+    unit = np.divide(square, expected, out=np.ones_like(square), where=expected > 0)
     return Surprise(
         observed,
         expected,
         variance,
         unit,
         np.concatenate(features),
-        1 + np.searchsorted(windows, np.arange(n_windows)),
+        1 + firsts,
     )
 
 
@@ -119,7 +121,7 @@ def _windows(panel: Panel) -> np.ndarray:
     if n_windows == len(known):
         return np.arange(len(known))
     # The same number of values in each.
-    place = np.minimum(known / known[-1] * n_windows - 1e-9, n_windows - 1)
+    place = np.minimum(known / max(known[-1], 1) * n_windows - 1e-9, n_windows - 1)
     return np.unique(place.astype(int), return_inverse=True)[1]
 
 
@@ -141,8 +143,24 @@ def _states_by_feature(network, panel: Panel, latents):
                 yield f, before, now
 
 
-def _sums(emission, panel: Panel, f: int, before, now, windows) -> np.ndarray:
-    """Observed, expected, variance and unit of a feature, by window and cell."""
+def _copies(network, panel: Panel) -> np.ndarray:
+    """How often each sequence is likely to be one that was repeated, (n,).
+
+    Weights, or rows drawn twice, are no new evidence. Sequences that are so likely
+    that they occur again are.
+    """
+    data = ChainData.of(panel.values, network.graph.structure)
+    usual = np.zeros(len(panel.codes))
+    if panel.numbers is None:
+        usual = panel.weights.sum() * np.exp(sequence_log_likelihood(network, data))
+    return np.maximum(panel.weights / (1.0 + usual), 1.0)
+
+
+def _sums(emission, panel: Panel, f: int, before, now, copies) -> np.ndarray:
+    """Observed and expected sums of a feature, and of squares and variances.
+
+    The result has shape (4, n_slices - 1, n_cells).
+    """
     codes = panel.codes[:, :, f]
     shares = emission.predicted(now, codes)[:, 1:]
     counts = (codes[:, 1:] != MISSING) * panel.weights[:, None]
@@ -150,16 +168,11 @@ def _sums(emission, panel: Panel, f: int, before, now, windows) -> np.ndarray:
         counts = counts * (codes[:, :-1] != MISSING)
     seen = np.eye(shares.shape[2] + 1, shares.shape[2])[codes[:, 1:]]
     weight = before * counts[:, :, None]
-
-    def by_cell(weight, values):
-        """Sum over sequences and the slices of a window, (n_windows, n_cells)."""
-        sums = np.einsum("nts,ntc->tsc", weight, values).reshape(len(windows), -1)
-        return np.add.reduceat(sums, np.unique(windows, return_index=True)[1], axis=0)
-
-    expected, square = by_cell(weight, shares), by_cell(weight * before, shares)
-    unit = np.divide(square, expected, out=np.ones_like(square), where=expected > 0)
-    variance = square - by_cell(weight * before, shares**2)
-    return np.stack([by_cell(weight, seen), expected, variance, unit])
+    square = weight * before * copies[:, None, None]
+    pairs = [(weight, seen), (weight, shares), (square, shares), (square, shares**2)]
+    sums = np.stack([np.einsum("nts,ntc->tsc", *pair) for pair in pairs])
+    sums[3] = sums[2] - sums[3]
+    return sums.reshape(4, codes.shape[1] - 1, -1)
 
 
 def _segments(difference, variance, feature) -> np.ndarray:
