@@ -154,12 +154,12 @@ def dbns(draw, zeros=False, **options):
 
 
 @st.composite
-def mixed_dbns(draw, **options):
-    """Networks whose features have emissions of all kinds."""
+def mixed_dbns(draw, kinds=KINDS, **options):
+    """Networks whose features have emissions of all kinds, or of some."""
     graph = draw(graphs(**options))
     cardinality = [draw(st.integers(1, 2)) for _ in range(graph.n_latents)]
     n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
-    kinds = [draw(st.sampled_from(KINDS)) for _ in range(graph.n_observed)]
+    kinds = [draw(st.sampled_from(kinds)) for _ in range(graph.n_observed)]
     return random_dbn(graph, cardinality, n_categories, draw(seeds), kinds=kinds)
 
 

@@ -7,7 +7,7 @@ from dbn_strategies import dbns, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import LPCC, LatentDBN, TemporalGraph
+from sklearn_latent.temporal import LPCC, LatentDBN, LGLPCCTemporal, TemporalGraph
 from sklearn_latent.temporal._em import impute
 from sklearn_latent.temporal._em.em import fit_chain
 from sklearn_latent.temporal._em.impute import IMPUTE_STRATEGIES, Imputer, _last_known
@@ -182,3 +182,35 @@ def test_booleans_stay_booleans(kind, beside):
     known = frame.notna().to_numpy()
     assert (filled.to_numpy(object)[known] == frame.to_numpy(object)[known]).all()
     assert {type(value) for value in filled["c0"].tolist()} == {bool}
+
+
+def test_what_a_sequence_shows_elsewhere_counts():
+    # Each sequence prefers a value of its own, in no order: neighbours say little more
+    # than any other slice.
+    rng = np.random.default_rng(0)
+    own = rng.integers(0, 4, (500, 1, 1))
+    codes = np.where(
+        rng.random((500, 12, 1)) < 0.5, own, rng.integers(0, 4, (500, 12, 1))
+    )
+    network = fit_chain(Panel.of(codes, [4]), TemporalGraph([[1]], [[0]], [[0]]), [1])
+    imputer = Imputer(Panel.of(codes, [4])).fit(network.state)
+    gaps = np.full((1, 12, 1), -1)
+    gaps[0, [0, 1, 2, 3], 0] = 3
+    gaps[0, [9, 11], 0] = 1
+    shares = imputer.probabilities(network.state, gaps, "hybrid")[0]
+    # The first gap follows on four values of 3; far gaps lean to 3 more than to 1, too.
+    assert shares[0].argmax() == 3
+    assert shares[3, 3] > shares[3, 0]
+    np.testing.assert_allclose(
+        impute._own_shares(gaps[:, :, 0], 4), [[0, 2 / 7, 0, 4 / 7]]
+    )
+
+
+def test_the_default_is_the_hybrid():
+    data = make_latent_dbn("G1", 200, 4, random_state=0)
+    model = LGLPCCTemporal(4, random_state=0).fit(data.X)
+    X = np.where(
+        np.random.RandomState(0).uniform(size=data.X.shape) < 0.3, np.nan, data.X
+    )
+    np.testing.assert_array_equal(model.impute(X), model.impute(X, "hybrid"))
+    assert not np.array_equal(model.impute(X), model.impute(X, "posterior"))

@@ -1,6 +1,7 @@
 """Latent variables behind discrete features, in tables and over time."""
 
 from ._estimator import LGLPCCTemporal
+from ._forecast import Forecast
 from ._graph import TemporalGraph
 from ._lpcc_estimator import LPCC
 from ._model import LatentDBN
@@ -11,6 +12,7 @@ from ._sem import SEMDBN
 __all__ = [
     "LPCC",
     "SEMDBN",
+    "Forecast",
     "LGLPCCTemporal",
     "LatentDBN",
     "Sequences",

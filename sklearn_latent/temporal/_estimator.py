@@ -23,7 +23,7 @@ from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._measurement.groups import SearchOptions
-from ._panel_estimator import PanelModel
+from ._panel_estimator import Forecaster, PanelModel
 from ._panels.encoding import PanelEncoder
 from ._panels.panel import Panel
 from ._panels.reading import MAX_SAMPLE, encode_block
@@ -105,7 +105,7 @@ class StructureLearner(PanelModel):
             )
 
 
-class LGLPCCTemporal(StructureLearner):
+class LGLPCCTemporal(StructureLearner, Forecaster):
     """Latent variables over time, from sequences of discrete features.
 
     Learns how many latents there are, which features measure each, how many states

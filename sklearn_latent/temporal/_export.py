@@ -12,7 +12,10 @@ from ._tables import family_of, slice_order
 
 
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
-    """Turn a latent dynamic Bayesian network into a two-slice networkx graph."""
+    """Turn a latent dynamic Bayesian network into a networkx graph.
+
+    It has two slices, or one without time, whose nodes are plain names.
+    """
     import networkx as nx
 
     latents, features = node_names(
@@ -22,31 +25,37 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
         family="temporal",
         edge_attributes="kind directed support strength",
     )
-    for t in (0, 1):
+    has_time = network.has_time
+    slices = (0, 1) if has_time else (0,)
+
+    def node(name, t):
+        return (name, t) if has_time else name
+
+    for t in slices:
         for name, cardinality in zip(latents, network.cardinality, strict=True):
             graph.add_node(
-                (name, t),
+                node(name, t),
                 kind="latent",
                 slice=t,
                 name=name,
                 cardinality=int(cardinality),
             )
         for name in features:
-            graph.add_node((name, t), kind="feature", slice=t, name=name)
+            graph.add_node(node(name, t), kind="feature", slice=t, name=name)
     strength = _strengths(network)
 
-    def add_edges(kind, edges, children, slices, *, undirected=None):
+    def add_edges(kind, edges, children, times, *, undirected=None):
         for i, j in zip(*np.nonzero(edges), strict=True):
             graph.add_edge(
-                (latents[i], slices[0]),
-                (children[j], slices[1]),
+                node(latents[i], times[0]),
+                node(children[j], times[1]),
                 kind=kind,
                 directed=undirected is None or not undirected[j, i],
                 support=_share(support, kind, i, j),
                 strength=strength[kind][i, j],
             )
 
-    for t in (0, 1):
+    for t in slices:
         add_edges("measurement", network.graph.structure, features, (t, t))
         add_edges(
             "intra",

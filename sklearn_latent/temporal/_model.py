@@ -28,7 +28,9 @@ from ._emissions.kinds import (
     shown_emissions,
 )
 from ._export import dbn_to_networkx, dbn_to_pgmpy
+from ._forecast import Forecast
 from ._graph import TemporalGraph
+from ._inference.forecast import look_ahead
 from ._inference.inference import (
     ChainCounts,
     ChainData,
@@ -200,9 +202,26 @@ class LatentDBN(Network):
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters of all tables."""
-        tables = free_parameters([*self.start, *self.transition])
+        """Number of free parameters; a table that all slices share counts once."""
+        later = [
+            t for t, same in zip(self.transition, self._tied, strict=True) if not same
+        ]
+        tables = free_parameters([*self.start, *later])
         return tables + sum(emission.n_free for emission in self.emissions)
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a slice depends on the one before, or differs from the first."""
+        same = bool(self._tied) and all(self._tied) and not self.graph.inter.any()
+        return not same or any(emission.has_memory for emission in self.emissions)
+
+    @property
+    def _tied(self) -> list[bool]:
+        """Whether each latent has states, and the same table in all slices."""
+        return [
+            start.shape[-1] > 1 and np.array_equal(start, transition)
+            for start, transition in zip(self.start, self.transition, strict=True)
+        ]
 
     @property
     def _parents(self) -> np.ndarray:
@@ -339,6 +358,39 @@ class LatentDBN(Network):
             )
         ]
 
+    def forecast(self, codes: ArrayLike, n_steps: int = 1) -> Forecast:
+        """What to expect of the slices after the last recorded one of each sequence.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+        n_steps : int, default=1
+            Number of slices.
+
+        Returns
+        -------
+        forecast : Forecast
+            Distributions of features and latents, and most probable categories.
+        """
+        codes = self._check(codes)
+        n_steps = check_count("n_steps", n_steps, 1, MOST_COLUMNS)
+        warn_if_approximate(self)
+        last, states, found = look_ahead(self, codes, n_steps)
+        best = [
+            values[:, :, 0] if emission.is_numeric else values.argmax(axis=2)
+            for values, emission in zip(found, self.emissions, strict=True)
+        ]
+        return Forecast(
+            found,
+            np.stack(best, axis=2),
+            states,
+            last[:, None] + np.arange(1, n_steps + 1),
+            [f"x{f}" for f in range(self.n_observed)],
+            np.arange(len(codes)),
+            [emission.is_numeric for emission in self.emissions],
+        )
+
     def impute(self, codes: ArrayLike) -> np.ndarray:
         """Fill missing values with the most probable category.
 
@@ -441,8 +493,9 @@ class LatentDBN(Network):
         Returns
         -------
         graph : networkx.DiGraph
-            Nodes are (name, slice). Edges have a ``kind``: "measurement" from a latent
-            to a feature, "intra" within a slice, "inter" into the next slice.
+            Nodes are (name, slice), or names of a single slice if `has_time` is False.
+            Edges have a ``kind``: "measurement" from a latent to a feature, "intra"
+            within a slice, "inter" into the next slice.
         """
         return dbn_to_networkx(self, latent_names, feature_names)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,9 +15,11 @@ from .._fill import fill_gaps
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_choice
+from ._em.em import replace_tables
 from ._em.impute import IMPUTE_STRATEGIES
 from ._emissions.base import Emission
 from ._export import dbn_to_networkx
+from ._forecast import Forecast
 from ._graph import TemporalGraph
 from ._model import LatentDBN
 from ._panel_input import PanelInput
@@ -91,6 +95,9 @@ class PanelModel(PanelInput):
     def _store(self, network, encoder, imputer):
         """Set the network and what follows from it, at the end of ``fit``."""
         graph = network.graph
+        if self.n_features_in_ == graph.n_observed and not graph.inter.any():
+            # There is no second slice to learn from: it is like the first.
+            network = replace_tables(network, transition=network.start)
         self.network_ = network
         self.graph_ = graph
         self.structure_ = graph.structure
@@ -109,11 +116,14 @@ class PanelModel(PanelInput):
 
     def _in_batches(self, codes, function):
         """Apply a function of codes to a bounded number of sequences at a time."""
+        return np.concatenate(self._batch_results(codes, function))
+
+    def _batch_results(self, codes, function) -> list:
+        """What a function says of each batch of sequences."""
         n_states = int(np.prod(np.minimum(self.cardinality_, 32.0))) or 1
         n_states = min(n_states, 2**12)
         n_rows = max(1, BATCH_VALUES // (codes.shape[1] * n_states))
-        parts = [function(codes[rows]) for rows in gen_batches(len(codes), n_rows)]
-        return np.concatenate(parts)
+        return [function(codes[rows]) for rows in gen_batches(len(codes), n_rows)]
 
     def transform(self, X: Any) -> np.ndarray:
         """Infer the states of the latents in each slice.
@@ -188,7 +198,7 @@ class PanelModel(PanelInput):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def impute(self, X: Any, strategy: str = "posterior") -> Any:
+    def impute(self, X: Any, strategy: str = "hybrid") -> Any:
         """Fill missing values with the most probable ones, numbers with their mean.
 
         Parameters
@@ -197,12 +207,12 @@ class PanelModel(PanelInput):
 (n_sequences, n_slices, n_observed)
             Sequences; NaN and None are missing. If `fit` got sequences of a long table,
             also such a table.
-        strategy : {"posterior", "hybrid"}, default="posterior"
+        strategy : {"hybrid", "posterior"}, default="hybrid"
             "posterior": given the latents, as the model has it. "hybrid": also given
-            the feature's own previous and next value, which real panels often follow
-            closer than any latent. It is learned at its first use, for which the
-            estimator keeps up to 2,000 training sequences until then; so does a saved
-            estimator.
+            the other values of the feature in the sequence, first of all the previous
+            and the next one, which real panels often follow closer than any latent. It
+            is learned at its first use, for which the estimator keeps up to 2,000
+            training sequences until then; so does a saved estimator.
 
         Returns
         -------
@@ -263,7 +273,8 @@ class PanelModel(PanelInput):
         Returns
         -------
         graph : networkx.DiGraph
-            Latents and features of two consecutive slices.
+            Latents and features of two consecutive slices, (name, slice); of a single
+            one their names alone, if slices do not differ.
         """
         check_is_fitted(self)
         return dbn_to_networkx(
@@ -278,3 +289,43 @@ def _long_table(sequences: Sequences, names, values):
     """Long table of values of shape (n_sequences, n_slices, n_names)."""
     columns = {name: values[:, :, k] for k, name in enumerate(names)}
     return sequences.known_labels.to_frame(columns)
+
+
+class Forecaster(PanelModel):
+    """Base class of the estimators whose rows have time."""
+
+    def forecast(self, X: Any, n_steps: int = 1) -> Forecast:
+        """What to expect of the slices after the last recorded one of each sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_sequences, n_slices * n_observed) or \
+(n_sequences, n_slices, n_observed)
+            Sequences; NaN is missing, and a sequence ends with its last slice that has
+            a value. If `fit` got sequences of a long table, also such a table.
+        n_steps : int, default=1
+            Number of slices.
+
+        Returns
+        -------
+        forecast : Forecast
+            ``probabilities`` of the categories of each feature, most probable
+            ``values`` in the labels of the data, ``states`` of the latents, and
+            ``to_frame()``. Exact where `is_exact_` is True; a numeric feature that
+            follows its own past is approximated after the first step.
+        """
+        check_is_fitted(self)
+        sequences = self._sequences_of(X)
+        codes = self._encode(sequences)
+        found = Forecast.joined(
+            self._batch_results(codes, partial(self.network_.forecast, n_steps=n_steps))
+        )
+        labels = getattr(sequences, "labels", None)
+        return replace(
+            found,
+            values=self._encoder.decode(found.values),
+            feature_names=self._node_names(),
+            sequence_labels=np.arange(len(codes))
+            if labels is None
+            else labels.sequences,
+        )

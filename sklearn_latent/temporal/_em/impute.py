@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from .._emissions.base import as_codes
 from .._inference.inference import expectation, warn_if_approximate
 from .._panels.panel import MISSING, Panel, is_known
 
@@ -31,11 +32,12 @@ class Imputer:
 
     For the strategy "hybrid" (Section 4.3 of Halbersberg and Lerner, 2020) the
     probability of a category is that of the model times the exponential of a linear
-    score of what is near: the last value before, the next value after, and the states
-    of all latents in the slice. A number is the model's mean plus a linear function of
-    how far what is near is from it. The weights are shrunk to zero, where the model
-    speaks alone, and learned by hiding known values of training sequences; only when
-    they are first needed, because that can take longer than the rest of ``fit``.
+    score of what is near: the last value before, the next value after, how often the
+    feature has each value in the sequence, and the states of all latents in the slice.
+    A number is the model's mean plus a linear function of how far what is near is from
+    it. The weights are shrunk to zero, where the model speaks alone, and learned by
+    hiding known values of training sequences; only when they are first needed, because
+    that can take longer than the rest of ``fit``.
     """
 
     def __init__(self, panel: Panel):
@@ -63,8 +65,9 @@ class Imputer:
             ):
                 where = hidden[:, :, f]
                 target = values[:, :, f][where]
-                if network.emissions[f].is_numeric:
-                    target = network.emissions[f].standardized(target)
+                emission = network.emissions[f]
+                numeric = emission.is_numeric
+                target = emission.standardized(target) if numeric else as_codes(target)
                 weight = np.broadcast_to(mass[:, None], where.shape)[where]
                 parts[f].append((*part, target, weight))
         self.weights = [
@@ -132,13 +135,17 @@ def _inputs(network, codes, wanted):
     for f, (found, emission) in enumerate(zip(own, network.emissions, strict=True)):
         where = wanted[:, :, f]
         column = codes[:, :, f]
+        parts = [states[where]]
         if emission.is_numeric:
             column = emission.standardized(column)
             offset = emission.standardized(found[where][:, :1])
-            parts = [states[where]]
+            near = _own_mean(column)[np.nonzero(where)[0]] - offset
+            parts.append(np.where(np.isnan(near), 0.0, near))
         else:
             offset = np.log(np.maximum(found[where], 1e-12))
-            parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
+            parts.append(offset - offset.mean(axis=1, keepdims=True))
+            shares = _own_shares(column, offset.shape[1])
+            parts.append(shares[np.nonzero(where)[0]])
         for step in (1, -1):
             value, distance = _last_known(column[:, ::step])
             value, distance = value[:, ::step][where, None], distance[:, ::step][where]
@@ -151,15 +158,27 @@ def _inputs(network, codes, wanted):
         yield np.concatenate(parts, axis=1, dtype=np.float64), offset
 
 
+def _own_shares(column, n_values: int) -> np.ndarray:
+    """Share of each value in a sequence, less the fewer are known, (n, n_values)."""
+    counts = np.stack([(column == value).sum(axis=1) for value in range(n_values)], 1)
+    return counts / (counts.sum(axis=1, keepdims=True) + 1.0)
+
+
+def _own_mean(column) -> np.ndarray:
+    """Mean of the numbers of a sequence, NaN if none is known, (n, 1)."""
+    known = is_known(column)
+    total, number = np.where(known, column, 0.0).sum(axis=1), known.sum(axis=1)
+    return np.where(number, total / np.maximum(number, 1), np.nan)[:, None]
+
+
 def _last_known(column):
     """Last known value before each slice, and how many slices ago it was."""
-    value = np.full(column.shape, MISSING, dtype=np.result_type(column, int))
-    distance = np.zeros(column.shape, dtype=int)
-    for t in range(1, column.shape[1]):
-        known = is_known(column[:, t - 1])
-        value[:, t] = np.where(known, column[:, t - 1], value[:, t - 1])
-        distance[:, t] = np.where(known, 1, distance[:, t - 1] + 1)
-    return value, distance
+    slices = np.arange(column.shape[1])
+    seen = np.maximum.accumulate(np.where(is_known(column), slices, -1), axis=1)
+    last = np.concatenate([np.full((len(column), 1), -1), seen[:, :-1]], axis=1)
+    value = np.take_along_axis(column, np.maximum(last, 0), axis=1)
+    known = last >= 0
+    return np.where(known, value, MISSING), np.where(known, slices - last, 0)
 
 
 def _fit_line(inputs, offset, target, mass):

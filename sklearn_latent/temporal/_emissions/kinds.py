@@ -84,8 +84,9 @@ class EmissionsField:
 
 def column_of(panel: Panel, f: int) -> Column:
     """All values of one feature of a panel."""
-    numeric = panel.numbers is not None and KINDS[panel.kinds_of(f)[0]].is_numeric
-    values = panel.numbers if numeric else panel.codes
+    values = panel.codes
+    if panel.numbers is not None and KINDS[panel.kinds_of(f)[0]].is_numeric:
+        values = panel.numbers
     return Column(values[:, :, f], panel.weights, int(panel.n_categories[f]))
 
 

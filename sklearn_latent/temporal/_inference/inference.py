@@ -146,7 +146,7 @@ def expectation(
         evidence = data.evidence(network, latents)
         cards = tuple(int(network.cardinality[j]) for j in latents)
         if network.is_exact(latents):
-            chain = smooth(*_joint_tables(network, latents), evidence, data.weights)
+            chain = smooth(*joint_matrices(network, latents), evidence, data.weights)
             first = chain.start.reshape(cards)
             pairs = chain.pairs.reshape(cards + cards)
             for j in latents:
@@ -188,7 +188,7 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            tables = _joint_tables(network, latents)
+            tables = joint_matrices(network, latents)
             total = total + chain_log_likelihood(*tables, evidence)
         else:
             field = MeanField(network, latents, evidence)
@@ -206,7 +206,7 @@ def most_probable_states(network, data: ChainData):
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
             path, log_probability = most_probable_path(
-                *_joint_tables(network, latents), evidence
+                *joint_matrices(network, latents), evidence
             )
             cards = tuple(int(network.cardinality[j]) for j in latents)
             paths[:, :, latents] = np.stack(np.unravel_index(path, cards), axis=-1)
@@ -240,7 +240,7 @@ def warn_if_approximate(network, *, together: bool = False) -> None:
         )
 
 
-def _joint_tables(network, latents) -> tuple[np.ndarray, np.ndarray]:
+def joint_matrices(network, latents) -> tuple[np.ndarray, np.ndarray]:
     """Start vector and transition matrix of the joint states of some latents."""
     start, transition = network.joint_tables(latents)
     return start.ravel(), transition.reshape(start.size, start.size)
