@@ -101,7 +101,7 @@ class Imputer:
             for (inputs, offset), weights in zip(parts, self.weights, strict=True)
         ]
         return [
-            e.center + e.scale * score if e.is_numeric else softmax(score, axis=1)
+            e.restored(score) if e.is_numeric else softmax(score, axis=1)
             for e, score in zip(network.emissions, scores, strict=True)
         ]
 

@@ -14,6 +14,7 @@ from .base import Column, Emission, as_codes
 from .categorical import Categorical
 from .gaussian import Gaussian
 from .gaussian_memory import GaussianMemory
+from .lognormal import LogNormal, LogNormalMemory
 from .memory import CategoricalMemory
 from .ordinal import Ordinal
 from .ordinal_memory import OrdinalMemory
@@ -25,6 +26,8 @@ KINDS: dict[str, type[Emission]] = {
         CategoricalMemory,
         Gaussian,
         GaussianMemory,
+        LogNormal,
+        LogNormalMemory,
         Ordinal,
         OrdinalMemory,
     )
