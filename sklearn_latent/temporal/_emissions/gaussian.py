@@ -40,6 +40,13 @@ class Gaussian(Emission):
         standardised numbers, which keeps their digits; the prior of a state is a tenth
         of an observation of the whole column, and its variance is at least a millionth
         of the column's.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import Gaussian
+    >>> emission = Gaussian(mean=[10.0, 20.0], std=[1.0, 2.0])
+    >>> emission.predicted([[[0.5, 0.5]]], [[float("nan")]]).round(2)
+    array([[[15.  ,  5.24]]])
     """
 
     kind = "gaussian"

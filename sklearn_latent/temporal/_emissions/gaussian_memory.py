@@ -37,6 +37,13 @@ class GaussianMemory(Gaussian):
         Regression of a number on that before.
     center, scale : float, default=0 and 1
         As for `Gaussian`.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import GaussianMemory
+    >>> emission = GaussianMemory([0.0], [1.0], level=[0.0], slope=[0.9], noise=[0.1])
+    >>> emission.predicted([[[1.0], [1.0]]], [[20.0, float("nan")]])[0, 1]
+    array([18. ,  0.1])
     """
 
     kind = "gaussian memory"
@@ -125,7 +132,7 @@ class GaussianMemory(Gaussian):
 
     def predicted(self, posterior, values) -> np.ndarray:
         """Mean and standard deviation of each number."""
-        numbers = self._relative_numbers(values)
+        posterior, numbers = np.asarray(posterior), self._relative_numbers(values)
         mean, variance = self._relative(self.mean, self.std)
         level, noise = self._relative(self.level, self.noise)
         found = np.empty((*numbers.shape, 2))

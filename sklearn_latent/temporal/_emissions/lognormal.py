@@ -89,7 +89,7 @@ class LogNormal(Logarithmic):
     >>> from sklearn_latent.temporal import LogNormal
     >>> emission = LogNormal(mean=[0.0, 3.0], std=[0.5, 0.5])
     >>> emission.predicted([[[0.5, 0.5]]], [[float("nan")]]).round(2)
-    array([[[11.95, 13.08]]])
+    array([[[11.95, 13.81]]])
     """
 
     kind = "lognormal"
@@ -112,7 +112,7 @@ class LogNormalMemory(Logarithmic, GaussianMemory):
     >>> from sklearn_latent.temporal import LogNormalMemory
     >>> emission = LogNormalMemory([0.0], [1.0], level=[0.0], slope=[0.9], noise=[0.1])
     >>> emission.predicted([[[1.0], [1.0]]], [[20.0, float("nan")]])[0, 1].round(2)
-    array([14.9,  1.49])
+    array([14.9 ,  1.49])
     """
 
     kind = "lognormal memory"

@@ -99,8 +99,8 @@ class PanelEncoder:
                     f"other labels in {self.name_of(j)}."
                 )
             labels = _sorted_labels(column[known], self.orders.get(j, ()))
-            auto = ORDERED if j in self.orders else LABELS
-            return labels, None, auto if kind == "auto" else (kind,)
+            ordered = ORDERED if j in self.orders else LABELS
+            return labels, None, ordered if kind == "auto" else (kind,)
         labels, edges, few = self._fit_numbers(numbers, weights[known], j)
         if kind in LOGARITHMIC and numbers.min(initial=1.0) <= 0:
             raise ValueError(
