@@ -15,6 +15,7 @@ from sklearn_latent.temporal._emissions.ordinal import Ordinal
 from sklearn_latent.temporal._emissions.ordinal_memory import OrdinalMemory
 
 __all__ = [
+    "DISCRETE",
     "brute_force",
     "dbns",
     "emission_likelihood",
@@ -35,6 +36,8 @@ KINDS = (
     "ordinal",
     "ordinal memory",
 )
+
+DISCRETE = tuple(kind for kind in KINDS if "normal" not in kind and "gauss" not in kind)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -168,12 +171,12 @@ def dbns(draw, zeros=False, **options):
 
 @st.composite
 def mixed_dbns(draw, kinds=KINDS, **options):
-    """Networks whose features have emissions of all kinds, or of some."""
+    """Networks whose features have emissions of several kinds."""
     graph = draw(graphs(**options))
     cardinality = [draw(st.integers(1, 2)) for _ in range(graph.n_latents)]
     n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
-    kinds = [draw(st.sampled_from(kinds)) for _ in range(graph.n_observed)]
-    return random_dbn(graph, cardinality, n_categories, draw(seeds), kinds=kinds)
+    chosen = [draw(st.sampled_from(kinds)) for _ in range(graph.n_observed)]
+    return random_dbn(graph, cardinality, n_categories, draw(seeds), kinds=chosen)
 
 
 def sequences(network, n, n_slices, seed, missing=0.3):

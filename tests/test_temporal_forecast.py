@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import dbns, mixed_dbns, seeds, sequences
+from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -22,8 +22,6 @@ from sklearn_latent.temporal._emissions.gaussian_memory import GaussianMemory
 from sklearn_latent.temporal._emissions.memory import CategoricalMemory
 
 few = settings(max_examples=20, deadline=None)
-
-DISCRETE = ("categorical", "memory", "ordinal", "ordinal memory")
 
 
 def by_enumeration(network, codes, n_steps, f):

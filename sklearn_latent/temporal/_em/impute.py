@@ -134,18 +134,16 @@ def _inputs(network, codes, wanted):
     own = network._predicted(posterior, codes)
     for f, (found, emission) in enumerate(zip(own, network.emissions, strict=True)):
         where = wanted[:, :, f]
-        column = codes[:, :, f]
-        parts = [states[where]]
+        column, rows = codes[:, :, f], np.nonzero(where)[0]
         if emission.is_numeric:
             column = emission.standardized(column)
             offset = emission.standardized(found[where][:, :1])
-            near = _own_mean(column)[np.nonzero(where)[0]] - offset
-            parts.append(np.where(np.isnan(near), 0.0, near))
+            mean, trust = _own_mean(column)
+            parts = [states[where], (mean[rows, None] - offset) * trust[rows, None]]
         else:
             offset = np.log(np.maximum(found[where], 1e-12))
-            parts.append(offset - offset.mean(axis=1, keepdims=True))
-            shares = _own_shares(column, offset.shape[1])
-            parts.append(shares[np.nonzero(where)[0]])
+            parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
+            parts.append(_own_shares(column, offset.shape[1])[rows])
         for step in (1, -1):
             value, distance = _last_known(column[:, ::step])
             value, distance = value[:, ::step][where, None], distance[:, ::step][where]
@@ -164,11 +162,12 @@ def _own_shares(column, n_values: int) -> np.ndarray:
     return counts / (counts.sum(axis=1, keepdims=True) + 1.0)
 
 
-def _own_mean(column) -> np.ndarray:
-    """Mean of the numbers of a sequence, NaN if none is known, (n, 1)."""
+def _own_mean(column) -> tuple[np.ndarray, np.ndarray]:
+    """Mean number of each sequence, and how far to trust it, 0 to 1, (n,)."""
     known = is_known(column)
-    total, number = np.where(known, column, 0.0).sum(axis=1), known.sum(axis=1)
-    return np.where(number, total / np.maximum(number, 1), np.nan)[:, None]
+    count = known.sum(axis=1)
+    mean = np.where(known, column, 0.0).sum(axis=1) / np.maximum(count, 1)
+    return mean, count / (count + 1.0)
 
 
 def _last_known(column):
