@@ -15,10 +15,11 @@ from .._validation import (
     check_count,
 )
 from .._warn import warn
-from ..exceptions import PoorDataWarning
+from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ._em.choice import choose_emissions
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.impute import Imputer
+from ._inference.changes import Surprise, surprise
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
@@ -88,6 +89,8 @@ class StructureLearner(PanelModel):
             )
         warn_if_approximate(ascent.state)
         self._store(ascent.state, training.encoder, Imputer(panel))
+        if panel.n_slices > 2:
+            self._warn_if_process_changes(surprise(ascent.state, panel))
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -103,6 +106,22 @@ class StructureLearner(PanelModel):
                 f"EM did not converge in max_iter={self.max_iter} iterations.",
                 ConvergenceWarning,
             )
+
+    def _warn_if_process_changes(self, found: Surprise) -> None:
+        """Say so if slices contradict each other."""
+        if not found.is_odd.any():
+            return
+        points, names = found.change_points(), self._slice_names()
+        odd = found.first[found.is_odd.any(axis=1)]
+        times = ", ".join(names[t] for t in (points if len(points) else odd)[:10])
+        features = map(self._encoder.name_of, found.changed_features()[:5])
+        warn(
+            "The process changes: what follows on the past is different "
+            f"{'since' if len(points) else 'at'} slice {times}, "
+            f"most in {', '.join(features)}. One model for all slices mixes what "
+            "differs, and may need false states for it.",
+            ModelMisfitWarning,
+        )
 
 
 class LGLPCCTemporal(StructureLearner, Forecaster):
