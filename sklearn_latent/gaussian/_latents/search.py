@@ -18,6 +18,8 @@ from .sem import Sem, SemData, edge_gains, fit_sem
 PATIENCE = 2
 # Sets of nodes that are tried as children of a new latent.
 N_TRIALS = 8
+# Networks with one more latent, the best first, that are searched in full.
+N_SETTLED = 12
 # Random rotations of a factor analysis.
 N_ROTATIONS = 5
 # Smallest gain, in nats, of a change: less may come from a fit that ended early.
@@ -205,12 +207,14 @@ class LatentSearch:
         """Try one more latent, over the most promising sets of nodes."""
         if model.n_latents >= self.limit:
             return model
+        trials: list[Sem] = []
         for candidate in self._candidates(model):
-            best = model
             born = self.born(model, candidate)
-            for start in (born, self.cleared(born, -1)):
-                trial = self.settle(self.fit(start))
-                best = self.better(best, trial, "birth")
+            starts = born, self.cleared(born, -1)
+            trials += [self.adapt(self.fit(start)) for start in starts]
+        trials.sort(key=self.score, reverse=True)
+        for trial in trials[:N_SETTLED]:
+            best = self.better(model, self.settle(trial), "birth")
             if best is not model:
                 return best
         return model
@@ -231,18 +235,22 @@ class LatentSearch:
             return found
         latents = np.arange(n, len(model.adjacency))
         above = sets.find(latents, edge, edge * np.arange(len(latents) + 1))
-        return sets.connected(latents) + found + above[:N_TRIALS]
+        return found + above[:N_TRIALS]
 
     def cleared(self, model: Sem, latent: int) -> Sem:
         """The network without edges that may stand for one of its latents.
 
         Given an effect of two causes these depend on each other, so that a graph
-        without a latent also has edges from other causes of its children.
+        without a latent also has edges from other causes of its children, be they
+        features or latents.
         """
         n = self.n_features
-        children = model.adjacency[latent, :n]
-        adjacency = model.adjacency.copy()
-        adjacency[:n, :n] &= ~(children | children[:, None])
+        children = np.append(
+            model.adjacency[latent, :n], np.zeros(model.n_latents, bool)
+        )
+        adjacency = model.adjacency & ~children
+        adjacency[children] = False
+        adjacency[latent] = model.adjacency[latent]
         return model.with_adjacency(adjacency)
 
     def redrawn(self, model: Sem) -> Sem:
