@@ -271,6 +271,34 @@ class TestDenseSets:
         assert_array_equal(np.flatnonzero(network.adjacency[16]), np.arange(7))
 
 
+class TestPrice:
+    def test_prices_of_moves_are_differences_of_prices(self, related):
+        em = StructuralEM(IncompleteData.of(related[1]), extended(16, 6))
+        search = LatentSearch(em, GaussianStatistics.of(related[1]))
+        adjacency = np.zeros((20, 20), dtype=bool)
+        adjacency[16:19, :12] = np.kron(np.eye(3, dtype=bool), np.ones(4, dtype=bool))
+        adjacency[16, 17] = adjacency[0, 1] = True
+        adjacency[19, 17:19] = True
+        add, drop = search._prices(adjacency)
+        for i, j in [(2, 3), (16, 18), (17, 18), (16, 13), (0, 1), (16, 17), (17, 4)]:
+            other = adjacency.copy()
+            other[i, j] ^= True
+            change = em.price(other) - em.price(adjacency)
+            price = -drop[i, j] if adjacency[i, j] else add[i, j]
+            assert_allclose(price, change)
+
+    def test_edges_between_latents_are_chosen_among_all_pairs(self, related):
+        em = StructuralEM(IncompleteData.of(related[1]), extended(16, 6))
+        adjacency = np.zeros((20, 20), dtype=bool)
+        adjacency[16:, :16] = np.kron(np.eye(4, dtype=bool), np.ones(4, dtype=bool))
+        joined = adjacency.copy()
+        joined[16, 17] = joined[17, 18] = True
+        more = em.price(joined) - em.price(adjacency)
+        each = em.penalty.parameter + em.penalty.latent_edge
+        choice = em.penalty.multiplicity * np.log(15.0)  # 2 of 6 pairs
+        assert_allclose(more, 2 * each + choice)
+
+
 class TestTwoLayers:
     def test_planted_network_comes_back(self, planted):
         truth, X, Z = planted

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._graphs import reaches
-from .._missing.structural_em import StructuralEM
+from .._missing.structural_em import StructuralEM, measured
 from .._scores.linear import fit_linear
 from .._statistics.statistics import GaussianStatistics, standardise
 from .candidates import Candidate, DenseSets, rotated_factors
@@ -158,12 +158,14 @@ class LatentSearch:
             other[i, j] ^= True
             return em.price(other) - price
 
-        present = adjacency[:n, :n]
-        absent = ~present & ~np.eye(n, dtype=bool)
-        if absent.any():
-            add[:n, :n] = change(*np.argwhere(absent)[0])
-        if present.any():
-            drop[:n, :n] = -change(*np.argwhere(present)[0])
+        for nodes in (np.arange(n), n + np.flatnonzero(measured(adjacency, n))):
+            block = np.ix_(nodes, nodes)
+            present = adjacency[block]
+            absent = ~present & ~np.eye(len(nodes), dtype=bool)
+            if absent.any():
+                add[block] = change(*nodes[np.argwhere(absent)[0]])
+            if present.any():
+                drop[block] = -change(*nodes[np.argwhere(present)[0]])
         for latent in range(n, len(adjacency)):
             children = adjacency[latent, :n]
             if not children.all():
