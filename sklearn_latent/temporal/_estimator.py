@@ -23,6 +23,7 @@ from ._inference.changes import Surprise, surprise
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
+from ._local.redundant import Redundant
 from ._measurement.groups import SearchOptions
 from ._panel_estimator import Forecaster, PanelModel
 from ._panels.encoding import PanelEncoder
@@ -37,6 +38,8 @@ class StructureLearner(PanelModel):
 
     local_graphs_: list[LocalGraph]
     support_: Support
+    duplicates_: list[list[int]]
+    constant_features_: np.ndarray
     # What a row of the data is called.
     _unit = "sequences"
 
@@ -67,16 +70,20 @@ class StructureLearner(PanelModel):
             self.max_joint_states,
             seed,
         )
-        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
-        n_latents = len(measurement.groups)
-        _warn_if_no_latent(n_latents, panel, self.local)
-        progress(f"{n_latents} latents")
-        graph, emission = learn_global_graph(
-            panel, self.local, measurement, graphs, options
-        )
+        redundant = self._find_redundant(panel, training.encoder)
+        if self.local == "lpcc":
+            redundant = redundant.none_left_out()
+        found = self._learn_graph(panel, redundant, options, progress)
+        if redundant.loses(found[1]):
+            redundant = redundant.none_left_out()
+            found = self._learn_graph(panel, redundant, options, lambda _: None)
+        cardinality, *learned = found
+        graph, graphs, emission = redundant.expand(panel, *learned)
+        kept = panel.of_features(redundant.kept)
+        _warn_if_no_latent(graph.n_latents, kept, self.local)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
-        ascent = fit_chain(panel, graph, measurement.cardinality, emission, em)
+        ascent = fit_chain(panel, graph, cardinality, emission, em)
         ascent = choose_emissions(panel, ascent, em)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         if not training.sample.is_all:
@@ -106,6 +113,37 @@ class StructureLearner(PanelModel):
                 f"EM did not converge in max_iter={self.max_iter} iterations.",
                 ConvergenceWarning,
             )
+
+    def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
+        """Numbers of states, graph, local graphs and emissions of the features kept."""
+        panel = panel.of_features(redundant.kept)
+        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
+        progress(f"{len(measurement.groups)} latents")
+        graph, emission = learn_global_graph(
+            panel, self.local, measurement, graphs, options
+        )
+        return measurement.cardinality, graph, graphs, emission
+
+    def _find_redundant(self, panel: Panel, encoder: PanelEncoder) -> Redundant:
+        """Near-duplicates and features that never change, with a word about them."""
+        found = Redundant.of(panel)
+        self.duplicates_ = found.groups
+        self.constant_features_ = np.flatnonzero(found.constant)
+        for group in found.groups[:10]:
+            names = ", ".join(map(encoder.name_of, group))
+            warn(
+                f"Features are nearly the same: {names}. They share a latent, and "
+                "count as so many measurements of it; consider leaving one.",
+                PoorDataWarning,
+            )
+        if found.constant.any():
+            names = ", ".join(map(encoder.name_of, self.constant_features_[:10]))
+            warn(
+                f"Features that never change within a sequence measure no latent: "
+                f"{names}.",
+                PoorDataWarning,
+            )
+        return found
 
     def _warn_if_process_changes(self, found: Surprise) -> None:
         """Say so if slices contradict each other."""
@@ -212,6 +250,12 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         Labels of each feature of a slice, by number; none for numbers.
     n_latents_ : int
         Number of latents.
+    duplicates_ : list of list of int
+        Groups of features that are nearly the same, which share a latent.
+    constant_features_ : ndarray of int
+        Features that never change within a sequence, which measure no latent.
+    observed_names_ : ndarray of str objects
+        Names of the features of a slice.
     n_slices_ : int
         Number of slices seen in `fit`.
     n_observed_ : int
