@@ -71,7 +71,8 @@ class StructureLearner(PanelModel):
         )
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
-        ascent = fit_chain(panel, graph, measurement.cardinality, emission, em)
+        cardinality = [len(emission[f.argmax()]) for f in graph.structure]
+        ascent = fit_chain(panel, graph, cardinality, emission, em)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         if not training.sample.is_all:
             encoded = training.blocks.map(encode_block, training.encoder)
