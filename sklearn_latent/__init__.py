@@ -8,6 +8,9 @@ from .noisy_or import (
     NoisyOrMoMLearner,
     NoisyOrNetwork,
     QuartetStructureLearner,
+    find_schedule,
+    identifiability_order,
+    quartet_depth,
 )
 from .temporal import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_frame
 
@@ -25,10 +28,13 @@ __all__ = [
     "__version__",
     "datasets",
     "exceptions",
+    "find_schedule",
     "gaussian",
+    "identifiability_order",
     "metrics",
     "noisy_or",
     "plotting",
+    "quartet_depth",
     "sequences_from_frame",
     "temporal",
 ]

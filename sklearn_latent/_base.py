@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import _criteria
 from ._progress import CallbackSupportMixin
-from ._validation import shown
+from ._validation import check_names, check_sample_weight, shown
 from .export import edges_to_frame
 from .plotting import LatentGraphDisplay
 
@@ -65,10 +66,54 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     @property
     def latent_names_(self) -> NDArray[Any]:
-        """Names of the latents: latent0, latent1, ..."""
+        """Names of the latents: latent0, latent1, ... or those of `rename_latents`."""
         check_is_fitted(self)
-        names = [f"latent{i}" for i in range(self.n_latents_)]
+        names = self._given_names()
+        if names is None:
+            names = self._default_latent_names()
         return np.asarray(names, dtype=object)
+
+    def _default_latent_names(self) -> list[str]:
+        """Names of latents that nobody has named."""
+        return [f"latent{i}" for i in range(self.n_latents_)]
+
+    def rename_latents(self, names: Any) -> Self:
+        """Name the latents of the fitted model, for pictures, tables and exports.
+
+        Parameters
+        ----------
+        names : list of str or dict
+            A name for each latent, or new names by present ones. A further `fit`
+            forgets them.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        present = self.latent_names_.tolist()
+        if isinstance(names, Mapping):
+            unknown = [name for name in names if name not in present]
+            if unknown:
+                raise ValueError(
+                    f"names must be given to latents of the model, {present}, got "
+                    f"{shown(unknown[0])}."
+                )
+            names = [names.get(name, name) for name in present]
+        self._name_latents(names)
+        return self
+
+    def _name_latents(self, names: Any) -> None:
+        """Keep names of the latents, for as long as the network is the same."""
+        names = check_names("names", names, self.n_latents_)
+        if len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
+            raise ValueError(f"names must hold different strings, got {shown(names)}.")
+        self._latent_names = (self.network_, names)
+
+    def _given_names(self) -> list[str] | None:
+        """Names that were given to the latents of this network."""
+        network, names = self.__dict__.get("_latent_names", (None, None))
+        return names if network is self.network_ else None
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: latent0, latent1, ...
@@ -86,7 +131,9 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self._feature_names(input_features)
         return self.latent_names_
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Mean log-likelihood per row, in nats.
 
         Parameters
@@ -95,13 +142,20 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Data.
         y : Ignored
             Present for API consistency.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Row weights; a weight of 2 is a row twice.
 
         Returns
         -------
         score : float
             Mean of `score_samples`.
         """
-        return float(np.mean(self.score_samples(X)))
+        rows = self.score_samples(X)
+        weights = check_sample_weight(sample_weight, len(rows))
+        if weights is None:
+            return float(np.mean(rows))
+        counted = weights > 0  # a row that does not count may be impossible
+        return float(np.average(rows[counted], weights=weights[counted]))
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion on `X`; lower is better.

@@ -230,14 +230,17 @@ class _Leaps:
 
 
 def _arrays(tree) -> Iterator[np.ndarray]:
-    """All arrays and numbers of nested tuples, lists and dataclasses, in order."""
+    """All arrays of nested tuples, lists and dataclasses, in order.
+
+    Not single numbers: a log-likelihood is no statistic, and depends on units.
+    """
     if isinstance(tree, tuple | list):
         for part in tree:
             yield from _arrays(part)
     elif is_dataclass(tree):
         for field in fields(tree):
             yield from _arrays(getattr(tree, field.name))
-    else:
+    elif np.ndim(tree):
         yield np.asarray(tree, dtype=float)
 
 
@@ -248,7 +251,7 @@ def _rebuilt(tree: Any, values: _Reader) -> Any:
     if is_dataclass(tree) and not isinstance(tree, type):
         parts = {f.name: _rebuilt(getattr(tree, f.name), values) for f in fields(tree)}
         return replace(tree, **parts)
-    return values.take(np.shape(tree))
+    return values.take(np.shape(tree)) if np.ndim(tree) else tree
 
 
 class _Reader:

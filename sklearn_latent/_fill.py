@@ -24,9 +24,19 @@ def fill_gaps(X, missing, values):
         filled = X.tolil(copy=True)
         filled[rows, columns] = values[rows, columns]
         return filled.asformat(X.format)
-    filled = np.array(X)
+    filled = np.array(X, order="C")
     filled[missing] = values[missing]
+    if filled.dtype.kind == "O" and filled.ndim > 1:
+        _restore_types(filled, missing)
     return filled
+
+
+def _restore_types(filled, missing) -> None:
+    """Give the filled cells of each column of objects the type of its others."""
+    columns = filled.reshape(-1, filled.shape[-1]).T
+    for column, gaps in zip(columns, missing.reshape(columns.T.shape).T, strict=True):
+        if gaps.any():
+            column[gaps] = _as_type(column[gaps], set(map(type, column[~gaps])))
 
 
 def _fill_pandas(X, missing, values):
@@ -35,8 +45,11 @@ def _fill_pandas(X, missing, values):
         column, gaps = filled.iloc[:, j].copy(), missing[:, j]
         new = values[gaps, j]
         if hasattr(column, "cat"):
+            # A code of 1.0 is the category 1 or True.
+            labels = {label: label for label in column.cat.categories}
+            new = [labels.get(value, value) for value in new]
             # This frame may lack categories that the one in fit had.
-            unknown = [v for v in dict.fromkeys(new) if v not in column.cat.categories]
+            unknown = [value for value in dict.fromkeys(new) if value not in labels]
             column = column.cat.add_categories(unknown)
         elif column.dtype.kind == "O":
             # Columns of Python objects have the type of what is in them.
@@ -67,7 +80,7 @@ def _as_type(values, types) -> np.ndarray:
     """Numbers as Python objects of their column's one type, if it is one of numbers."""
     kind = next(iter(types)) if len(types) == 1 else None
     if kind is int:
-        values = np.rint(values)
+        values = np.rint(np.asarray(values, dtype=np.float64))
     new = np.empty(len(values), dtype=object)
     new[:] = [kind(v) for v in values] if kind in (bool, int, float) else list(values)
     return new

@@ -7,6 +7,7 @@ it is read, before the constructor validates how they fit together.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +17,13 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 FORMAT = "sklearn_latent"
+HEAD = ("format", "version", "type", "fields")
 # Raised when names or meanings of stored fields change. Version 1, never released, had
 # `n_hidden` and `measurement` for what is `n_latents` and `structure` now.
 VERSION = 2
+
+# Dimensions of a NumPy array. The product of many sizes would take for ever.
+MOST_DIMENSIONS = 64
 
 # Types of stored values; to Python, bool is an integer, but not here.
 STORED: dict[str, set[type]] = {"float": {float, int}, "int": {int}, "bool": {bool}}
@@ -65,10 +70,14 @@ class Array:
             return None
         stored = _mapping(name, value, {"shape", "values"})
         shape, values = stored["shape"], stored["values"]
-        if type(shape) is not list or any(
-            type(n) is not int or not 0 <= n < 2**31 for n in shape
+        if (
+            type(shape) is not list
+            or len(shape) > MOST_DIMENSIONS
+            or any(type(n) is not int or not 0 <= n < 2**31 for n in shape)
         ):
-            raise ValueError(f"{name} must have a list of sizes as shape.")
+            raise ValueError(
+                f"{name} must have a list of sizes (up to {MOST_DIMENSIONS}) as shape."
+            )
         if self.ndim is not None and len(shape) != self.ndim:
             raise ValueError(
                 f"{name} must have {self.ndim} dimension(s), got {len(shape)}."
@@ -264,7 +273,7 @@ class Persistent:
         model : object of this class
             Equal to the model that was written.
         """
-        head = _mapping("data", data, {"format", "version", "type", "fields"})
+        head = _mapping("data", data, set(HEAD))
         if type(head["format"]) is not str or head["format"] != FORMAT:
             raise ValueError(
                 f"format must be {FORMAT!r}, got {_described(head['format'])}."
@@ -297,9 +306,10 @@ class Persistent:
         Returns
         -------
         text : str
-            Can be read by `from_json`.
+            Can be read by `from_json`, which notices changes by a checksum.
         """
-        return json.dumps(self.to_dict(), allow_nan=False)
+        data = self.to_dict()
+        return json.dumps({**data, "checksum": _checksum(data)}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -318,10 +328,20 @@ class Persistent:
         if not isinstance(text, (str, bytes, bytearray)):
             raise TypeError(f"text must be a string, got {type(text).__name__}.")
         try:
-            data = json.loads(text, parse_constant=_refuse)
+            data = json.loads(
+                text, parse_constant=_refuse, object_pairs_hook=_without_repeats
+            )
         except (ValueError, RecursionError) as error:
             reason = str(error).split("\n")[0][:200]
             raise ValueError(f"text must be JSON of a model: {reason}.") from None
+        if type(data) is dict and "checksum" in data:
+            stored = data.pop("checksum")
+            if stored != _checksum(data):
+                raise ValueError(
+                    "text must be as to_json wrote it, got another checksum than that "
+                    "of its content: it was changed or damaged. Leave out the checksum "
+                    "if that was on purpose."
+                )
         return cls.from_dict(data)
 
 
@@ -342,6 +362,22 @@ def _hashable(value):
     if isinstance(value, (list, tuple)):
         return tuple(map(_hashable, value))
     return value
+
+
+def _checksum(data: Mapping) -> str:
+    """Digest of the content, whatever the order of its keys and its blanks."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_repeats(pairs):
+    """The dictionary of an object of JSON; a key that comes twice is refused."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:40]!r} comes twice")
+    return found
 
 
 def _refuse(constant):

@@ -4,10 +4,37 @@ import itertools
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal._emissions.gaussian import Gaussian
+from sklearn_latent.temporal._emissions.gaussian_memory import GaussianMemory
+from sklearn_latent.temporal._emissions.memory import CategoricalMemory
+from sklearn_latent.temporal._emissions.ordinal import Ordinal
+from sklearn_latent.temporal._emissions.ordinal_memory import OrdinalMemory
 
-__all__ = ["brute_force", "dbns", "graphs", "random_dbn", "sequences"]
+__all__ = [
+    "DISCRETE",
+    "brute_force",
+    "dbns",
+    "emission_likelihood",
+    "graphs",
+    "mixed_dbns",
+    "random_dbn",
+    "random_emission",
+    "sequences",
+]
+
+KINDS = (
+    "categorical",
+    "memory",
+    "gaussian",
+    "gaussian memory",
+    "ordinal",
+    "ordinal memory",
+)
+
+DISCRETE = tuple(kind for kind in KINDS if "gaussian" not in kind)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -30,8 +57,70 @@ def graphs(draw, max_latents=3, max_observed=4, undirected=True):
     return TemporalGraph(measurement, intra, inter)
 
 
-def random_dbn(graph, cardinality, n_categories, seed, zeros=False):
+def random_emission(kind, n_states, width, rng):
+    """An emission with random parameters."""
+    table = rng.dirichlet(np.ones(width), n_states)
+    if kind.startswith("gaussian"):
+        center, scale = rng.normal(), rng.uniform(0.5, 2.0)
+        parameters = [rng.normal(size=n_states), rng.uniform(0.2, 1.0, n_states)]
+        if kind == "gaussian":
+            return Gaussian(*parameters, center, scale)
+        parameters += [rng.normal(size=n_states), rng.uniform(-0.8, 0.9, n_states)]
+        noise = rng.uniform(0.2, 1.0, n_states)
+        return GaussianMemory(*parameters, noise, center, scale)
+    if kind.startswith("ordinal"):
+        parts = [np.sort(rng.normal(size=width - 1)), rng.normal(size=n_states)]
+        if kind == "ordinal":
+            return Ordinal(*parts)
+        parts += [np.sort(rng.normal(size=width - 1)), rng.normal(size=n_states)]
+        return OrdinalMemory(*parts, 1.5 * rng.normal(size=width))
+    if kind == "memory":
+        after = rng.dirichlet(np.ones(width), (n_states, width))
+        return CategoricalMemory(table, after, rng.dirichlet(np.ones(width), width))
+    return table
+
+
+def emission_likelihood(emission, state, value, before):
+    """P(value | state, value before), plainly; -1 or NaN is missing."""
+    if not isinstance(emission, np.ndarray) and emission.is_numeric:
+        return _number_likelihood(emission, state, value, before)
+    if np.isnan(value) or value < 0:
+        return 1.0
+    if isinstance(emission, np.ndarray):
+        return emission[state, int(value)]
+    if emission.kind.startswith("ordinal"):
+        return _ordinal_likelihood(emission, state, int(value), before)
+    if emission.kind == "categorical" or np.isnan(before) or before < 0:
+        return emission.table[state, int(value)]
+    return emission.after[state, int(before), int(value)]
+
+
+def _ordinal_likelihood(emission, state, value, before):
+    """P(value) by the formula of the cumulative logit."""
+    cuts, location = emission.thresholds, emission.location[state]
+    if emission.kind == "ordinal memory" and before >= 0:
+        cuts = emission.after_thresholds
+        location = emission.after_location[state] + emission.shift[int(before)]
+    below = [0.0, *(1 / (1 + np.exp(location - cuts))), 1.0]
+    return below[value + 1] - below[value]
+
+
+def _number_likelihood(emission, state, value, before):
+    """Density of a number, plainly; NaN is missing."""
+    if np.isnan(value):
+        return 1.0
+    mean, std = emission.mean[state], emission.std[state]
+    if emission.kind == "gaussian memory" and not np.isnan(before):
+        mean = emission.level[state] + emission.slope[state] * (
+            before - emission.center
+        )
+        std = emission.noise[state]
+    return norm.pdf(value, mean, std)
+
+
+def random_dbn(graph, cardinality, n_categories, seed, zeros=False, kinds=None):
     """A network with random tables, some of whose entries may be 0."""
+    kinds = kinds or ["categorical"] * len(n_categories)
     rng = np.random.default_rng(seed)
     directed = graph.directed()
 
@@ -53,7 +142,7 @@ def random_dbn(graph, cardinality, n_categories, seed, zeros=False):
     for f, width in enumerate(n_categories):
         parents = np.flatnonzero(graph.structure[:, f])
         rows = cardinality[parents[0]] if len(parents) else 1
-        emission.append(rng.dirichlet(np.ones(width), rows))
+        emission.append(random_emission(kinds[f], rows, width, rng))
     return LatentDBN(graph, cardinality, start, transition, emission)
 
 
@@ -67,15 +156,30 @@ def dbns(draw, zeros=False, **options):
     return random_dbn(graph, cardinality, n_categories, draw(seeds), zeros)
 
 
+@st.composite
+def mixed_dbns(draw, kinds=KINDS, **options):
+    """Networks whose features have emissions of several kinds."""
+    graph = draw(graphs(**options))
+    cardinality = [draw(st.integers(1, 2)) for _ in range(graph.n_latents)]
+    n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
+    chosen = [draw(st.sampled_from(kinds)) for _ in range(graph.n_observed)]
+    return random_dbn(graph, cardinality, n_categories, draw(seeds), kinds=chosen)
+
+
 def sequences(network, n, n_slices, seed, missing=0.3):
     """Codes with gaps and ragged ends."""
     rng = np.random.default_rng(seed)
-    codes = rng.integers(0, network.n_categories, (n, n_slices, network.n_observed))
-    codes[rng.random(codes.shape) < missing] = -1
+    widths = np.maximum(network.n_categories, 1)
+    codes = rng.integers(0, widths, (n, n_slices, network.n_observed))
+    gap = -1
+    numeric = network.n_categories == 0
+    if numeric.any():
+        codes, gap = np.where(numeric, rng.normal(size=codes.shape), codes), np.nan
+    codes[rng.random(codes.shape) < missing] = gap
     ends = rng.integers(0, n_slices + 1, n)
     codes[
         np.arange(n_slices) >= np.where(rng.random(n) < 0.3, ends, n_slices)[:, None]
-    ] = -1
+    ] = gap
     return codes
 
 
@@ -98,9 +202,11 @@ def brute_force(network, codes):
                     probability[number] *= network.transition[j][tuple(before + index)]
                 else:
                     probability[number] *= network.start[j][tuple(index)]
-            for f, table in enumerate(network.emission):
-                if codes[t, f] >= 0:
-                    parents = np.flatnonzero(graph.structure[:, f])
-                    row = state[parents[0]] if len(parents) else 0
-                    probability[number] *= table[row, codes[t, f]]
+            for f, emission in enumerate(network.emission):
+                parents = np.flatnonzero(graph.structure[:, f])
+                row = state[parents[0]] if len(parents) else 0
+                before = codes[t - 1, f] if t else np.nan
+                probability[number] *= emission_likelihood(
+                    emission, row, codes[t, f], before
+                )
     return np.array(paths).reshape(len(paths), n_slices, -1), probability

@@ -229,6 +229,6 @@ class TestLeaps:
         counts = Counts(1.5, [np.arange(6.0).reshape(2, 3), np.ones(2)])
         flat = np.concatenate([a.ravel() for a in _arrays(counts)])
         again = _rebuilt(counts, _Reader(2 * flat))
-        assert again.value == 3.0
+        assert again.value == 1.5  # a single number is no statistic
         for one, two in zip(counts.tables, again.tables, strict=True):
             np.testing.assert_array_equal(2 * one, two)

@@ -90,3 +90,30 @@ def test_integer_columns_take_the_nearest_integer():
     X = pd.DataFrame({"p": pd.array([1, None], dtype="Int64")})
     filled = fill_gaps(X, [[False], [True]], np.array([[0.0], [1.7]]))
     assert filled["p"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("labels", [[False, True], [0, 1], [0.0, 1.0]])
+def test_categories_that_are_numbers_are_found(labels):
+    X = pd.DataFrame({"p": pd.Categorical([labels[0], None], categories=labels)})
+    for one in (1.0, True, 1):
+        values = np.array([[None], [one]], dtype=object)
+        filled = fill_gaps(X, [[False], [True]], values)
+        assert filled.dtypes.equals(X.dtypes)
+        assert filled["p"].iloc[1] is labels[1] or filled["p"].iloc[1] == labels[1]
+
+
+def test_arrays_of_objects_keep_the_type_of_each_column():
+    X = np.array([[True, 1], [None, None]], dtype=object, order="F")
+    gaps = np.array([[False, False], [True, True]])
+    values = np.array([[9.0, 9.0], [0.0, 2.0]])
+    for shape in ((2, 2), (1, 2, 2)):
+        filled = fill_gaps(X.reshape(shape), gaps, values).reshape(2, 2)
+        assert filled[1].tolist() == [False, 2]
+        assert [type(value) for value in filled[1]] == [bool, int]
+
+
+def test_integers_beside_labels():
+    frame = pl.DataFrame({"p": [1, None], "q": ["a", None]})
+    values = np.array([[9.0, "b"], [2.0, "b"]], dtype=object)
+    filled = fill_gaps(frame, [[False, False], [True, True]], values)
+    assert filled.rows() == [(1, "a"), (2, "b")]

@@ -149,6 +149,30 @@ class TestDictionaries:
         with pytest.raises(ValueError, match=r"must be"):
             NoisyOrNetwork.from_json(text)
 
+    def test_a_changed_digit_is_noticed(self):
+        text = NETWORK.to_json()
+        assert NoisyOrNetwork.from_json(text) == NETWORK
+        changed = text.replace("0.3", "0.4", 1)
+        assert changed != text
+        with pytest.raises(ValueError, match="checksum"):
+            NoisyOrNetwork.from_json(changed)
+
+    def test_blanks_and_the_order_of_keys_do_not_matter(self):
+        data = json.loads(NETWORK.to_json())
+        text = json.dumps(dict(reversed(data.items())), indent=2)
+        assert NoisyOrNetwork.from_json(text) == NETWORK
+
+    def test_a_key_that_comes_twice(self):
+        text = NETWORK.to_json().replace('{"format"', '{"format": 1, "format"', 1)
+        with pytest.raises(ValueError, match="'format' comes twice"):
+            NoisyOrNetwork.from_json(text)
+
+    def test_a_shape_without_end(self):
+        data = NETWORK.to_dict()
+        data["fields"]["prior"]["shape"] = [2**30] * 200_000
+        with pytest.raises(ValueError, match="list of sizes"):
+            NoisyOrNetwork.from_dict(data)
+
     def test_text_must_be_text(self):
         with pytest.raises(TypeError, match="text must be a string"):
             NoisyOrNetwork.from_json(NETWORK.to_dict())

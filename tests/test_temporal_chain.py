@@ -216,12 +216,12 @@ def test_blocks_of_sequences_do_not_matter(monkeypatch):
     network = random_dbn(graph, [2, 3], [3, 3], seed=6)
     data = ChainData.of(sequences(network, 17, 4, seed=7), graph.structure)
     whole = expectation(network, data)
-    path = network.viterbi(data.codes)
+    path = network.viterbi(data.values)
     monkeypatch.setattr(chain_module, "CHUNK_ELEMENTS", 100)
     blocks = expectation(network, data)
     np.testing.assert_allclose(whole.log_likelihood, blocks.log_likelihood)
     np.testing.assert_allclose(whole.joint[0][1], blocks.joint[0][1])
-    np.testing.assert_array_equal(path, network.viterbi(data.codes))
+    np.testing.assert_array_equal(path, network.viterbi(data.values))
 
 
 def coupled_network(seed, coupling=1.0):

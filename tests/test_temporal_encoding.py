@@ -38,7 +38,7 @@ def test_bins_are_ordered_and_balanced(seed, n_bins):
     rng = np.random.default_rng(seed)
     panel = rng.normal(size=(60, 3, 2))
     panel[rng.random(panel.shape) < 0.1] = np.nan
-    encoder = PanelEncoder(n_bins=n_bins).fit(panel)
+    encoder = PanelEncoder(n_bins, requested=["categorical"] * 2).fit(panel)
     codes = encoder.encode(panel)
     for f in range(2):
         known = codes[:, :, f] >= 0

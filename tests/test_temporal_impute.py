@@ -1,12 +1,13 @@
 """Filling gaps by the model and by neighbouring values."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from dbn_strategies import dbns, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal import LPCC, LatentDBN, LGLPCCTemporal, TemporalGraph
 from sklearn_latent.temporal._em import impute
 from sklearn_latent.temporal._em.em import fit_chain
 from sklearn_latent.temporal._em.impute import IMPUTE_STRATEGIES, Imputer, _last_known
@@ -155,3 +156,61 @@ def test_an_older_value_counts_less():
     one_ago, two_ago = table[each, 3, each], table[each, 4, each]
     assert (one_ago > 0.5).all()
     assert (two_ago < one_ago - 0.1).all()
+
+
+BOOLEAN_TABLES = {
+    "nullable": lambda b: pd.array(b, dtype="boolean"),
+    "categories": lambda b: pd.Categorical(b, categories=[False, True]),
+    "objects": lambda b: pd.Series(b, dtype=object),
+}
+
+
+@pytest.mark.parametrize("beside", ["nothing", "labels"])
+@pytest.mark.parametrize("kind", BOOLEAN_TABLES)
+def test_booleans_stay_booleans(kind, beside):
+    codes = make_latent_dbn("G1", 200, 1, cardinality=2, random_state=0).codes[:, 0]
+    values = codes.astype(bool).astype(object)
+    values[np.random.RandomState(0).uniform(size=values.shape) < 0.1] = None
+    frame = pd.DataFrame(
+        {f"c{j}": BOOLEAN_TABLES[kind](column) for j, column in enumerate(values.T)}
+    )
+    if beside == "labels":
+        frame["c2"] = pd.Categorical(np.where(codes[:, 2], "yes", "no"))
+    filled = LPCC(random_state=0).fit(frame).impute(frame)
+    assert filled.dtypes.equals(frame.dtypes)
+    assert not filled.isna().to_numpy().any()
+    known = frame.notna().to_numpy()
+    assert (filled.to_numpy(object)[known] == frame.to_numpy(object)[known]).all()
+    assert {type(value) for value in filled["c0"].tolist()} == {bool}
+
+
+def test_what_a_sequence_shows_elsewhere_counts():
+    # Each sequence prefers a value of its own, in no order: neighbours say little more
+    # than any other slice.
+    rng = np.random.default_rng(0)
+    own = rng.integers(0, 4, (500, 1, 1))
+    codes = np.where(
+        rng.random((500, 12, 1)) < 0.5, own, rng.integers(0, 4, (500, 12, 1))
+    )
+    network = fit_chain(Panel.of(codes, [4]), TemporalGraph([[1]], [[0]], [[0]]), [1])
+    imputer = Imputer(Panel.of(codes, [4])).fit(network.state)
+    gaps = np.full((1, 12, 1), -1)
+    gaps[0, [0, 1, 2, 3], 0] = 3
+    gaps[0, [9, 11], 0] = 1
+    shares = imputer.probabilities(network.state, gaps, "hybrid")[0]
+    # The first gap follows on four values of 3; far gaps lean to 3 more than to 1, too.
+    assert shares[0].argmax() == 3
+    assert shares[3, 3] > shares[3, 0]
+    np.testing.assert_allclose(
+        impute._own_shares(gaps[:, :, 0], 4), [[0, 2 / 7, 0, 4 / 7]]
+    )
+
+
+def test_the_default_is_the_hybrid():
+    data = make_latent_dbn("G1", 200, 4, random_state=0)
+    model = LGLPCCTemporal(4, random_state=0).fit(data.X)
+    X = np.where(
+        np.random.RandomState(0).uniform(size=data.X.shape) < 0.3, np.nan, data.X
+    )
+    np.testing.assert_array_equal(model.impute(X), model.impute(X, "hybrid"))
+    assert not np.array_equal(model.impute(X), model.impute(X, "posterior"))

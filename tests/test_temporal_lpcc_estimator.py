@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import entropy
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
@@ -74,7 +75,38 @@ def test_bins_of_numbers():
 
 def test_export(model):
     assert model.to_pgmpy().check_model()
-    assert len(model.to_frame()) > 0
+    frame = model.to_frame()
+    assert len(frame) == model.structure_.sum() + 1  # each edge once
+    assert set(frame["parent"]) == {"latent0", "latent1"}
+    assert frame["child"].is_unique
+
+
+def test_strengths_are_those_of_the_fitted_dependence(data, model):
+    frame = model.to_frame().set_index("kind")
+    states = pd.DataFrame(data.Z[:, 0])
+    joint = pd.crosstab(states[0], states[1], normalize=True).to_numpy()
+    rows, columns = entropy(joint.sum(axis=1)), entropy(joint.sum(axis=0))
+    information = rows + columns - entropy(joint, axis=None)
+    strength = frame.loc["intra", "strength"]
+    assert strength == pytest.approx(information / min(rows, columns), abs=0.05)
+    assert strength > 0.2
+
+
+def test_a_row_has_no_transitions(data, model):
+    # (4 - 1) + 4 * (4 - 1) of the latents, 4 * (4 - 1) of each feature.
+    assert model._n_parameters() == 15 + 6 * 12
+    expected = -2 * model.log_likelihood_ + (15 + 72) * np.log(2000)
+    assert model.bic_ == pytest.approx(expected)
+    assert model.bic(data.X) == pytest.approx(expected, rel=1e-6)
+    for start, transition in zip(model.start_, model.transition_, strict=True):
+        np.testing.assert_array_equal(start, transition)
+
+
+def test_messages_are_of_rows(data):
+    X = data.X[:200].astype(float)
+    X[:3] = np.nan
+    with pytest.warns(PoorDataWarning, match="3 of 200 rows have no value"):
+        LPCC(random_state=0).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from sklearn_latent.export import edges_to_frame
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal._emissions.memory import CategoricalMemory
 from sklearn_latent.temporal._export import dbn_to_networkx
 from sklearn_latent.temporal._local.local_to_global import Support
 
@@ -196,8 +197,10 @@ def test_wrong_parameters():
     [
         np.zeros((2, 3)),
         np.zeros((2, 1, 2), int),
-        np.zeros((2, 1, 3)),
+        np.full((2, 1, 3), 0.5),
+        [[[np.inf, 0, 0]]],
         [[[5, 0, 0]]],
+        np.zeros((2, 1, 3), bool),
         [[1], 2],
     ],
 )
@@ -293,3 +296,18 @@ def test_states_of_an_impossible_sequence_are_a_distribution():
     codes = [[[0], [1], [1]]]
     assert model.log_likelihood(codes) == -np.inf
     np.testing.assert_allclose(model.posterior(codes)[0].sum(axis=2), 1.0)
+
+
+def test_a_network_without_time_has_one_slice():
+    graph = TemporalGraph([[1, 1]], [[0]], [[0]])
+    table, emission = [0.3, 0.7], [[0.9, 0.1], [0.2, 0.8]]
+    still = LatentDBN(graph, [2], [table], [table], [emission] * 2)
+    assert not still.has_time
+    assert still.n_parameters == 1 + 4
+    assert set(still.to_networkx()) == {"latent0", "x0", "x1"}
+    assert len(still.to_frame()) == 2
+    assert still.to_pgmpy().check_model()
+    start = LatentDBN(graph, [2], [[0.4, 0.6]], [table], [emission] * 2)
+    assert start.has_time and start.n_parameters == 2 + 4
+    memory = CategoricalMemory(emission, [emission] * 2)
+    assert LatentDBN(graph, [2], [table], [table], [emission, memory]).has_time

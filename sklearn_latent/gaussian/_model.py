@@ -78,11 +78,13 @@ class GaussianModel(BaseLatentModel):
         network = self.network_
         return network.n_latents if self.output == "latents" else network.n_nodes
 
-    @property
-    def latent_names_(self) -> np.ndarray:
-        """Names of the latents: latent0, latent1, ..."""
-        check_is_fitted(self)
-        return self.node_names_[self.network_.n_features :]
+    def _default_latent_names(self) -> list[str]:
+        return self.network_.node_names[self.network_.n_features :]
+
+    def _name_latents(self, names: Any) -> None:
+        super()._name_latents(names)
+        features = self.node_names_[: self.network_.n_features]
+        self.node_names_ = np.concatenate([features, self.latent_names_])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: the features, then the latents.

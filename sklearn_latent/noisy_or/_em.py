@@ -24,7 +24,6 @@ from .._validation import (
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning
 from ._diagnosis.diagnosis import contradictions, misfit_message
-from ._identifiability.schedule import check_structure
 from ._likelihood.exact import MAX_ENUMERATED, Parameters, clip_parameters
 from ._likelihood.starts import STAGES, Start, advance, best_starts, polish
 from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
@@ -58,7 +57,8 @@ class NoisyOrEM(NoisyOrModel):
     structure : array-like or sparse matrix of shape (n_latents, n_features) or None, \
 default=None
         True where a latent is a parent of a feature. None: every latent is a parent of
-        every feature.
+        every feature. A data frame is matched with `X` by the names of its columns, and
+        the labels of its rows name the latents.
     inference : {"auto", "exact", "variational"}, default="auto"
         "auto" is "exact" where the structure couples at most 12 latents; elsewhere it
         sums over the likeliest states of the latents of each row, which nearly all of
@@ -218,6 +218,7 @@ default=None
             best = best_starts(starts)
             self.__dict__.update(fitted(best))
             self._store_likelihood(best, patterns)
+            self._name_by_structure()
             misfit = contradictions(self.network_, patterns, self._feature_names())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if stopped:
@@ -244,10 +245,10 @@ default=None
 
     def _check_structure(self):
         """Validate the structure, or make one with all edges."""
-        if self.structure is None:
+        structure, _ = self._read_structure()
+        if structure is None:
             n_latents = 1 if self.n_latents is None else self.n_latents
             return np.ones((n_latents, self.n_features_in_), dtype=bool)
-        structure = check_structure(self.structure)
         n_latents = len(structure) if self.n_latents is None else self.n_latents
         if structure.shape != (n_latents, self.n_features_in_):
             raise ValueError(

@@ -21,6 +21,7 @@ from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
 from ._inference.classes import infer_network, predict_network
+from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
@@ -104,6 +105,7 @@ class NoisyOrModel(BaseLatentModel):
     """
 
     binarize: float | None
+    structure: Any
     n_jobs: int | None
     network_: NoisyOrNetwork
     _columns: Columns
@@ -116,6 +118,19 @@ class NoisyOrModel(BaseLatentModel):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+    def _read_structure(self) -> tuple[NDArray[np.bool_] | None, list | None]:
+        """The parameter `structure` in the order of the features, and latent names."""
+        if self.structure is None:
+            return None, None
+        names = getattr(self, "feature_names_in_", None)
+        return read_structure(self.structure, names)
+
+    def _name_by_structure(self) -> None:
+        """Name the latents as the rows of the parameter `structure`."""
+        names = self._read_structure()[1]
+        if names is not None:
+            self._name_latents(names)
 
     def _check_X(self, X, *, reset=False):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""

@@ -13,7 +13,7 @@ from .._transaction import all_or_nothing
 from .._validation import check_flag
 from .._warn import warn
 from ..exceptions import PoorDataWarning, UnidentifiableWarning
-from ._identifiability.schedule import Schedule, check_structure
+from ._identifiability.schedule import Schedule
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors
@@ -37,7 +37,8 @@ class NoisyOrMoMLearner(NoisyOrModel):
     structure : array-like or sparse matrix of shape (n_latents, n_features) or None, \
 default=None
         True where a latent is a parent of a feature. None: one latent over all
-        features.
+        features. A data frame is matched with `X` by the names of its columns, and the
+        labels of its rows name the latents.
     use_pairs : bool, default=True
         Whether to use pairs of features too, once a latent is partly known.
     clean_up : bool, default=True
@@ -224,10 +225,9 @@ default=None
         return statistics, plan
 
     def _make_plan(self):
-        structure = self.structure
+        structure, _ = self._read_structure()
         if structure is None:
             structure = np.ones((1, self.n_features_in_), dtype=bool)
-        structure = check_structure(structure)
         if structure.shape[1] != self.n_features_in_:
             raise ValueError(
                 "structure must have one column per feature of X, expected "
@@ -252,6 +252,7 @@ default=None
         self.depth_ = plan.schedule.depth
         self.n_samples_seen_ = float(statistics.moments.total.max())
         self._store(NoisyOrNetwork(*learned[:3]))
+        self._name_by_structure()
 
     def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""

@@ -105,7 +105,7 @@ class TrajectoryDisplay:
 (n_sequences, n_slices, n_observed)
             The sequences to draw; NaN is missing.
         latent_names, sequence_names, slice_names : sequence of str or None
-            Names. If None, they are numbered.
+            Names. If None, those of sequences of a long table, else numbers.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
         **kwargs : dict
@@ -120,6 +120,11 @@ class TrajectoryDisplay:
         check_is_fitted(estimator)
         check_has(estimator, "attribute", "cardinality_")
         cardinality = np.asarray(estimator.cardinality_, dtype=int)
+        X = getattr(estimator, "_sequences_of", lambda X: X)(X)
+        labels = getattr(X, "labels", None)
+        if labels is not None:
+            sequence_names = sequence_names or [str(i) for i in labels.sequences]
+            slice_names = slice_names or labels.time_names
         posterior = np.asarray(estimator.transform(X), dtype=float)
         n_states = int(cardinality.sum())
         n_slices = posterior.shape[1] // n_states if n_states else 0

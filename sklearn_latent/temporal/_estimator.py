@@ -16,13 +16,15 @@ from .._validation import (
 )
 from .._warn import warn
 from ..exceptions import PoorDataWarning
+from ._em.choice import choose_emissions
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._measurement.groups import SearchOptions
-from ._panel_estimator import PanelModel
+from ._panel_estimator import Forecaster, PanelModel
+from ._panels.encoding import PanelEncoder
 from ._panels.panel import Panel
 from ._panels.reading import MAX_SAMPLE, encode_block
 
@@ -34,6 +36,8 @@ class StructureLearner(PanelModel):
 
     local_graphs_: list[LocalGraph]
     support_: Support
+    # What a row of the data is called.
+    _unit = "sequences"
 
     def _check_parameters(self):
         """Refuse parameters of the wrong kind."""
@@ -55,7 +59,7 @@ class StructureLearner(PanelModel):
         most = MAX_SAMPLE if is_blockwise(X) else None
         training = self._read_training(X, sample_weight, seed, most)
         panel = training.panel
-        _warn_of_poor_data(panel)
+        _warn_of_poor_data(panel, training.encoder, self._unit)
         options = SearchOptions(
             self.max_cardinality,
             None if self.cardinality == "auto" else int(self.cardinality),
@@ -73,6 +77,7 @@ class StructureLearner(PanelModel):
         em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
         cardinality = [len(emission[f.argmax()]) for f in graph.structure]
         ascent = fit_chain(panel, graph, cardinality, emission, em)
+        ascent = choose_emissions(panel, ascent, em)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         if not training.sample.is_all:
             encoded = training.blocks.map(encode_block, training.encoder)
@@ -101,7 +106,7 @@ class StructureLearner(PanelModel):
             )
 
 
-class LGLPCCTemporal(StructureLearner):
+class LGLPCCTemporal(StructureLearner, Forecaster):
     """Latent variables over time, from sequences of discrete features.
 
     Learns how many latents there are, which features measure each, how many states
@@ -128,9 +133,20 @@ class LGLPCCTemporal(StructureLearner):
         Number of states of every latent. "auto": chosen by BIC for each.
     max_cardinality : int, default=6
         Largest number of states that "auto" tries.
+    emissions : str, list or dict, default="auto"
+        How each feature shows the state of its latent: a kind for all features, a list
+        of one per feature of a slice, or a dictionary by name or number, in which
+        features that are not named are "auto". "categorical": a probability of each
+        category by state; numbers are cut into bins. "memory": also by the category
+        before. "gaussian": a mean and a variance by state; "gaussian memory": a linear
+        regression on the number before. "ordinal": categories in order, with one
+        location by state; "ordinal memory": shifted by the category before. "auto":
+        numbers with many values are gaussian, ordered pandas categories ordinal if BIC
+        prefers that, all others categorical; memory is added where BIC gains.
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
-        cut into as many bins of about equal size.
+        cut into as many bins of about equal size while the latents are sought, and for
+        emissions of categories.
     max_categories : int, default=10
         Whole numbers up to this many values are categories.
     max_joint_states : int, default=500
@@ -231,6 +247,7 @@ class LGLPCCTemporal(StructureLearner):
         local: str = "bic",
         cardinality: int | str = "auto",
         max_cardinality: int = 6,
+        emissions: Any = "auto",
         n_bins: int = 4,
         max_categories: int = 10,
         max_joint_states: int = 500,
@@ -244,6 +261,7 @@ class LGLPCCTemporal(StructureLearner):
         self.local = local
         self.cardinality = cardinality
         self.max_cardinality = max_cardinality
+        self.emissions = emissions
         self.n_bins = n_bins
         self.max_categories = max_categories
         self.max_joint_states = max_joint_states
@@ -254,8 +272,8 @@ class LGLPCCTemporal(StructureLearner):
         self.verbose = verbose
 
 
-def _warn_of_poor_data(panel: Panel) -> None:
-    """Say what cannot be learned from."""
+def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
+    """Say what cannot be learned from; `unit` is what a row of the data is called."""
     codes = panel.codes
     empty = int((codes < 0).all(axis=(1, 2)).sum())
     if empty == len(codes):
@@ -265,17 +283,13 @@ def _warn_of_poor_data(panel: Panel) -> None:
         )
     elif empty:
         warn(
-            f"{empty} of {len(codes)} sequences have no value at all and say nothing.",
+            f"{empty} of {len(codes)} {unit} have no value at all and say nothing.",
             PoorDataWarning,
         )
     constant = np.flatnonzero(panel.n_categories < 2)
     if len(constant):
-        names = ", ".join(str(j) for j in constant[:10])
-        warn(
-            f"Features with one value measure no latent: {names} (numbers within "
-            "a slice).",
-            PoorDataWarning,
-        )
+        names = ", ".join(encoder.name_of(j) for j in constant[:10])
+        warn(f"Features with one value measure no latent: {names}.", PoorDataWarning)
 
 
 def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:

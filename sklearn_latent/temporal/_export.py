@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import entropy
 
+from .._warn import warn
+from ..exceptions import LatentWarning
 from ..export import node_names
 from ._tables import family_of, slice_order
 
 
 def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
-    """Turn a latent dynamic Bayesian network into a two-slice networkx graph."""
+    """Turn a latent dynamic Bayesian network into a networkx graph.
+
+    It has two slices, or one without time, whose nodes are plain names.
+    """
     import networkx as nx
 
     latents, features = node_names(
@@ -20,31 +25,37 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
         family="temporal",
         edge_attributes="kind directed support strength",
     )
-    for t in (0, 1):
+    has_time = network.has_time
+    slices = (0, 1) if has_time else (0,)
+
+    def node(name, t):
+        return (name, t) if has_time else name
+
+    for t in slices:
         for name, cardinality in zip(latents, network.cardinality, strict=True):
             graph.add_node(
-                (name, t),
+                node(name, t),
                 kind="latent",
                 slice=t,
                 name=name,
                 cardinality=int(cardinality),
             )
         for name in features:
-            graph.add_node((name, t), kind="feature", slice=t, name=name)
+            graph.add_node(node(name, t), kind="feature", slice=t, name=name)
     strength = _strengths(network)
 
-    def add_edges(kind, edges, children, slices, *, undirected=None):
+    def add_edges(kind, edges, children, times, *, undirected=None):
         for i, j in zip(*np.nonzero(edges), strict=True):
             graph.add_edge(
-                (latents[i], slices[0]),
-                (children[j], slices[1]),
+                node(latents[i], times[0]),
+                node(children[j], times[1]),
                 kind=kind,
                 directed=undirected is None or not undirected[j, i],
                 support=_share(support, kind, i, j),
                 strength=strength[kind][i, j],
             )
 
-    for t in (0, 1):
+    for t in slices:
         add_edges("measurement", network.graph.structure, features, (t, t))
         add_edges(
             "intra",
@@ -78,9 +89,8 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
             edges = [(node, (name, t)) for node in nodes if node[1] == 0]
             model.add_edges_from(edges)
             tables.append(((name, t), table, nodes))
-    for j, name, table in zip(
-        network._parents, features, network.emission, strict=True
-    ):
+    shares = _pgmpy_shares(network, features)
+    for j, name, table in zip(network._parents, features, shares, strict=True):
         if j >= 0:
             model.add_edge((latents[j], 0), (name, 0))
         for t in (0, 1):
@@ -95,6 +105,26 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
         evidence = (nodes, widths) if nodes else ()
         model.add_cpds(TabularCPD(node, n_values, columns, *evidence))
     return model
+
+
+def _pgmpy_shares(network, features) -> list[np.ndarray]:
+    """P(category | state) of each feature, as far as pgmpy's networks can say it."""
+    kinds = list(zip(features, network.emissions, strict=True))
+    numeric = [name for name, emission in kinds if emission.is_numeric]
+    if numeric:
+        raise ValueError(
+            "A discrete network of pgmpy holds features of categories alone, got "
+            f"numbers in {', '.join(numeric)}."
+        )
+    memory = [name for name, emission in kinds if emission.has_memory]
+    if memory:
+        warn(
+            "The exported network leaves out that features depend on their own "
+            f"previous values: {', '.join(memory)}. Their tables are those of a "
+            "typical slice.",
+            LatentWarning,
+        )
+    return [emission.typical for emission in network.emissions]
 
 
 def _share(support, kind, i, j) -> float:
@@ -118,7 +148,7 @@ def _strengths(network) -> dict:
     }
     for f, j in enumerate(network._parents):
         if j >= 0:
-            joint = marginal[j][:, None] * network.emission[f]
+            joint = marginal[j][:, None] * network.emissions[f].typical
             strength["measurement"][j, f] = _normalized_information(joint)
     for j in range(network.n_latents):
         parents = [("inter", i) for i in graph.parents_before(j)]

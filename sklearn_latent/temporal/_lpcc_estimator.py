@@ -25,9 +25,20 @@ class LPCC(StructureLearner):
         Number of states of every latent. "auto": chosen by BIC for each.
     max_cardinality : int, default=6
         Largest number of states that "auto" tries.
+    emissions : str, list or dict, default="auto"
+        How each feature shows the state of its latent: a kind for all features, a list
+        of one per feature of a slice, or a dictionary by name or number, in which
+        features that are not named are "auto". "categorical": a probability of each
+        category by state; numbers are cut into bins. "memory": also by the category
+        before. "gaussian": a mean and a variance by state; "gaussian memory": a linear
+        regression on the number before. "ordinal": categories in order, with one
+        location by state; "ordinal memory": shifted by the category before. "auto":
+        numbers with many values are gaussian, ordered pandas categories ordinal if BIC
+        prefers that, all others categorical; memory is added where BIC gains.
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
-        cut into as many bins of about equal size.
+        cut into as many bins of about equal size while the latents are sought, and for
+        emissions of categories.
     max_categories : int, default=10
         Whole numbers up to this many values are categories.
     max_joint_states : int, default=500
@@ -103,6 +114,7 @@ class LPCC(StructureLearner):
     """
 
     n_jobs = None
+    _unit = "rows"
 
     def __init__(
         self,
@@ -110,6 +122,7 @@ class LPCC(StructureLearner):
         local: str = "bic",
         cardinality: int | str = "auto",
         max_cardinality: int = 6,
+        emissions: Any = "auto",
         n_bins: int = 4,
         max_categories: int = 10,
         max_joint_states: int = 500,
@@ -121,6 +134,7 @@ class LPCC(StructureLearner):
         self.local = local
         self.cardinality = cardinality
         self.max_cardinality = max_cardinality
+        self.emissions = emissions
         self.n_bins = n_bins
         self.max_categories = max_categories
         self.max_joint_states = max_joint_states

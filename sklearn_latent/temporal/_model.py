@@ -20,9 +20,17 @@ from .._validation import (
     check_numbers,
     check_sample_weight,
 )
-from ._emission import draw_codes, n_free, predicted
+from ._emissions.base import Emission
+from ._emissions.kinds import (
+    EmissionsField,
+    check_emissions,
+    check_values,
+    shown_emissions,
+)
 from ._export import dbn_to_networkx, dbn_to_pgmpy
+from ._forecast import Forecast
 from ._graph import TemporalGraph
+from ._inference.forecast import look_ahead
 from ._inference.inference import (
     ChainCounts,
     ChainData,
@@ -31,7 +39,7 @@ from ._inference.inference import (
     sequence_log_likelihood,
     warn_if_approximate,
 )
-from ._panels.panel import MISSING
+from ._panels.panel import is_known
 from ._tables import (
     check_tables,
     draw_categories,
@@ -70,9 +78,10 @@ class LatentDBN(Network):
     transition : list of array-like
         ``transition[j]``: P(latent j | its parents) in later slices, one axis per
         parent in the slice before, then per parent within the slice, then its own.
-    emission : list of array-like of shape (cardinality of parent, n_categories)
-        P(category | state of the parent), per feature; one row for a feature that
-        measures no latent.
+    emission : list of array-like or Emission
+        One per feature: P(category | state of the parent), an array of shape
+        (cardinality of parent, n_categories), or an emission of another kind. A feature
+        that measures no latent has a single state.
     max_joint_states : int, default=500
         Largest number of joint states of coupled latents for which inference is exact.
         Above, it is factored and a warning says so.
@@ -81,6 +90,8 @@ class LatentDBN(Network):
     ----------
     directed_graph : TemporalGraph
         The graph that the tables follow.
+    emissions : list of Emission
+        Emissions of all features as objects, also those that `emission` has as tables.
 
     Examples
     --------
@@ -104,7 +115,7 @@ class LatentDBN(Network):
         "cardinality": Array("int", 1),
         "start": Arrays(),
         "transition": Arrays(),
-        "emission": Arrays(),
+        "emission": EmissionsField(),
         "max_joint_states": Integer(1),
     }
 
@@ -114,7 +125,7 @@ class LatentDBN(Network):
         cardinality: ArrayLike,
         start: Sequence[ArrayLike],
         transition: Sequence[ArrayLike],
-        emission: Sequence[ArrayLike],
+        emission: Sequence[ArrayLike | Emission],
         *,
         max_joint_states: int = MAX_JOINT_STATES,
     ):
@@ -147,12 +158,32 @@ class LatentDBN(Network):
         self.start = check_tables("start", start, first)
         self.transition = check_tables("transition", transition, later)
         rows = [int(cards[j]) if j >= 0 else 1 for j in self._parents]
-        self.emission = check_tables("emission", emission, [(r, None) for r in rows])
+        self.emissions = check_emissions(emission, rows)
 
     @cached_property
     def directed_graph(self) -> TemporalGraph:
         """The graph with all edges oriented, as the tables have them."""
         return self.graph.directed()
+
+    @cached_property
+    def emission(self) -> list[np.ndarray | Emission]:
+        """Emission of each feature; a categorical one is its table."""
+        return shown_emissions(self.emissions)
+
+    def emissions_of(self, latent: int) -> list[Emission]:
+        """Emissions of the features that measure a latent.
+
+        Parameters
+        ----------
+        latent : int
+            Number of the latent.
+
+        Returns
+        -------
+        emissions : list of Emission
+            In the order of the features.
+        """
+        return [self.emissions[f] for f in self.graph.features_of(latent)]
 
     @property
     def n_latents(self) -> int:
@@ -167,12 +198,30 @@ class LatentDBN(Network):
     @property
     def n_categories(self) -> np.ndarray:
         """Number of categories of each feature."""
-        return np.array([table.shape[1] for table in self.emission], dtype=int)
+        return np.array([one.n_categories for one in self.emissions], dtype=int)
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters of all tables."""
-        return free_parameters([*self.start, *self.transition]) + n_free(self.emission)
+        """Number of free parameters; a table that all slices share counts once."""
+        later = [
+            t for t, same in zip(self.transition, self._tied, strict=True) if not same
+        ]
+        tables = free_parameters([*self.start, *later])
+        return tables + sum(emission.n_free for emission in self.emissions)
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a slice depends on the one before, or differs from the first."""
+        same = bool(self._tied) and all(self._tied) and not self.graph.inter.any()
+        return not same or any(emission.has_memory for emission in self.emissions)
+
+    @property
+    def _tied(self) -> list[bool]:
+        """Whether each latent has states, and the same table in all slices."""
+        return [
+            start.shape[-1] > 1 and np.array_equal(start, transition)
+            for start, transition in zip(self.start, self.transition, strict=True)
+        ]
 
     @property
     def _parents(self) -> np.ndarray:
@@ -297,7 +346,49 @@ class LatentDBN(Network):
         """
         codes = self._check(codes)
         posterior = self.posterior(codes)
-        return predicted(self.emission, self._parents, posterior, codes.shape[:2])
+        return self._predicted(posterior, codes)
+
+    def _predicted(self, posterior, codes) -> list[np.ndarray]:
+        """What each value should be, given states of the latents."""
+        alone = np.ones((*codes.shape[:2], 1))
+        return [
+            emission.predicted(posterior[j] if j >= 0 else alone, codes[:, :, f])
+            for f, (j, emission) in enumerate(
+                zip(self._parents, self.emissions, strict=True)
+            )
+        ]
+
+    def forecast(self, codes: ArrayLike, n_steps: int = 1) -> Forecast:
+        """What to expect of the slices after the last recorded one of each sequence.
+
+        Parameters
+        ----------
+        codes : array-like of int of shape (n, n_slices, n_observed)
+            Categories by number, -1 = missing.
+        n_steps : int, default=1
+            Number of slices.
+
+        Returns
+        -------
+        forecast : Forecast
+            Distributions of features and latents, and most probable categories.
+        """
+        codes = self._check(codes)
+        n_steps = check_count("n_steps", n_steps, 1, MOST_COLUMNS)
+        warn_if_approximate(self)
+        last, states, found = look_ahead(self, codes, n_steps)
+        best = [
+            values[:, :, 0] if emission.is_numeric else values.argmax(axis=2)
+            for values, emission in zip(found, self.emissions, strict=True)
+        ]
+        return Forecast(
+            found,
+            np.stack(best, axis=2),
+            states,
+            last[:, None] + np.arange(1, n_steps + 1),
+            [f"x{f}" for f in range(self.n_observed)],
+            np.arange(len(codes)),
+        )
 
     def impute(self, codes: ArrayLike) -> np.ndarray:
         """Fill missing values with the most probable category.
@@ -313,8 +404,13 @@ class LatentDBN(Network):
             Without missing values; all others as they were.
         """
         codes = self._check(codes)
-        best = np.stack([p.argmax(axis=2) for p in self.predictive(codes)], axis=2)
-        return np.where(codes == MISSING, best, codes)
+        best = [
+            found[..., 0] if emission.is_numeric else found.argmax(axis=2)
+            for emission, found in zip(
+                self.emissions, self.predictive(codes), strict=True
+            )
+        ]
+        return np.where(is_known(codes), codes, np.stack(best, axis=2))
 
     def sample(
         self, n_samples: int = 1, n_slices: int = 1, random_state: Any = None
@@ -349,10 +445,14 @@ class LatentDBN(Network):
                 rows = table[tuple(states[:, t - (not now), i] for i, now in parents)]
                 rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
                 states[:, t, j] = draw_categories(rows, rng)
-        codes = np.empty((n_samples, n_slices, self.n_observed), dtype=np.int64)
-        for f, (j, table) in enumerate(zip(self._parents, self.emission, strict=True)):
-            behind = states[:, :, j] if j >= 0 else np.zeros(codes.shape[:2], int)
-            codes[:, :, f] = draw_codes(table, behind, rng)
+        numeric = any(emission.is_numeric for emission in self.emissions)
+        dtype = np.float64 if numeric else np.int64
+        codes = np.empty((n_samples, n_slices, self.n_observed), dtype=dtype)
+        alone = np.zeros(codes.shape[:2], dtype=int)
+        for f, (j, emission) in enumerate(
+            zip(self._parents, self.emissions, strict=True)
+        ):
+            codes[:, :, f] = emission.draw(states[:, :, j] if j >= 0 else alone, rng)
         return codes, states
 
     def joint_tables(
@@ -392,8 +492,9 @@ class LatentDBN(Network):
         Returns
         -------
         graph : networkx.DiGraph
-            Nodes are (name, slice). Edges have a ``kind``: "measurement" from a latent
-            to a feature, "intra" within a slice, "inter" into the next slice.
+            Nodes are (name, slice), or names of a single slice if `has_time` is False.
+            Edges have a ``kind``: "measurement" from a latent to a feature, "intra"
+            within a slice, "inter" into the next slice.
         """
         return dbn_to_networkx(self, latent_names, feature_names)
 
@@ -426,13 +527,4 @@ class LatentDBN(Network):
                 "codes must have shape (n, n_slices, n_observed) with n_observed="
                 f"{self.n_observed}, got shape {codes.shape}."
             )
-        if codes.size and (
-            codes.dtype.kind not in "iu"
-            or codes.min() < MISSING
-            or (codes >= self.n_categories).any()
-        ):
-            raise ValueError(
-                "codes must be integers from -1 (missing) to the number of categories "
-                "less 1, got others."
-            )
-        return codes
+        return check_values(codes, self.emissions)

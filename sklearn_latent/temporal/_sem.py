@@ -24,10 +24,10 @@ from ._em.em import EMOptions
 from ._em.impute import Imputer
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
-from ._panel_estimator import PanelModel
+from ._panel_estimator import Forecaster
 
 
-class SEMDBN(PanelModel):
+class SEMDBN(Forecaster):
     """Latent dynamic Bayesian network by structural EM.
 
     The baseline of [1]_: it must be told the number of latents and their numbers of
@@ -137,6 +137,8 @@ class SEMDBN(PanelModel):
     TemporalGraph(n_latents=1, n_observed=3, n_intra=0, n_inter=1)
     """
 
+    # Moves compare tables of categories.
+    emissions = "categorical"
     bics_: np.ndarray
     history_: list[tuple[str, float]]
 

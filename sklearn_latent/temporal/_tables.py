@@ -142,25 +142,35 @@ def family_score(counts: np.ndarray) -> tuple[float, int]:
 
 def check_tables(name: str, tables, shapes) -> list[np.ndarray]:
     """Validate conditional tables; read-only arrays."""
+    check_length(name, tables, len(shapes))
+    return [
+        check_table(f"{name}[{j}]", table, shape)
+        for j, (table, shape) in enumerate(zip(tables, shapes, strict=True))
+    ]
+
+
+def check_length(name: str, tables, length: int) -> None:
+    """Refuse what is no list of so many tables."""
     if not isinstance(tables, Sequence) and not getattr(tables, "ndim", 0):
         raise ValueError(f"{name} must be a list of tables, got {shown(tables)}.")
-    if len(tables) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} tables, got {len(tables)}.")
-    checked = []
-    for j, (table, shape) in enumerate(zip(tables, shapes, strict=True)):
-        table = np.array(check_numbers(f"{name}[{j}]", table))
-        fits = table.ndim == len(shape) and all(
-            expected in (None, width)
-            for expected, width in zip(shape, table.shape, strict=True)
+    if len(tables) != length:
+        raise ValueError(f"{name} must hold {length} tables, got {len(tables)}.")
+
+
+def check_table(name: str, table, shape) -> np.ndarray:
+    """Validate a conditional table; None in `shape` is any width."""
+    table = np.array(check_numbers(name, table))
+    fits = table.ndim == len(shape) and all(
+        expected in (None, width)
+        for expected, width in zip(shape, table.shape, strict=True)
+    )
+    if not fits or not table.shape[-1]:
+        raise ValueError(f"{name} must have shape {shape}, got {table.shape}.")
+    off = np.abs(table.sum(axis=-1) - 1.0).max(initial=0.0)
+    if not (table.min(initial=0.0) >= 0 and off < 1e-6):
+        raise ValueError(
+            f"{name} must hold probabilities that sum to 1 along the last axis, got "
+            "others."
         )
-        if not fits or not table.shape[-1]:
-            raise ValueError(f"{name}[{j}] must have shape {shape}, got {table.shape}.")
-        off = np.abs(table.sum(axis=-1) - 1.0).max(initial=0.0)
-        if not (table.min(initial=0.0) >= 0 and off < 1e-6):
-            raise ValueError(
-                f"{name}[{j}] must hold probabilities that sum to 1 along the last "
-                "axis, got others."
-            )
-        table.setflags(write=False)
-        checked.append(table)
-    return checked
+    table.setflags(write=False)
+    return table

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from ..._climb import climb
 from ..._criteria import bic_score
-from .._emission import Layout
+from .._emissions.layout import Layout
 from .._panels.panel import Panel, distinct_rows
 from .dependence import mutual_information
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._climb import climb
 from ..._criteria import bic_price, bic_score
-from .._emission import Layout
+from .._emissions.layout import Layout
 from .._tables import normalized
 from .latent_class import PSEUDO_COUNT, TOLERANCE, Rows
 

@@ -9,7 +9,6 @@ import numpy as np
 from ..._criteria import bic, bic_price
 from ..._graphs import is_acyclic
 from .._em.em import EMOptions, fit_chain
-from .._emission import emission_score, state_counts, tables_from
 from .._graph import TemporalGraph
 from .._inference.inference import ChainData, expectation
 from .._inference.mean_field import first_counts, step_counts
@@ -82,22 +81,20 @@ class ExpectedCounts:
     def __init__(self, network: LatentDBN, data: ChainData):
         result = expectation(network, data, together=True)
         self.cardinality = network.cardinality
-        self.n_slices = data.codes.shape[1]
+        self.n_slices = data.weights.shape[1]
         self.weights = data.weights
         # All latents are one part, so there is one table or approximation.
         self.joint = result.joint[0]
         self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total)
-        # Of every feature with every latent.
-        self.emission = state_counts(
-            data.codes.reshape(-1, network.n_observed),
-            [
-                (state * data.weights[:, :, None]).reshape(-1, state.shape[2])
-                for state in result.states
-            ],
-            network.n_categories,
-        )
+        # Statistics of every feature with every latent: [feature][latent].
+        weighted = [state * data.weights[:, :, None] for state in result.states]
+        self.emissions = network.emissions
+        self.emission = [
+            [data.statistics(f, own, state) for state in weighted]
+            for f, own in enumerate(network.emissions)
+        ]
         self._scores: dict = {}
 
     def counts(self, j: int, before, within, *, later: bool) -> np.ndarray:
@@ -117,7 +114,10 @@ class ExpectedCounts:
         """Expected BIC of feature `f` as a measure of latent `j`."""
         key = "feature", f, j
         if key not in self._scores:
-            self._scores[key] = emission_score(self.emission[f][j], self.price)
+            statistics = self.emission[f][j]
+            best = self.emissions[f].fitted(statistics, 0.0)
+            value = best.expected_log_likelihood(statistics)
+            self._scores[key] = value - self.price * best.n_free
         return self._scores[key]
 
     def latent_score(self, j: int, before: tuple, within: tuple) -> float:
@@ -237,10 +237,12 @@ def _tables_from(counts: ExpectedCounts, graph) -> LatentDBN:
         for later in (False, True)
     )
     parents = graph.structure.argmax(axis=0)
-    emission = tables_from(
-        (of_latents[j] for of_latents, j in zip(counts.emission, parents, strict=True)),
-        1.0,
-    )
+    emission = [
+        own.fitted(of_latents[j], 1.0)
+        for own, of_latents, j in zip(
+            counts.emissions, counts.emission, parents, strict=True
+        )
+    ]
     return LatentDBN(graph, counts.cardinality, start, transition, emission)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from ..._climb import Ascent, climb
 from ..._graphs import slice_equivalence_class
 from .._em.em import EMOptions, fit_chain
-from .._emission import SMOOTHING
+from .._em.start import slice_patterns
+from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
-from .._inference.evidence import SlicePatterns
 from .._measurement.groups import (
     Measurement,
     SearchOptions,
@@ -18,7 +18,7 @@ from .._measurement.groups import (
 )
 from .._measurement.measurement import MeasurementSearch
 from .._model import LatentDBN
-from .._panels.panel import Panel
+from .._panels.panel import Panel, is_known
 from .._tables import family_of, normalized
 from .edges import AssignedCounts, JointCounts, best_edges
 
@@ -64,13 +64,13 @@ def assigned_counts(panel: Panel, measurement: Measurement) -> AssignedCounts:
     for j, (group, tables) in enumerate(
         zip(measurement.groups, measurement.tables, strict=True)
     ):
-        patterns = SlicePatterns.of(panel.codes[:, :, list(group)])
+        patterns, emissions = slice_patterns(panel, group, tables)
         mass = np.bincount(
             patterns.index.ravel(),
             np.repeat(panel.weights, panel.n_slices),
-            minlength=len(patterns.codes),
+            minlength=len(patterns.values),
         )
-        posterior = _shares(patterns.log_likelihood(tables), mass)
+        posterior = _shares(patterns.log_likelihood(emissions), mass)
         suggested = posterior.argmax(axis=1)
         n_states = posterior.shape[1]
         counts = np.full((n_states, n_states), 1e-3)
@@ -78,7 +78,7 @@ def assigned_counts(panel: Panel, measurement: Measurement) -> AssignedCounts:
             chosen = suggested == state
             counts[:, state] += mass[chosen] @ posterior[chosen]
         confusions.append(counts / counts.sum(axis=1, keepdims=True))
-        known = (patterns.codes >= 0).any(axis=1)
+        known = is_known(patterns.values).any(axis=1)
         states[:, :, j] = np.where(known, suggested, -1)[patterns.index]
     return AssignedCounts(states, confusions, panel.weights)
 

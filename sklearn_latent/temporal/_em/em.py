@@ -9,18 +9,13 @@ import numpy as np
 
 from ..._blocks import Blocks, LocalBlocks
 from ..._climb import Ascent, climb
-from .._classes.latent_class import Rows, fit_classes
-from .._emission import (
-    SMOOTHING,
-    emission_log_prior,
-    marginal_tables,
-    tables_from,
-)
+from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph
 from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
-from .._tables import family_of, log_prior, normalized, outer_sum
+from .._tables import log_prior, normalized
+from .start import first_tables
 
 
 @dataclass(frozen=True)
@@ -55,12 +50,16 @@ def fit_chain(
 ) -> Ascent:
     """Fit the tables of a network whose graph is known; the state is the network.
 
-    `initial` is a network, or emission tables, or None: those of latent class models.
+    `initial` is a network, or emissions, or None: those of latent class models. A table
+    is one of categories or bins, whatever kind of emission the feature has.
     """
     options = options or EMOptions()
     panel = panel.merged()
     cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
-    network = _first_network(panel, graph, cardinality, initial, options, random_state)
+    tables = first_tables(panel, graph, cardinality, initial, random_state)
+    network = LatentDBN(
+        graph, cardinality, *tables, max_joint_states=options.max_joint_states
+    )
     return climb_chain(network, LocalBlocks([panel]), options, report)
 
 
@@ -82,7 +81,7 @@ def climb_chain(
     def expect(network):
         counts = prepared.sum(_expected_counts, network)
         prior = log_prior([*network.start, *network.transition], options.smoothing)
-        prior += emission_log_prior(network.emission, options.smoothing)
+        prior += sum(e.log_prior(options.smoothing) for e in network.emissions)
         return counts.log_likelihood + prior, counts
 
     def maximize(network, counts):
@@ -106,7 +105,7 @@ class _PreparedBlock:
     """Sequences of a block, and where factored inference of them ended last."""
 
     def __init__(self, panel: Panel, structure):
-        self.data = ChainData.of(panel.codes, structure, panel.weights)
+        self.data = ChainData.of(panel.values, structure, panel.weights)
         self.fields: dict = {}
 
     def expected_counts(self, network: LatentDBN) -> ChainCounts:
@@ -142,7 +141,12 @@ def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
         network,
         start=[normalized(count, smoothing) for count in counts.start],
         transition=[normalized(count, smoothing) for count in counts.transition],
-        emission=tables_from(counts.emission, smoothing),
+        emission=[
+            emission.fitted(statistics, smoothing)
+            for emission, statistics in zip(
+                network.emissions, counts.emission, strict=True
+            )
+        ],
     )
 
 
@@ -156,65 +160,3 @@ def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
     for j in np.flatnonzero(~network.graph.inter.any(axis=0)):
         start[j] = transition[j] = (start[j] + transition[j]) / 2
     return {"start": start, "transition": transition}
-
-
-def _first_network(
-    panel, graph, cardinality, initial, options, random_state
-) -> LatentDBN:
-    """First guess of all tables."""
-    if isinstance(initial, LatentDBN):
-        same = np.array_equal(initial.cardinality, cardinality)
-        if same and initial.directed_graph == graph.directed():
-            tables = initial.start, initial.transition, initial.emission
-        else:
-            tables = _from_emission(panel, graph, cardinality, initial.emission)
-    elif initial is not None:
-        tables = _from_emission(panel, graph, cardinality, list(initial))
-    else:
-        emission = _class_tables(panel, graph, cardinality, random_state)
-        tables = _from_emission(panel, graph, cardinality, emission)
-    return LatentDBN(
-        graph, cardinality, *tables, max_joint_states=options.max_joint_states
-    )
-
-
-def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
-    """Emission tables of each latent, as if slices and latents were independent."""
-    emission = marginal_tables(panel)
-    for j in range(graph.n_latents):
-        features = graph.features_of(j)
-        if len(features):
-            rows = Rows.pooled(panel.of_features(features))
-            model = fit_classes(rows, int(cardinality[j]), random_state=random_state)
-            for f, table in zip(features, model.tables(rows), strict=True):
-                emission[f] = table
-    return emission
-
-
-def _from_emission(panel: Panel, graph, cardinality, emission):
-    """All tables; the others follow from what each slice says by itself."""
-    data = ChainData.of(panel.codes, graph.structure, panel.weights)
-    directed = graph.directed()
-    states = []
-    for j, patterns in enumerate(data.patterns):
-        tables = [emission[f] for f in graph.features_of(j)]
-        if not tables:
-            n, n_slices = patterns.index.shape
-            card = int(cardinality[j])
-            states.append(np.full((n, n_slices, card), 1.0 / card))
-            continue
-        log = patterns.log_likelihood(tables)
-        state = np.exp(log - log.max(axis=1, keepdims=True))
-        states.append((state / state.sum(axis=1, keepdims=True))[patterns.index])
-    start, transition = [], []
-    for j in range(graph.n_latents):
-        own = [states[i][:, :1] for i, _ in family_of(directed, j, later=False)]
-        count = outer_sum(own, data.weights[:, :1])
-        start.append(normalized(count, 1.0 + SMOOTHING))
-        own = [
-            states[i][:, 1:] if now else states[i][:, :-1]
-            for i, now in family_of(directed, j, later=True)
-        ]
-        count = outer_sum(own, data.weights[:, 1:])
-        transition.append(normalized(count, 1.0 + SMOOTHING))
-    return start, transition, emission

@@ -6,9 +6,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from .._emission import predicted
 from .._inference.inference import expectation, warn_if_approximate
-from .._panels.panel import MISSING, Panel
+from .._panels.panel import MISSING, Panel, is_known
 
 IMPUTE_STRATEGIES = ("posterior", "hybrid")
 
@@ -32,68 +31,88 @@ class Imputer:
 
     For the strategy "hybrid" (Section 4.3 of Halbersberg and Lerner, 2020) the
     probability of a category is that of the model times the exponential of a linear
-    score of what is near: the last value before, the next value after, and the states
-    of all latents in the slice. The weights are shrunk to zero, where the model speaks
-    alone, and learned by hiding known values of training sequences; only when they are
-    first needed, because that can take longer than the rest of ``fit``.
+    score of what is near: the last value before, the next value after, how often the
+    feature has each value in the sequence, and the states of all latents in the slice.
+    A number is the model's mean plus a linear function of how far what is near is from
+    it. The weights are shrunk to zero, where the model speaks alone, and learned by
+    hiding known values of training sequences; only when they are first needed, because
+    that can take longer than the rest of ``fit``.
     """
 
     def __init__(self, panel: Panel):
         panel = _some_sequences(panel)
-        largest = max(int(panel.codes.max(initial=0)), 1)
-        codes = panel.codes.astype(np.min_scalar_type(-largest - 1))
-        self.panel: Panel | None = Panel(codes, panel.weights, panel.n_categories)
+        values = panel.values
+        if values.dtype.kind != "f":
+            largest = max(int(values.max(initial=0)), 1)
+            values = values.astype(np.min_scalar_type(-largest - 1))
+        self.training: tuple | None = values, panel.weights
         self.weights: list[np.ndarray] = []
 
     def fit(self, network) -> Imputer:
-        """Learn the weights, a matrix (n_inputs, n_categories) per feature."""
-        if self.panel is None:
+        """Learn the weights, a matrix (n_inputs, n_categories or 1) per feature."""
+        if self.training is None:
             return self
-        codes, mass = self.panel.codes, self.panel.weights
+        values, mass = self.training
+        gap = np.nan if values.dtype.kind == "f" else MISSING
         # The turn depends on the place alone: the same data, the same weights.
-        turn = np.random.RandomState(0).randint(N_TURNS, size=codes.shape)
+        turn = np.random.RandomState(0).randint(N_TURNS, size=values.shape)
         parts: list[list] = [[] for _ in network.emission]
         for number in range(N_TURNS):
-            hidden = (turn == number) & (codes != MISSING)
+            hidden = (turn == number) & is_known(values)
             for f, part in enumerate(
-                _inputs(network, np.where(hidden, MISSING, codes), hidden)
+                _inputs(network, np.where(hidden, gap, values), hidden)
             ):
                 where = hidden[:, :, f]
-                target = codes[:, :, f][where]
+                target = values[:, :, f][where]
+                if network.emissions[f].is_numeric:
+                    target = network.emissions[f].standardized(target)
                 weight = np.broadcast_to(mass[:, None], where.shape)[where]
                 parts[f].append((*part, target, weight))
         self.weights = [
-            _fit_weights(*map(np.concatenate, zip(*part, strict=True)))
-            for part in parts
+            (_fit_line if emission.is_numeric else _fit_weights)(
+                *map(np.concatenate, zip(*part, strict=True))
+            )
+            for emission, part in zip(network.emissions, parts, strict=True)
         ]
-        self.panel = None  # nobody asks for it again
+        self.training = None  # nobody asks for it again
         return self
 
     def probabilities(self, network, codes, strategy="posterior") -> list:
-        """P(category) of each missing value.
+        """P(category) of each missing value, or the mean of a number.
 
-        codes (n, n_slices, n_observed) -> probabilities (n_missing, n_categories).
+        codes (n, n_slices, n_observed) -> probabilities (n_missing, n_categories) or
+        means (n_missing, 1).
         """
         codes = np.asarray(codes)
-        missing = codes == MISSING
+        missing = ~is_known(codes)
         if strategy == "posterior":
-            predictive = network.predictive(codes)
-            return [p[missing[:, :, f]] for f, p in enumerate(predictive)]
+            found = zip(network.emissions, network.predictive(codes), strict=True)
+            return [
+                p[missing[:, :, f]][:, : 1 if emission.is_numeric else None]
+                for f, (emission, p) in enumerate(found)
+            ]
         self.fit(network)
         warn_if_approximate(network)
+        parts = _inputs(network, codes, missing)
+        scores = [
+            offset + inputs @ weights
+            for (inputs, offset), weights in zip(parts, self.weights, strict=True)
+        ]
         return [
-            softmax(offset + inputs @ weights, axis=1)
-            for (inputs, offset), weights in zip(
-                _inputs(network, codes, missing), self.weights, strict=True
-            )
+            e.center + e.scale * score if e.is_numeric else softmax(score, axis=1)
+            for e, score in zip(network.emissions, scores, strict=True)
         ]
 
     def fill(self, network, codes, strategy="posterior") -> np.ndarray:
-        """Put the most probable category where a value is missing."""
+        """Put the most probable category, or the mean, where a value is missing."""
         filled = np.array(codes)
-        for f, table in enumerate(self.probabilities(network, codes, strategy)):
-            column = filled[:, :, f]
-            column[column == MISSING] = table.argmax(axis=1)
+        missing = ~is_known(filled)
+        found = self.probabilities(network, codes, strategy)
+        for f, (table, emission) in enumerate(
+            zip(found, network.emissions, strict=True)
+        ):
+            best = table[:, 0] if emission.is_numeric else table.argmax(axis=1)
+            filled[:, :, f][missing[:, :, f]] = best
         return filled
 
 
@@ -103,46 +122,89 @@ def _some_sequences(panel: Panel) -> Panel:
     if len(panel.codes) <= MAX_SEQUENCES:
         return panel
     chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES).astype(int)
-    return Panel(panel.codes[chosen], panel.weights[chosen], panel.n_categories)
+    return panel.of_sequences(chosen)
 
 
 def _inputs(network, codes, wanted):
-    """What is known near the wanted values, and log-probabilities, by feature."""
+    """What is known near the wanted values, and what the model says, by feature."""
     posterior = expectation(network, network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
-    own = predicted(network.emission, network._parents, posterior, codes.shape[:2])
-    for f, probabilities in enumerate(own):
+    own = network._predicted(posterior, codes)
+    for f, (found, emission) in enumerate(zip(own, network.emissions, strict=True)):
         where = wanted[:, :, f]
-        n_values = probabilities.shape[2]
-        offset = np.log(np.maximum(probabilities[where], 1e-12))
-        parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
+        column, rows = codes[:, :, f], np.nonzero(where)[0]
+        if emission.is_numeric:
+            column = emission.standardized(column)
+            offset = emission.standardized(found[where][:, :1])
+            mean, trust = _own_mean(column)
+            parts = [states[where], (mean[rows, None] - offset) * trust[rows, None]]
+        else:
+            offset = np.log(np.maximum(found[where], 1e-12))
+            parts = [states[where], offset - offset.mean(axis=1, keepdims=True)]
+            parts.append(_own_shares(column, offset.shape[1])[rows])
         for step in (1, -1):
-            value, distance = _last_known(codes[:, ::step, f])
-            value, distance = value[:, ::step][where], distance[:, ::step][where]
+            value, distance = _last_known(column[:, ::step])
+            value, distance = value[:, ::step][where, None], distance[:, ::step][where]
             for near in (distance == 1, distance > 1):
-                parts.append((value[:, None] == np.arange(n_values)) & near[:, None])
+                if emission.is_numeric:
+                    parts.append(np.where(near[:, None], value - offset, 0.0))
+                else:
+                    same = value == np.arange(offset.shape[1])
+                    parts.append(same & near[:, None])
         yield np.concatenate(parts, axis=1, dtype=np.float64), offset
+
+
+def _own_shares(column, n_values: int) -> np.ndarray:
+    """Share of each value in a sequence, less the fewer are known, (n, n_values)."""
+    counts = np.stack([(column == value).sum(axis=1) for value in range(n_values)], 1)
+    return counts / (counts.sum(axis=1, keepdims=True) + 1.0)
+
+
+def _own_mean(column) -> tuple[np.ndarray, np.ndarray]:
+    """Mean number of each sequence, and how far to trust it, 0 to 1, (n,)."""
+    known = is_known(column)
+    count = known.sum(axis=1)
+    mean = np.where(known, column, 0.0).sum(axis=1) / np.maximum(count, 1)
+    return mean, count / (count + 1.0)
 
 
 def _last_known(column):
     """Last known value before each slice, and how many slices ago it was."""
-    value = np.full(column.shape, MISSING)
-    distance = np.zeros(column.shape, dtype=int)
-    for t in range(1, column.shape[1]):
-        known = column[:, t - 1] != MISSING
-        value[:, t] = np.where(known, column[:, t - 1], value[:, t - 1])
-        distance[:, t] = np.where(known, 1, distance[:, t - 1] + 1)
-    return value, distance
+    slices = np.arange(column.shape[1])
+    seen = np.maximum.accumulate(np.where(is_known(column), slices, -1), axis=1)
+    last = np.concatenate([np.full((len(column), 1), -1), seen[:, :-1]], axis=1)
+    value = np.take_along_axis(column, np.maximum(last, 0), axis=1)
+    known = last >= 0
+    return np.where(known, value, MISSING), np.where(known, slices - last, 0)
+
+
+def _fit_line(inputs, offset, target, mass):
+    """Linear regression around given means, shrunk to none."""
+    chosen = _some_values(len(inputs))
+    inputs, rest = inputs[chosen], target[chosen] - offset[chosen, 0]
+    spread = float(np.sqrt(mass[chosen] @ rest**2 / max(mass[chosen].sum(), 1e-300)))
+    if not spread:
+        return np.zeros((inputs.shape[1], 1))
+    # In units of the spread, so that the prior means the same in all.
+    inputs, rest = inputs / spread, rest / spread
+    weighted = inputs.T * mass[chosen]
+    return np.linalg.solve(
+        weighted @ inputs + PENALTY * np.eye(inputs.shape[1]), weighted @ rest[:, None]
+    )
+
+
+def _some_values(n: int) -> np.ndarray:
+    """Places of the values that weights are learned from."""
+    return np.linspace(0, n - 1, min(n, MAX_VALUES)).astype(int)
 
 
 def _fit_weights(inputs, offset, target, mass):
     """Multinomial logistic regression around given log-probabilities."""
     n_values = offset.shape[1]
-    if len(inputs) > MAX_VALUES:
-        chosen = np.linspace(0, len(inputs) - 1, MAX_VALUES).astype(int)
-        inputs, offset, target, mass = (
-            part[chosen] for part in (inputs, offset, target, mass)
-        )
+    chosen = _some_values(len(inputs))
+    inputs, offset, target, mass = (
+        part[chosen] for part in (inputs, offset, target, mass)
+    )
     shape = (inputs.shape[1], n_values)
     if not len(inputs) or n_values < 2:
         return np.zeros(shape)

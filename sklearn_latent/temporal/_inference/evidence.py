@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from .._emission import Layout
+from .._emissions.base import as_codes, previous_values
+from .._emissions.kinds import as_emission
 from .._panels.panel import MISSING, distinct_rows
-from .._tables import log_table
 
 
 @dataclass(frozen=True)
@@ -19,45 +19,77 @@ class SlicePatterns:
     A latent with three features of four values has at most 125 patterns, however many
     sequences and slices there are, so likelihoods are computed once per pattern.
 
-    codes: the patterns, (n_patterns, n_features)
+    values: the patterns, (n_patterns, n_features)
+    previous: values of the slice before of features with memory; missing for others
     index: pattern of each slice, (n, n_slices)
     """
 
-    codes: np.ndarray
+    values: np.ndarray
+    previous: np.ndarray
     index: np.ndarray
 
     @classmethod
-    def of(cls, codes: np.ndarray) -> SlicePatterns:
-        """Find the patterns of codes of shape (n, n_slices, n_features)."""
+    def of(cls, codes: np.ndarray, memory=()) -> SlicePatterns:
+        """Find the patterns of codes of shape (n, n_slices, n_features).
+
+        `memory` says which features have one, by place.
+        """
         n, n_slices, n_features = codes.shape
-        rows = codes.reshape(n * n_slices, n_features)
-        if not rows.size:
-            index = np.zeros((n, n_slices), dtype=np.intp)
-            return cls(np.full((1, n_features), MISSING), index)
+        if not codes.size:
+            gaps = np.full((1, n_features), MISSING)
+            return cls(gaps, gaps, np.zeros((n, n_slices), dtype=np.intp))
+        memory = list(memory)
+        both = np.concatenate([codes, previous_values(codes)[:, :, memory]], axis=2)
+        rows = both.reshape(n * n_slices, both.shape[2])
         first, index = distinct_rows(rows)
-        return cls(rows[first], index.reshape(n, n_slices))
+        previous = np.full((len(first), n_features), MISSING)
+        previous[:, memory] = rows[first, n_features:]
+        return cls(rows[first, :n_features], previous, index.reshape(n, n_slices))
 
-    def log_likelihood(self, tables) -> np.ndarray:
+    @classmethod
+    def cells(cls, values: np.ndarray) -> SlicePatterns:
+        """Each slice of each sequence for itself: numbers seldom occur twice."""
+        n, n_slices, n_features = values.shape
+        return cls(
+            values.reshape(n * n_slices, n_features),
+            previous_values(values).reshape(n * n_slices, n_features),
+            np.arange(n * n_slices).reshape(n, n_slices),
+        )
+
+    @classmethod
+    def for_emissions(cls, values: np.ndarray, emissions) -> SlicePatterns:
+        """Patterns of values (n, n_slices, n_features), as emissions need them."""
+        if any(emission.is_numeric for emission in emissions):
+            return cls.cells(values)
+        memory = [place for place, e in enumerate(emissions) if e.has_memory]
+        return cls.of(as_codes(values), memory)
+
+    def log_likelihood(self, emissions) -> np.ndarray:
         """Logarithm of P(pattern | state), shape (n_patterns, n_states)."""
-        if not tables:
-            return np.zeros((len(self.codes), 1))
-        _, indicators = self._design([table.shape[1] for table in tables])
+        emissions = [as_emission(emission) for emission in emissions]
+        if not emissions:
+            return np.zeros((len(self.values), 1))
+        natural = np.concatenate([emission.natural for emission in emissions], axis=1)
         # A sparse product skips the zeros, so that 0 times log(0) does not arise.
-        return indicators @ log_table(np.concatenate(tables, axis=1)).T
+        return self._design(emissions) @ natural.T
 
-    def counts(self, posterior: np.ndarray, n_categories) -> list[np.ndarray]:
-        """Expected counts of (state, category) of each feature."""
-        layout, indicators = self._design(n_categories)
-        mass = _sums_by(self.index.ravel(), posterior, len(self.codes))
-        return layout.split((indicators.T @ mass).T)
+    def statistics(self, posterior: np.ndarray, emissions) -> list[np.ndarray]:
+        """Expected sufficient statistics of each feature, given weighted states."""
+        if not emissions:
+            return []
+        mass = _sums_by(self.index.ravel(), posterior, len(self.values))
+        totals = (self._design(emissions).T @ mass).T
+        widths = [emission.natural.shape[1] for emission in emissions]
+        return np.split(totals, np.cumsum(widths)[:-1], axis=1)
 
-    def _design(self, n_categories) -> tuple[Layout, sparse.csr_array]:
-        """Indicators of the patterns, which EM needs in every step."""
+    def _design(self, emissions) -> sparse.csr_array:
+        """Statistics of the patterns, which EM needs in every step."""
         cache = self.__dict__.setdefault("_designs", {})
-        key = tuple(n_categories)
+        key = tuple(emission.key for emission in emissions)
         if key not in cache:
-            layout = Layout(key)
-            cache[key] = layout, layout.indicators(self.codes)
+            columns = zip(emissions, self.values.T, self.previous.T, strict=True)
+            parts = [emission.design(now, past) for emission, now, past in columns]
+            cache[key] = sparse.hstack(parts, format="csr")
         return cache[key]
 
 
@@ -77,19 +109,18 @@ class Evidence:
     index: list
 
     @classmethod
-    def of(cls, patterns, tables) -> Evidence:
-        """Likelihoods of patterns of several latents under their emission tables."""
-        logs, linear, scales = [], [], []
-        for pattern, of_latent in zip(patterns, tables, strict=True):
-            log = pattern.log_likelihood(of_latent)
+    def of(cls, logs, index) -> Evidence:
+        """Split log-likelihoods of patterns of several latents off their scale."""
+        centred, linear, scales = [], [], []
+        for log in logs:
             scale = log.max(axis=1)
             # A pattern that no state can emit says nothing about the state.
             log = np.where(np.isneginf(scale)[:, None], 0.0, log)
             log -= log.max(axis=1, keepdims=True)
-            logs.append(log)
+            centred.append(log)
             linear.append(np.exp(log))
             scales.append(scale)
-        return cls(logs, linear, scales, [pattern.index for pattern in patterns])
+        return cls(centred, linear, scales, list(index))
 
     def at(self, rows, t: int) -> np.ndarray:
         """Scaled likelihood of all joint states at slice `t`, (n_rows, n_states)."""

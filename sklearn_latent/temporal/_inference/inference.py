@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
-from .._emission import code_counts, log_probabilities
-from .._panels.panel import MISSING
+from .._panels.panel import is_known
 from .._tables import family_counts, family_of
 from .chain import chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns
@@ -20,16 +20,15 @@ from .mean_field import MeanField, first_counts, step_counts
 class ChainData:
     """Sequences, prepared for one assignment of features to latents.
 
-    codes: the sequences, -1 = missing, (n, n_slices, n_observed)
-    patterns: values of the features of each latent
-    alone: features that measure no latent
+    values: the sequences, (n, n_slices, n_observed): codes, -1 = missing, or floats,
+        NaN = missing
+    structure: features of each latent, (n_latents, n_observed)
     weights: weight of the sequence, 0 behind its last known value: a ragged end is no
         evidence for the parameters, (n, n_slices)
     """
 
-    codes: np.ndarray
-    patterns: list
-    alone: np.ndarray
+    values: np.ndarray
+    structure: np.ndarray
     weights: np.ndarray
 
     @property
@@ -38,33 +37,44 @@ class ChainData:
         return float(self.weights.max(axis=1, initial=0.0).sum())
 
     @classmethod
-    def of(cls, codes, structure, sample_weight=None) -> ChainData:
-        """Find the patterns of the features of each latent."""
-        known = (codes != MISSING).any(axis=2)
+    def of(cls, values, structure, sample_weight=None) -> ChainData:
+        """Find where each sequence ends."""
+        known = np.asarray(is_known(values).any(axis=2))
         behind = np.logical_or.accumulate(known[:, ::-1], axis=1)[:, ::-1]
         weights = (
-            np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight)
+            np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
         )
-        patterns = [
-            SlicePatterns.of(codes[:, :, np.flatnonzero(features)])
-            for features in structure
-        ]
-        alone = np.flatnonzero(~structure.any(axis=0))
-        return cls(codes, patterns, alone, weights[:, None] * behind)
+        return cls(values, structure, weights[:, None] * behind)
+
+    @cached_property
+    def alone(self) -> np.ndarray:
+        """Features that measure no latent."""
+        return np.flatnonzero(~self.structure.any(axis=0))
+
+    def patterns(self, features, emissions) -> SlicePatterns:
+        """Values of some features, with those before where emissions need them."""
+        cache = self.__dict__.setdefault("_patterns", {})
+        key = tuple(features), tuple((e.is_numeric, e.has_memory) for e in emissions)
+        if key not in cache:
+            values = self.values[:, :, list(features)]
+            cache[key] = SlicePatterns.for_emissions(values, emissions)
+        return cache[key]
+
+    def statistics(self, feature: int, emission, states) -> np.ndarray:
+        """Expected sufficient statistics of a feature, given weighted states."""
+        own = [emission]
+        return self.patterns([feature], own).statistics(states, own)[0]
 
     def evidence(self, network, latents) -> Evidence:
         """What the slices say about some latents."""
-        tables = [
-            [network.emission[f] for f in network.graph.features_of(j)] for j in latents
-        ]
-        patterns = [self.patterns[j] for j in latents]
-        evidence = Evidence.of(patterns, tables)
-        for place, j in enumerate(latents):
-            if not tables[place]:  # a latent that nothing measures
-                card = int(network.cardinality[j])
-                evidence.log_likelihood[place] = np.zeros((1, card))
-                evidence.likelihood[place] = np.ones((1, card))
-        return evidence
+        patterns, logs = [], []
+        for j in latents:
+            emissions = network.emissions_of(j)
+            patterns.append(self.patterns(network.graph.features_of(j), emissions))
+            log = patterns[-1].log_likelihood(emissions)
+            # A latent that nothing measures may be in any state.
+            logs.append(log if emissions else np.zeros((1, network.cardinality[j])))
+        return Evidence.of(logs, [pattern.index for pattern in patterns])
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,9 @@ class ChainCounts:
     """Result of the E-step over some sequences; instances add up.
 
     log_likelihood: of all of them together, weighted
-    start, transition, emission: expected counts in the shape of the tables
+    start, transition: expected counts in the shape of the tables
+    emission: expected sufficient statistics of each feature, (n_states, n_statistics);
+        of a categorical one counts in the shape of its table
     """
 
     log_likelihood: float
@@ -134,7 +146,7 @@ def expectation(
         evidence = data.evidence(network, latents)
         cards = tuple(int(network.cardinality[j]) for j in latents)
         if network.is_exact(latents):
-            chain = smooth(*_joint_tables(network, latents), evidence, data.weights)
+            chain = smooth(*joint_matrices(network, latents), evidence, data.weights)
             first = chain.start.reshape(cards)
             pairs = chain.pairs.reshape(cards + cards)
             for j in latents:
@@ -165,7 +177,7 @@ def expectation(
         float(weights[present] @ log_likelihood[present]),
         start,
         transition,
-        _emission_counts(network, data, states),
+        _emission_statistics(network, data, states),
     )
     return Expectation(log_likelihood, states, counts, joint, fields)
 
@@ -176,7 +188,7 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            tables = _joint_tables(network, latents)
+            tables = joint_matrices(network, latents)
             total = total + chain_log_likelihood(*tables, evidence)
         else:
             field = MeanField(network, latents, evidence)
@@ -187,14 +199,14 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
 
 def most_probable_states(network, data: ChainData):
     """Most probable path of all latents, (n, n_slices, n_latents), and its log."""
-    n, n_slices, _ = data.codes.shape
+    n, n_slices, _ = data.values.shape
     paths = np.zeros((n, n_slices, network.graph.n_latents), dtype=np.intp)
     total = _log_likelihood_alone(network, data)
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
             path, log_probability = most_probable_path(
-                *_joint_tables(network, latents), evidence
+                *joint_matrices(network, latents), evidence
             )
             cards = tuple(int(network.cardinality[j]) for j in latents)
             paths[:, :, latents] = np.stack(np.unravel_index(path, cards), axis=-1)
@@ -228,7 +240,7 @@ def warn_if_approximate(network, *, together: bool = False) -> None:
         )
 
 
-def _joint_tables(network, latents) -> tuple[np.ndarray, np.ndarray]:
+def joint_matrices(network, latents) -> tuple[np.ndarray, np.ndarray]:
     """Start vector and transition matrix of the joint states of some latents."""
     start, transition = network.joint_tables(latents)
     return start.ravel(), transition.reshape(start.size, start.size)
@@ -236,24 +248,24 @@ def _joint_tables(network, latents) -> tuple[np.ndarray, np.ndarray]:
 
 def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
     """Log-likelihood of the features that measure no latent."""
-    total = np.zeros(len(data.codes))
+    total = np.zeros(len(data.values))
     for f in data.alone:
-        logs = log_probabilities(network.emission[f], data.codes[:, :, f])
-        total += logs[0].sum(axis=1)
+        own = [network.emissions[f]]
+        patterns = data.patterns([f], own)
+        total += patterns.log_likelihood(own)[patterns.index, 0].sum(axis=1)
     return total
 
 
-def _emission_counts(network, data: ChainData, states) -> list:
-    """Expected counts of (state, category) of every feature."""
-    counts: list = [None] * network.graph.n_observed
-    for j, state in enumerate(states):
-        features = network.graph.features_of(j)
-        widths = [network.emission[f].shape[1] for f in features]
-        weighted = state * data.weights[:, :, None]
-        found = data.patterns[j].counts(weighted, widths)
-        for f, count in zip(features, found, strict=True):
-            counts[f] = count
-    for f in data.alone:
-        width = network.emission[f].shape[1]
-        counts[f] = code_counts(data.codes[:, :, f], data.weights, width)
-    return counts
+def _emission_statistics(network, data: ChainData, states) -> list:
+    """Expected sufficient statistics of the emissions of every feature."""
+    found: list = [None] * network.graph.n_observed
+    weights = data.weights[:, :, None]
+    parts = [(network.graph.features_of(j), s) for j, s in enumerate(states)]
+    parts += [([f], np.ones(weights.shape)) for f in data.alone]
+    for features, state in parts:
+        emissions = [network.emissions[f] for f in features]
+        patterns = data.patterns(features, emissions)
+        own = patterns.statistics(state * weights, emissions)
+        for f, statistics in zip(features, own, strict=True):
+            found[f] = statistics
+    return found

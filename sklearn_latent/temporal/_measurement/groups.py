@@ -13,7 +13,7 @@ from ..._climb import Ascent
 from ..._criteria import bic_price
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
 from .._em.em import EMOptions, fit_chain
-from .._emission import marginal_tables, n_free
+from .._emissions.kinds import marginal_tables, n_free
 from .._graph import complete_graph
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -9,7 +10,12 @@ import numpy as np
 
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
-from .panel import MISSING
+from .panel import DEFAULT_KINDS as LABELS
+from .panel import MISSING, Panel
+
+# Kinds of emissions by which features begin, and may go on, if nothing is requested.
+NUMERIC = ("gaussian", "gaussian memory")
+ORDERED = ("ordinal", "ordinal memory", *LABELS)
 
 
 @dataclass
@@ -18,24 +24,51 @@ class PanelEncoder:
 
     A feature has the same categories in all slices. Labels of any type are
     categories, and so are numbers if there are few and all are integers. Other
-    numbers are cut into bins of about equal weight.
+    numbers stay numbers, unless an emission of categories is requested; either way they
+    have codes too, those of bins of about equal weight.
 
     n_bins: number of bins of a numeric feature
     max_categories: most values of a feature of integers that stay categories
+    requested: kind of emission of each feature; "auto" follows from the values, and so
+        do all if it is None
+    orders: labels of features whose order is known, by number of the feature
+    names: of the features, for messages; None numbers them
     categories_: labels of each feature by code; for bins, the median of the values in
         it
     edges_: inner edges of the bins of each feature, None for categories
+    kinds_: kinds of emissions that each feature may have, the first to begin with
     """
 
     n_bins: int = 4
     max_categories: int = 10
+    requested: Sequence[str] | None = None
+    orders: Mapping[int, Sequence] = field(default_factory=dict)
+    names: Sequence | None = None
     categories_: list = field(default_factory=list, init=False)
     edges_: list = field(default_factory=list, init=False)
+    kinds_: list = field(default_factory=list, init=False)
+
+    def name_of(self, j: int) -> str:
+        """What to call a feature in a message."""
+        return f"feature {j}" if self.names is None else repr(self.names[j])
 
     @property
     def n_categories(self) -> np.ndarray:
         """Number of categories or bins of each feature; at least 1."""
         return np.array([len(labels) for labels in self.categories_], dtype=int)
+
+    @property
+    def labels(self) -> list:
+        """Labels of each feature by code; none for numbers."""
+        return [
+            np.empty(0) if numeric else labels
+            for labels, numeric in zip(self.categories_, self.is_numeric, strict=True)
+        ]
+
+    @property
+    def is_numeric(self) -> np.ndarray:
+        """Which features stay numbers."""
+        return np.array([kinds[0] in NUMERIC for kinds in self.kinds_], dtype=bool)
 
     def fit(self, panel, sample_weight=None) -> PanelEncoder:
         """Learn the categories and bins of each feature."""
@@ -44,31 +77,69 @@ class PanelEncoder:
         # A sequence of weight 0 is not there, so it brings no category either.
         panel = panel[weights > 0]
         weights = np.repeat(weights[weights > 0], n_slices)
-        categories, edges = [], []
-        for j in range(n_observed):
-            labels, cuts = self._fit_feature(panel[:, :, j].ravel(), weights, j)
-            categories.append(labels)
-            edges.append(cuts)
-        self.categories_, self.edges_ = categories, edges
+        found = [
+            self._fit_feature(panel[:, :, j].ravel(), weights, j)
+            for j in range(n_observed)
+        ]
+        columns = map(list, zip(*found, strict=True))
+        self.categories_, self.edges_, self.kinds_ = columns
         return self
 
     def _fit_feature(self, column, weights, j):
-        """Labels and inner edges of one feature."""
+        """Labels, inner edges and kinds of emissions of one feature."""
         known = ~is_missing(column)
+        kind = "auto" if self.requested is None else self.requested[j]
         numbers = _as_numbers(column[known])
-        if numbers is None:
-            return _sorted_labels(column[known]), None
+        if numbers is None or (j in self.orders and kind not in NUMERIC):
+            if kind in NUMERIC:
+                raise ValueError(
+                    f"emissions must be {kind!r} for features of numbers alone, got "
+                    f"other labels in {self.name_of(j)}."
+                )
+            labels = _sorted_labels(column[known], self.orders.get(j, ()))
+            auto = ORDERED if j in self.orders else LABELS
+            return labels, None, auto if kind == "auto" else (kind,)
+        labels, edges, few = self._fit_numbers(numbers, weights[known], j)
+        auto = LABELS if few else NUMERIC
+        return labels, edges, auto if kind == "auto" else (kind,)
+
+    def _fit_numbers(self, numbers, weights, j):
+        """Labels and inner edges of numbers, and whether they are few."""
         if not len(numbers):
             # Nothing is known of the feature: one category, which says nothing.
-            return np.zeros(1), None
+            return np.zeros(1), None, True
         if not np.isfinite(numbers).all():
-            raise ValueError(f"X must hold no infinity, got one in feature {j}.")
+            raise ValueError(f"X must hold no infinity, got one in {self.name_of(j)}.")
         values, inverse = np.unique(numbers, return_inverse=True)
         whole = (values == np.round(values)).all()
         if len(values) <= (max(self.max_categories, 2) if whole else self.n_bins):
-            return values, None
-        mass = np.bincount(inverse.ravel(), weights[known], minlength=len(values))
-        return _quantile_bins(values, mass, self.n_bins)
+            return values, None, True
+        mass = np.bincount(inverse.ravel(), weights, minlength=len(values))
+        return *_quantile_bins(values, mass, self.n_bins), False
+
+    def panel(self, values, sample_weight=None) -> Panel:
+        """Encoded sequences."""
+        weights = np.ones(len(values)) if sample_weight is None else sample_weight
+        return Panel(
+            self.encode(values),
+            np.asarray(weights, dtype=float),
+            self.n_categories,
+            tuple(self.kinds_),
+            self._numbers(values),
+        )
+
+    def _numbers(self, values) -> np.ndarray | None:
+        """Values of numeric features, NaN elsewhere; None if there are none."""
+        if not self.is_numeric.any():
+            return None
+        numbers = np.full(values.shape, np.nan)
+        for j in np.flatnonzero(self.is_numeric):
+            column = values[:, :, j].ravel()
+            known = ~is_missing(column)
+            flat = np.full(len(column), np.nan)
+            flat[known] = _numbers_or_nan(column[known])
+            numbers[:, :, j] = flat.reshape(values.shape[:2])
+        return numbers
 
     def encode(self, panel) -> np.ndarray:
         """Codes of a panel."""
@@ -84,10 +155,10 @@ class PanelEncoder:
         ):
             column = panel[:, :, j].ravel()
             known = ~is_missing(column)
-            found = _encode_feature(column[known], labels, edges, j)
+            found = _encode_feature(column[known], labels, edges, self.name_of(j))
             if (found == MISSING).any():
                 example = column[known][found == MISSING][:1].tolist()[0]
-                unseen.append(f"feature {j} ({example!r})")
+                unseen.append(f"{self.name_of(j)} ({example!r})")
             flat = np.full(len(column), MISSING, dtype=np.int64)
             flat[known] = found
             codes[:, :, j] = flat.reshape(panel.shape[:2])
@@ -100,17 +171,28 @@ class PanelEncoder:
         return codes
 
     def decode(self, codes) -> np.ndarray:
-        """Labels of codes."""
+        """Labels of codes; numbers stay as they are."""
         codes = np.asarray(codes)
         numeric = all(labels.dtype.kind != "O" for labels in self.categories_)
         values = np.empty(codes.shape, dtype=float if numeric else object)
         gap = np.array([np.nan if numeric else None], dtype=values.dtype)
         for j, labels in enumerate(self.categories_):
+            if self.is_numeric[j]:
+                values[..., j] = codes[..., j]
+                continue
             # The gap comes last, where code -1 finds it.
-            values[..., j] = np.concatenate([labels.astype(values.dtype), gap])[
-                codes[..., j]
-            ]
+            labels = np.concatenate([labels.astype(values.dtype), gap])
+            values[..., j] = labels[codes[..., j].astype(np.intp)]
         return values
+
+
+def known_orders(dtypes: Sequence) -> dict[int, list]:
+    """Labels of ordered pandas categories, by number of the column."""
+    return {
+        j: list(dtype.categories)
+        for j, dtype in enumerate(dtypes)
+        if getattr(dtype, "ordered", False)
+    }
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
@@ -138,8 +220,8 @@ def _as_numbers(column: np.ndarray) -> np.ndarray | None:
         return None
 
 
-def _sorted_labels(column: np.ndarray) -> np.ndarray:
-    """Distinct labels, in an order that does not depend on that of the rows."""
+def _sorted_labels(column: np.ndarray, order=()) -> np.ndarray:
+    """Distinct labels, in a known order or one that does not depend on the rows."""
     import pandas as pd
 
     try:
@@ -150,6 +232,10 @@ def _sorted_labels(column: np.ndarray) -> np.ndarray:
             f"a number, got others ({error})."
         ) from error
     labels = np.empty(len(distinct), dtype=object)
+    place = {label: number for number, label in enumerate(order)}
+    if len(place) and all(label in place for label in distinct):
+        labels[:] = sorted(distinct, key=place.__getitem__)
+        return labels
     try:
         labels[:] = sorted(distinct)
     except TypeError:
@@ -175,7 +261,7 @@ def _quantile_bins(values, mass, n_bins):
     return np.asarray(medians), edges
 
 
-def _encode_feature(column, labels, edges, j):
+def _encode_feature(column, labels, edges, name):
     """Codes of the known values of one feature; -1 for labels not in the list."""
     if labels.dtype.kind == "O":
         import pandas as pd
@@ -183,17 +269,23 @@ def _encode_feature(column, labels, edges, j):
         return pd.Index(labels, dtype=object).get_indexer(
             pd.Index(column, dtype=object)
         )
-    numbers = _as_numbers(column)
-    if numbers is None:
-        numbers = np.array([_number_or_nan(value) for value in column])
-    elif not np.isfinite(numbers).all():
-        raise ValueError(f"X must hold no infinity, got one in feature {j}.")
+    numbers = _numbers_or_nan(column)
+    if np.isinf(numbers).any():
+        raise ValueError(f"X must hold no infinity, got one in {name}.")
     if edges is not None:
         return np.where(
             np.isnan(numbers), MISSING, np.searchsorted(edges, numbers, side="left")
         )
     place = np.minimum(np.searchsorted(labels, numbers), len(labels) - 1)
     return np.where(labels[place] == numbers, place, MISSING)
+
+
+def _numbers_or_nan(column: np.ndarray) -> np.ndarray:
+    """Numbers, and NaN for labels among them."""
+    numbers = _as_numbers(column)
+    if numbers is None:
+        numbers = np.array([_number_or_nan(value) for value in column], dtype=float)
+    return numbers
 
 
 def _number_or_nan(value) -> float:

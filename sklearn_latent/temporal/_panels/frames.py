@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._validation import check_columns, check_flag, shown
+from ..._validation import check_choice, check_columns, check_flag, shown
+from .sequences import Labels, Reading, Sequences
+from .times import check_shared, numbered, slices_of
+
+REPEATED = ("error", "first", "last")
 
 
 def sequences_from_frame(
@@ -16,6 +20,8 @@ def sequences_from_frame(
     sequence: str,
     time: str,
     columns: Iterable[str] | None = None,
+    time_bins: Any = None,
+    repeated: str = "error",
     return_labels: bool = False,
 ) -> Any:
     """Turn a long table, one row per sequence and time, into an array of sequences.
@@ -23,22 +29,33 @@ def sequences_from_frame(
     Parameters
     ----------
     frame : pandas.DataFrame or polars.DataFrame
-        The table.
+        The table; its rows may be in any order.
     sequence : str
         Column that says to which sequence (person, machine) a row belongs.
     time : str
-        Column of the time of a row. Its distinct values in the whole table, in order,
-        are the slices.
+        Column of the time of a row.
     columns : list of str or None, default=None
         Columns to keep; None keeps all but `sequence` and `time`.
+    time_bins : None, "exact", "visit", number or str, default=None
+        What the slices are. None: the distinct times of the whole table, in order,
+        as long as sequences share most of them; times that differ between sequences,
+        such as days, ages or dates, are an error. "exact": the same without that
+        check. "visit": the first, second, ... row of each sequence. A number, or a
+        length of time such as "90D" for dates: intervals of that width, which begin at
+        its multiples (for dates, since 1970).
+    repeated : {"error", "first", "last"}, default="error"
+        Which row counts if a sequence has several in a slice. "first" and "last" go by
+        time, then by the order of rows.
     return_labels : bool, default=False
         Whether to return the labels of sequences and slices too.
 
     Returns
     -------
-    X : ndarray of shape (n_sequences, n_slices, n_columns)
+    X : Sequences of shape (n_sequences, n_slices, n_columns)
         Sequences in the order of their labels; NaN where a visit or a value is
-        missing. Numbers are floats; an array with other labels holds objects.
+        missing. Numbers are floats; an array with other labels holds objects. The
+        array has the labels of sequences and slices and the names of columns, which
+        estimators use, and ``X.to_frame()`` is a long table again.
     sequences : ndarray of shape (n_sequences,)
         Labels of the sequences, only with `return_labels`.
     times : ndarray of shape (n_slices,)
@@ -51,38 +68,81 @@ def sequences_from_frame(
     >>> frame = pd.DataFrame(
     ...     {"id": [1, 1, 2], "month": [0, 6, 0], "mood": [3, 1, 2], "sleep": [1, 1, 0]}
     ... )
-    >>> sequences_from_frame(frame, sequence="id", time="month")
-    array([[[ 3.,  1.],
-            [ 1.,  1.]],
+    >>> X = sequences_from_frame(frame, sequence="id", time="month")
+    >>> X
+    Sequences([[[ 3.,  1.],
+                [ 1.,  1.]],
     <BLANKLINE>
-           [[ 2.,  0.],
-            [nan, nan]]])
+               [[ 2.,  0.],
+                [nan, nan]]])
+    >>> X.feature_names, X.times
+    (['mood', 'sleep'], array([0, 6]))
     """
     check_flag("return_labels", return_labels)
+    check_choice("repeated", repeated, REPEATED)
     frame = _as_pandas(frame)
     check_columns("frame", frame)
     sequence, time = _column(frame, "sequence", sequence), _column(frame, "time", time)
+    names = _feature_columns(frame, columns, (sequence, time))
+    reading = Reading(sequence, time, names, time_bins, repeated)
+    places, rows, slices, sequences, times = _find_visits(frame, reading)
+    values = _values(frame[names].iloc[places])
+    shape = (len(sequences), len(times))
+    array = np.full((*shape, len(names)), np.nan, dtype=values.dtype)
+    array[rows, slices] = values
+    visits = np.full(shape, -1, dtype=np.intp)
+    visits[rows, slices] = places
+    dtypes = [frame[name].dtype for name in names]
+    stamps = frame[time].reset_index(drop=True)
+    X = Sequences(array, Labels(sequences, times, dtypes, visits, stamps, reading))
+    return (X, sequences, times) if return_labels else X
+
+
+def _find_visits(frame, reading: Reading):
+    """Rows that count, sequence and slice of each, and labels of these."""
+    rows, sequences = numbered(frame[reading.sequence], "sequence")
+    moments, _ = numbered(frame[reading.time], "time")
+    if reading.time_bins is None:
+        check_shared(frame[reading.time], rows)
+    # By time, and rows of the same time in their own order.
+    places = np.lexsort((moments, rows))
+    places = places[_one_per_cell(frame.iloc[places], reading, moments[places])]
+    slices, times = slices_of(
+        frame[reading.time].iloc[places], rows[places], reading.time_bins
+    )
+    kept = _one_per_cell(frame.iloc[places], reading, slices)
+    places = places[kept]
+    return places, rows[places], slices[kept], sequences, times
+
+
+def _feature_columns(frame, columns, keys) -> list:
+    """Names of the features, all other columns if None."""
     if columns is None:
-        columns = [name for name in frame.columns if name not in (sequence, time)]
-    elif isinstance(columns, str) or not isinstance(columns, Iterable):
+        return [name for name in frame.columns if name not in keys]
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
         columns = [columns]
     columns = [_column(frame, "columns", name) for name in columns]
     if len(set(columns)) < len(columns):
         raise ValueError(f"columns must hold no name twice, got {shown(columns)}.")
-    rows, sequences = _numbered(frame[sequence], "sequence")
-    slices, times = _numbered(frame[time], "time")
-    cell = rows * len(times) + slices
-    if len(np.unique(cell)) != len(cell):
-        order = np.argsort(cell, kind="stable")
-        twice = order[1:][np.diff(cell[order]) == 0][0]
+    return columns
+
+
+def _one_per_cell(frame, reading: Reading, slices) -> np.ndarray:
+    """Which rows of a sorted table count: one per sequence and slice."""
+    sequence, time = frame[reading.sequence], frame[reading.time]
+    same = np.asarray(sequence.iloc[1:]) == np.asarray(sequence.iloc[:-1])
+    same &= np.diff(slices) == 0
+    if same.any() and reading.repeated == "error":
+        place = int(np.flatnonzero(same)[0])
+        one, two = time.iloc[place : place + 2].tolist()
+        when = f"time {one!r}" if one == two else f"times {one!r} and {two!r}"
         raise ValueError(
-            "frame must have one row per sequence and time, got more for sequence "
-            f"{sequences[rows[twice]]!r} at time {times[slices[twice]]!r}."
+            "frame must have one row per sequence and slice, got more for sequence "
+            f"{sequence.iloc[[place]].tolist()[0]!r} at {when} ({int(same.sum())} such "
+            'rows in all). Use repeated="first" or "last", or combine them before.'
         )
-    values = _values(frame[columns])
-    X = np.full((len(sequences), len(times), len(columns)), np.nan, dtype=values.dtype)
-    X[rows, slices] = values
-    return (X, sequences, times) if return_labels else X
+    others = [same, [False]] if reading.repeated == "last" else [[False], same]
+    return np.flatnonzero(~np.concatenate(others)[: len(frame)])
 
 
 def _column(frame, argument: str, name):
@@ -110,23 +170,6 @@ def _as_pandas(frame):
     raise TypeError(
         f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}."
     )
-
-
-def _numbered(column, argument: str):
-    """Number the labels of a column in order."""
-    if column.isna().any():
-        raise ValueError(
-            f"{argument} must name a column without missing values, got some in "
-            f"{column.name!r}."
-        )
-    try:
-        labels, index = np.unique(column.to_numpy(), return_inverse=True)
-    except TypeError:
-        raise ValueError(
-            f"{argument} must name a column of labels that can be put in order, got "
-            f"{shown(column.tolist())} in {column.name!r}."
-        ) from None
-    return index.ravel(), labels
 
 
 def _values(frame) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,18 +10,28 @@ import numpy as np
 MISSING = -1
 
 
+# Kinds of emissions that a feature may have if nothing is said of it.
+DEFAULT_KINDS = ("categorical", "memory")
+
+
 @dataclass(frozen=True)
 class Panel:
-    """Sequences of categories, their weights, and the numbers of categories.
+    """Sequences of categories and numbers, and their weights.
 
-    codes: category numbers, -1 = missing, (n, n_slices, n_observed)
+    codes: category numbers, -1 = missing, (n, n_slices, n_observed); bins of numbers
     weights: (n,)
-    n_categories: of each feature, (n_observed,)
+    n_categories: of each feature, (n_observed,); of bins of numbers
+    kinds: emissions that each feature may have, the first to begin with; None is the
+        default of all
+    numbers: values of numeric features, NaN = missing and in all other features, (n,
+        n_slices, n_observed); None if there are none
     """
 
     codes: np.ndarray
     weights: np.ndarray
     n_categories: np.ndarray
+    kinds: tuple[tuple[str, ...], ...] | None = None
+    numbers: np.ndarray | None = None
 
     @classmethod
     def of(cls, codes, n_categories, sample_weight=None) -> Panel:
@@ -40,22 +50,69 @@ class Panel:
         """Number of features per slice."""
         return self.codes.shape[2]
 
+    @property
+    def is_numeric(self) -> np.ndarray:
+        """Which features are numbers, (n_observed,)."""
+        if self.numbers is None:
+            return np.zeros(self.n_observed, dtype=bool)
+        return ~np.isnan(self.numbers).all(axis=(0, 1))
+
+    @property
+    def values(self) -> np.ndarray:
+        """Codes; if some features are numbers, floats with NaN for missing."""
+        if self.numbers is None:
+            return self.codes
+        codes = np.where(self.codes == MISSING, np.nan, self.codes)
+        return np.where(np.isnan(self.numbers), codes, self.numbers)
+
+    def kinds_of(self, feature: int) -> tuple[str, ...]:
+        """Kinds of emissions that a feature may have; memory takes two slices."""
+        kinds = DEFAULT_KINDS if self.kinds is None else self.kinds[feature]
+        return kinds if self.n_slices > 1 else kinds[:1]
+
     def of_features(self, features) -> Panel:
         """The same sequences of some of the features."""
         features = list(features)
-        return Panel(
-            self.codes[:, :, features], self.weights, self.n_categories[features]
+        return replace(
+            self,
+            codes=self.codes[:, :, features],
+            n_categories=self.n_categories[features],
+            kinds=self.kinds and tuple(self.kinds[f] for f in features),
+            numbers=None if self.numbers is None else self.numbers[:, :, features],
         )
 
     def of_slices(self, window: slice) -> Panel:
         """The same sequences, cut to some of the slices."""
-        return Panel(self.codes[:, window], self.weights, self.n_categories)
+        numbers = None if self.numbers is None else self.numbers[:, window]
+        return replace(self, codes=self.codes[:, window], numbers=numbers)
+
+    def of_sequences(self, rows, weights=None) -> Panel:
+        """Some of the sequences, perhaps with other weights."""
+        weights = self.weights[rows] if weights is None else weights
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, codes=self.codes[rows], weights=weights, numbers=numbers)
 
     def merged(self) -> Panel:
         """Distinct sequences, with the sums of their weights."""
-        first, index = distinct_rows(self.codes.reshape(len(self.codes), -1))
+        first, index = distinct_rows(self._ranks().reshape(len(self.codes), -1))
         weights = np.bincount(index, self.weights, minlength=len(first))
-        return Panel(self.codes[first], weights, self.n_categories)
+        return self.of_sequences(first, weights)
+
+    def _ranks(self) -> np.ndarray:
+        """Codes, and ranks of numbers, which are equal where values are."""
+        if self.numbers is None:
+            return self.codes
+        ranks = self.codes.copy()
+        for f in np.flatnonzero(self.is_numeric):
+            numbers = self.numbers[:, :, f]
+            known = ~np.isnan(numbers)
+            ranks[known, f] = np.unique(numbers[known], return_inverse=True)[1].ravel()
+        return ranks
+
+
+def is_known(values: np.ndarray) -> np.ndarray:
+    """Where a value is not missing, among codes or among floats."""
+    return ~np.isnan(values) if values.dtype.kind == "f" else values != MISSING
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

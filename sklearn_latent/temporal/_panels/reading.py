@@ -45,6 +45,16 @@ def check_values(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def plain_frame(X):
+    """The table, as objects if pandas types of several kinds would not mix.
+
+    scikit-learn turns nullable columns into floats, which labels beside them cannot be.
+    """
+    kinds = {getattr(dtype, "kind", "O") for dtype in getattr(X, "dtypes", ())}
+    mixed = hasattr(X, "iloc") and not kinds <= set("biuf")
+    return X.astype(object) if mixed else X
+
+
 def check_block(block, columns, n_slices: int) -> np.ndarray:
     """Sequences of a block that is elsewhere: validated, and cut into slices.
 
@@ -56,7 +66,7 @@ def check_block(block, columns, n_slices: int) -> np.ndarray:
             f"X must have the same columns in all blocks, {columns}, got {found} in "
             "one of them."
         )
-    values = check_values(check_array(block, **CHECKS))
+    values = check_values(check_array(plain_frame(block), **CHECKS))
     return values.reshape(len(values), n_slices, -1)
 
 
@@ -80,8 +90,7 @@ def encode_block(block, encoder: PanelEncoder) -> Panel:
     """Distinct encoded sequences of a block."""
     values, weights = _present(block)
     with labels_only():
-        codes = encoder.encode(values)
-    return Panel.of(codes, encoder.n_categories, weights).merged()
+        return encoder.panel(values, weights).merged()
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Emissions: how features show the state of their latent."""

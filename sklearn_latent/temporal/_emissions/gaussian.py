@@ -1,0 +1,193 @@
+"""Numbers with a mean and a standard deviation of each state."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.special import ndtr
+
+from ..._persistence import Array
+from ..._validation import check_numbers
+from .base import SMOOTHING, Column, Emission
+
+# Smallest variance of a state, relative to that of the column: a state of one repeated
+# value would otherwise have an infinite density.
+VARIANCE_FLOOR = 1e-6
+
+# A spread below this share of the values is rounding.
+ROUNDING = 1e-14
+
+# Standardised numbers end here, so that their squares do not overflow.
+FARTHEST = 1e50
+
+# Inner edges of bins of standardised numbers, for shares of numbers by state.
+EDGES = np.linspace(-4.0, 4.0, 33)
+
+
+class Gaussian(Emission):
+    """Numbers that are normal given the state.
+
+    Parameters
+    ----------
+    mean, std : array-like of shape (n_states,)
+        Mean and standard deviation of the numbers in each state.
+    center, scale : float, default=0 and 1
+        Mean and standard deviation of the whole column. Statistics are those of
+        standardised numbers, which keeps their digits; the prior of a state is a tenth
+        of an observation of the whole column, and its variance is at least a millionth
+        of the column's.
+    """
+
+    kind = "gaussian"
+    is_numeric = True
+    n_categories = 0
+    _fields: ClassVar = {
+        "mean": Array("float", 1),
+        "std": Array("float", 1),
+        "center": Array("float", 0),
+        "scale": Array("float", 0),
+    }
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        std: ArrayLike,
+        center: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
+    ):
+        self.mean = check_vector("mean", mean)
+        self.std = check_vector("std", std, len(self.mean), positive=True)
+        self.center = float(check_vector("center", np.atleast_1d(center), 1)[0])
+        scale = check_vector("scale", np.atleast_1d(scale), 1, positive=True)
+        self.scale = float(scale[0])
+
+    @classmethod
+    def flat(cls, column: Column) -> Self:
+        """Mean and standard deviation of the column."""
+        center, scale = mean_and_spread(column)
+        return cls([center], [scale], center, scale)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.mean)
+
+    @property
+    def n_free(self) -> int:
+        """Number of free parameters."""
+        return 2 * self.n_states
+
+    @property
+    def key(self) -> tuple:
+        """What the design depends on."""
+        return self.kind, self.center, self.scale
+
+    @cached_property
+    def natural(self) -> np.ndarray:
+        """Coefficients of 1, z and z squared; z is the standardised number."""
+        return self._natural(*self._relative(self.mean, self.std))
+
+    def design(self, values, previous) -> sparse.csr_array:
+        """1, z and z squared."""
+        z = self.standardized(values)
+        powers = np.stack([np.ones_like(z), z, z**2], axis=1)
+        return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, powers))
+
+    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
+        """Standard normal numbers: those of the column."""
+        return smoothing * np.array([1.0, 0.0, 1.0])
+
+    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+        """Mean and variance of the numbers."""
+        mean, variance = moments(statistics + self.pseudo_statistics(smoothing))
+        return type(self)(*self._in_units(mean, variance), self.center, self.scale)
+
+    def draw(self, states, rng) -> np.ndarray:
+        """Draw numbers."""
+        return rng.normal(self.mean[states], self.std[states])
+
+    def predicted(self, posterior, values) -> np.ndarray:
+        """Mean and standard deviation of each number."""
+        return self._mixed(posterior, *self._relative(self.mean, self.std))
+
+    @property
+    def typical(self) -> np.ndarray:
+        """Shares of bins of the column's numbers."""
+        return bin_shares(*self._relative(self.mean, self.std))
+
+    def standardized(self, values) -> np.ndarray:
+        """Numbers less the center, in units of the scale."""
+        # Half of a number, because differences of the largest would overflow.
+        z = (np.asarray(values) / 2 - self.center / 2) / self.scale * 2
+        return np.clip(z, -FARTHEST, FARTHEST)
+
+    def _relative(self, mean, std) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of standardised numbers."""
+        return self.standardized(mean), (std / self.scale) ** 2
+
+    def _in_units(self, mean, variance) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation in units of the column."""
+        return self.center + self.scale * mean, self.scale * np.sqrt(variance)
+
+    def _natural(self, mean, variance) -> np.ndarray:
+        """Coefficients of 1, z and z squared."""
+        constant = -(mean**2) / variance - np.log(2 * np.pi * variance)
+        constant = constant / 2 - np.log(self.scale)
+        return np.stack([constant, mean / variance, -0.5 / variance], axis=1)
+
+    def _mixed(self, posterior, mean, variance) -> np.ndarray:
+        """Mean and standard deviation, in units, of mixtures of standardised ones."""
+        mixed = (posterior * mean).sum(axis=-1)
+        spread = (posterior * (variance + (mean - mixed[..., None]) ** 2)).sum(axis=-1)
+        return np.stack(self._in_units(mixed, spread), axis=-1)
+
+
+def mean_and_spread(column: Column) -> tuple[float, float]:
+    """Mean and standard deviation of the known numbers; 0 and 1 if there are none."""
+    known = ~np.isnan(column.values)
+    weights = np.broadcast_to(column.weights[:, None], known.shape)[known]
+    values = column.values[known]
+    if not weights.any():
+        return 0.0, 1.0
+    # Relative to the largest, whose square may overflow.
+    largest = np.abs(values).max() or 1.0
+    weights, values = weights / weights.max(), values / largest
+    center = np.average(values, weights=weights)
+    spread = np.sqrt(np.average((values - center) ** 2, weights=weights))
+    if spread <= ROUNDING * abs(center):
+        spread = abs(center) or 1.0
+    return float(center * largest), float(spread * largest)
+
+
+def moments(statistics) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance from sums of 1, z and z squared; 0 and 1 of nothing."""
+    total, first, second = np.moveaxis(statistics, -1, 0)
+    nothing = total <= 0
+    total = np.where(nothing, 1.0, total)
+    mean = first / total
+    variance = np.where(nothing, 1.0, second / total - mean**2)
+    return mean, np.maximum(variance, VARIANCE_FLOOR)
+
+
+def bin_shares(mean, variance) -> np.ndarray:
+    """Shares of bins of standardised numbers, (n_states, n_bins)."""
+    below = ndtr((EDGES - mean[:, None]) / np.sqrt(variance)[:, None])
+    ends = np.zeros((len(mean), 1)), np.ones((len(mean), 1))
+    return np.diff(np.concatenate([ends[0], below, ends[1]], axis=1), axis=1)
+
+
+def check_vector(name: str, values, length=None, *, positive=False) -> np.ndarray:
+    """Validate a parameter with one finite number per state; read-only."""
+    array = np.array(check_numbers(name, values))
+    if array.ndim != 1 or length not in (None, len(array)):
+        size = "n_states" if length is None else length
+        raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
+    if not np.isfinite(array).all() or (positive and array.min(initial=1.0) <= 0):
+        kind = "positive" if positive else "finite"
+        raise ValueError(f"{name} must hold {kind} numbers, got others.")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,80 @@
+"""Categories in order, with one location of each state."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._persistence import Array
+from .base import SMOOTHING, Column
+from .cumulative import cumulative_shares, first_thresholds, fit_cumulative
+from .discrete import Discrete
+from .gaussian import check_vector
+
+
+class Ordinal(Discrete):
+    """Ordered categories by a cumulative logit model.
+
+    ``logit P(category <= k | state) = thresholds[k] - location[state]``: a state with a
+    higher location has higher categories. One state has location 0, so that there are
+    ``n_categories + n_states - 2`` parameters.
+
+    Parameters
+    ----------
+    thresholds : array-like of shape (n_categories - 1,)
+        Increasing.
+    location : array-like of shape (n_states,)
+        Location of each state.
+    """
+
+    kind = "ordinal"
+    _fields: ClassVar = {
+        "thresholds": Array("float", 1),
+        "location": Array("float", 1),
+    }
+
+    def __init__(self, thresholds: ArrayLike, location: ArrayLike):
+        self.thresholds = check_thresholds("thresholds", thresholds)
+        self.location = check_vector("location", location)
+        self.table = cumulative_shares(self.thresholds, self.location)
+
+    @classmethod
+    def flat(cls, column: Column) -> Self:
+        """The same share of all categories."""
+        return cls(first_thresholds(np.ones((1, column.n_categories))), [0.0])
+
+    @property
+    def n_free(self) -> int:
+        """Number of free parameters."""
+        return len(self.thresholds) + len(self.location) - 1
+
+    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
+        """The same share of all categories."""
+        return np.full(self.n_categories, smoothing / self.n_categories)
+
+    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+        """Thresholds and locations by Fisher scoring."""
+        counts = statistics + self.pseudo_statistics(smoothing)
+        return type(self)(*fit_states(counts, self.thresholds, self.location))
+
+
+def fit_states(counts, thresholds, location) -> tuple[np.ndarray, np.ndarray]:
+    """Thresholds and a location of each state, that of the first 0."""
+    n_states = len(counts)
+    design = np.eye(n_states)[:, 1:]
+    if len(location) == n_states:
+        thresholds, weights = thresholds - location[0], (location - location[0])[1:]
+    else:
+        thresholds, weights = first_thresholds(counts), np.zeros(n_states - 1)
+    thresholds, weights = fit_cumulative(counts, design, thresholds, weights)
+    return thresholds, np.concatenate([[0.0], weights])
+
+
+def check_thresholds(name: str, values) -> np.ndarray:
+    """Validate increasing numbers."""
+    thresholds = check_vector(name, values)
+    if (np.diff(thresholds) <= 0).any():
+        raise ValueError(f"{name} must increase, got others.")
+    return thresholds

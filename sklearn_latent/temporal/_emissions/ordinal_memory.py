@@ -1,0 +1,103 @@
+"""Categories in order, which follow the category before."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._persistence import Array
+from .base import SMOOTHING, Column
+from .cumulative import cumulative_shares, first_thresholds, fit_cumulative
+from .discrete import Discrete
+from .gaussian import check_vector
+from .ordinal import Ordinal, check_thresholds, fit_states
+
+
+class OrdinalMemory(Discrete):
+    """Ordered categories whose location the category before shifts.
+
+    ``logit P(category <= k | state, before) = after_thresholds[k] -
+    after_location[state] - shift[before]``. Where the category before is not known,
+    categories are those of `Ordinal` with `thresholds` and `location`.
+
+    Parameters
+    ----------
+    thresholds, after_thresholds : array-like of shape (n_categories - 1,)
+        Increasing; of categories before which none is known, and of all others.
+    location, after_location : array-like of shape (n_states,)
+        Location of each state.
+    shift : array-like of shape (n_categories,)
+        What each category before adds to the location.
+    """
+
+    kind = "ordinal memory"
+    has_memory = True
+    _fields: ClassVar = {
+        "thresholds": Array("float", 1),
+        "location": Array("float", 1),
+        "after_thresholds": Array("float", 1),
+        "after_location": Array("float", 1),
+        "shift": Array("float", 1),
+    }
+
+    def __init__(
+        self,
+        thresholds: ArrayLike,
+        location: ArrayLike,
+        after_thresholds: ArrayLike,
+        after_location: ArrayLike,
+        shift: ArrayLike,
+    ):
+        alone = Ordinal(thresholds, location)
+        self.thresholds, self.location = alone.thresholds, alone.location
+        self.table = alone.table
+        self.after_thresholds = check_thresholds("after_thresholds", after_thresholds)
+        n_states, width = self.table.shape
+        self.after_location = check_vector("after_location", after_location, n_states)
+        self.shift = check_vector("shift", shift, width)
+        rows = (self.after_location[:, None] + self.shift).ravel()
+        after = cumulative_shares(self.after_thresholds, rows)
+        self.after = after.reshape(n_states, width, width)
+
+    @classmethod
+    def flat(cls, column: Column) -> Self:
+        """The same share of all categories."""
+        one = Ordinal.flat(column)
+        both = one.thresholds, one.location
+        return cls(*both, *both, np.zeros(column.n_categories))
+
+    @property
+    def n_free(self) -> int:
+        """Number of free parameters."""
+        alone = len(self.thresholds) + len(self.location) - 1
+        return 2 * alone + len(self.shift) - 1
+
+    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
+        """The same share of all categories, after each and after none."""
+        width = self.n_categories
+        return np.full(width * (width + 1), smoothing / width)
+
+    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+        """Thresholds, locations and shifts by Fisher scoring."""
+        pairs, rest = self.split(statistics + self.pseudo_statistics(smoothing))
+        alone = fit_states(rest, self.thresholds, self.location)
+        return type(self)(*alone, *self._fit_pairs(pairs))
+
+    def _fit_pairs(self, pairs):
+        """Thresholds, locations and shifts of categories after others."""
+        n_states, width, _ = pairs.shape
+        state = np.repeat(np.eye(n_states)[:, 1:], width, axis=0)
+        before = np.tile(np.eye(width)[:, 1:], (n_states, 1))
+        design = np.concatenate([state, before], axis=1)
+        counts = pairs.reshape(-1, width)
+        thresholds, weights = first_thresholds(counts), np.zeros(design.shape[1])
+        if len(self.after_location) == n_states:
+            first = self.after_location[0] + self.shift[0]
+            thresholds = self.after_thresholds - first
+            location = self.after_location - self.after_location[0]
+            weights = np.concatenate([location[1:], (self.shift - self.shift[0])[1:]])
+        thresholds, weights = fit_cumulative(counts, design, thresholds, weights)
+        location, shift = np.split(weights, [n_states - 1])
+        return thresholds, np.append(0.0, location), np.append(0.0, shift)

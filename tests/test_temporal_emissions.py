@@ -1,0 +1,662 @@
+"""Emissions: each kind against plain loops, enumeration and optimisers."""
+
+import numpy as np
+import pytest
+from dbn_strategies import (
+    KINDS,
+    brute_force,
+    emission_likelihood,
+    mixed_dbns,
+    random_dbn,
+    random_emission,
+    sequences,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import linregress, norm
+from sklearn.mixture import GaussianMixture
+
+from sklearn_latent.exceptions import LatentWarning
+from sklearn_latent.temporal import LatentDBN, TemporalGraph
+from sklearn_latent.temporal._em.choice import better_emissions, choose_emissions
+from sklearn_latent.temporal._em.em import EMOptions, fit_chain
+from sklearn_latent.temporal._emissions.base import SMOOTHING, Column
+from sklearn_latent.temporal._emissions.categorical import Categorical
+from sklearn_latent.temporal._emissions.gaussian import VARIANCE_FLOOR, Gaussian
+from sklearn_latent.temporal._emissions.kinds import (
+    KINDS as CLASSES,
+)
+from sklearn_latent.temporal._emissions.kinds import (
+    as_emission,
+    marginal_tables,
+    n_free,
+)
+from sklearn_latent.temporal._emissions.layout import Layout
+from sklearn_latent.temporal._emissions.memory import (
+    MEMORY_SMOOTHING,
+    CategoricalMemory,
+)
+from sklearn_latent.temporal._emissions.ordinal import Ordinal
+from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.temporal._tables import free_parameters
+
+CODES = np.array([[0, 2], [1, -1], [-1, 0], [0, 1]])
+WIDTHS = [2, 3]
+
+few = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def values_and_previous(emission, seed, n=200):
+    """Values of a feature with gaps, drawn from the emission."""
+    rng = np.random.RandomState(seed)
+    states = rng.randint(emission.n_states, size=(n, 2))
+    values = emission.draw(states, rng).astype(float)
+    values[rng.uniform(size=values.shape) < 0.2] = np.nan
+    return values[:, 1], values[:, 0], states[:, 1]
+
+
+class TestLayout:
+    def test_indicators(self):
+        rows = Layout(WIDTHS).indicators(CODES).toarray()
+        expected = [[1, 0, 0, 0, 1], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 1, 0]]
+        np.testing.assert_array_equal(rows, expected)
+
+    def test_tables_of_features_sum_to_one(self):
+        layout = Layout(WIDTHS)
+        counts = np.arange(1.0, 11.0).reshape(2, 5)
+        tables = layout.split(layout.normalized(counts))
+        assert [table.shape for table in tables] == [(2, 2), (2, 3)]
+        np.testing.assert_allclose(tables[0], [[1 / 3, 2 / 3], [6 / 13, 7 / 13]])
+        np.testing.assert_allclose(tables[1].sum(axis=1), 1)
+
+    def test_free_parameters_are_those_of_the_tables(self):
+        layout = Layout(WIDTHS)
+        tables = layout.split(layout.normalized(np.ones((4, 5))))
+        assert layout.n_free(4) == n_free(tables) == free_parameters(tables) == 4 * 3
+
+    def test_no_feature(self):
+        layout = Layout([])
+        assert layout.split(np.ones((2, 0))) == []
+        assert layout.indicators(np.zeros((3, 0), int)).shape == (3, 0)
+
+
+@every_kind
+class TestEveryKind:
+    def emission(self, kind, n_states=3, width=3, seed=0):
+        return as_emission(
+            random_emission(kind, n_states, width, np.random.default_rng(seed))
+        )
+
+    def test_likelihood_is_linear_in_statistics(self, kind):
+        emission = self.emission(kind)
+        values, previous, _ = values_and_previous(emission, 0)
+        found = emission.design(values, previous) @ emission.natural.T
+        expected = [
+            [
+                np.log(emission_likelihood(emission, s, value, before))
+                for s in range(len(emission))
+            ]
+            for value, before in zip(values, previous, strict=True)
+        ]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+    def test_fitted_maximizes_the_posterior(self, kind):
+        emission = self.emission(kind, seed=1)
+        values, previous, states = values_and_previous(emission, 1)
+        statistics = np.eye(3)[states].T @ emission.design(values, previous)
+        best = emission.fitted(statistics, 0.6)
+
+        def objective(other):
+            value = other.expected_log_likelihood(statistics)
+            return value + other.log_prior(0.6)
+
+        assert objective(best) > objective(emission)
+        for seed in range(10):
+            # Statistics of somewhat other data lead to somewhat other parameters.
+            noise = np.random.RandomState(seed).uniform(0.7, 1.4, len(values))
+            weighted = np.eye(3)[states].T * noise
+            other = best.fitted(weighted @ emission.design(values, previous), 0.6)
+            assert objective(other) < objective(best)
+
+    def test_many_draws_return_the_emission(self, kind):
+        emission = self.emission(kind, n_states=2, seed=2)
+        rng = np.random.RandomState(0)
+        states = rng.randint(2, size=(4000, 5))
+        values = emission.draw(states, rng)
+        assert values.shape == states.shape
+        previous = np.full(values.shape, np.nan)
+        previous[:, 1:] = values[:, :-1]
+        design = emission.design(values.ravel(), previous.ravel())
+        found = emission.fitted(np.eye(2)[states.ravel()].T @ design, SMOOTHING)
+        names = type(emission)._fields
+        if not emission.is_numeric:
+            # Locations and thresholds can be shifted together.
+            names = ("table", "after") if emission.has_memory else ("table",)
+        for name in names:
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(emission, name), atol=0.06
+            )
+
+    def test_predictions_are_means_of_draws(self, kind):
+        emission = self.emission(kind, n_states=2, seed=3)
+        rng = np.random.RandomState(1)
+        n = 20_000
+        posterior = np.array([[0.3, 0.7], [0.9, 0.1], [0.5, 0.5]])
+        states = (rng.uniform(size=(n, 3)) < posterior[:, 1]).astype(int)
+        values = emission.draw(states, rng)
+        missing = np.full((1, 3), np.nan)
+        found = emission.predicted(posterior[None], missing)[0]
+        if emission.is_numeric:
+            drawn = np.stack([values.mean(axis=0), values.std(axis=0)], axis=1)
+        else:
+            drawn = (values[:, :, None] == np.arange(3)).mean(axis=0)
+        np.testing.assert_allclose(found, drawn, atol=0.03)
+
+    def test_a_known_value_is_what_the_next_follows(self, kind):
+        emission = self.emission(kind, n_states=2, seed=4)
+        rng = np.random.RandomState(0)
+        drawn = emission.draw(np.tile([0, 1], (100_000, 1)), rng)
+        value = np.median(drawn[:, 0])
+        after = drawn[np.abs(drawn[:, 0] - value) < 0.05, 1]
+        posterior = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+        found = emission.predicted(posterior, np.array([[value, np.nan]]))[0, 1]
+        if emission.is_numeric:
+            np.testing.assert_allclose(found, [after.mean(), after.std()], atol=0.03)
+        else:
+            shares = np.bincount(after, minlength=3) / len(after)
+            np.testing.assert_allclose(found, shares, atol=0.02)
+
+    def test_statistics_of_any_number_of_states_fit(self, kind):
+        emission = self.emission(kind, n_states=1)
+        values, previous, _ = values_and_previous(emission, 5)
+        design = emission.design(values, previous)
+        states = np.random.default_rng(0).dirichlet(np.ones(4), len(values))
+        assert len(emission.fitted(states.T @ design)) == 4
+
+    def test_no_data_give_an_emission(self, kind):
+        emission = self.emission(kind)
+        empty = np.zeros_like(emission.natural)
+        found = emission.fitted(empty)
+        assert np.isfinite(found.natural).all()
+        assert found.expected_log_likelihood(empty) == 0.0
+        gaps = np.full((3, 2), np.nan if emission.is_numeric else -1)
+        flat = CLASSES[kind].flat(Column(gaps, np.ones(3), 3))
+        assert np.isfinite(flat.natural).all()
+
+    def test_typical_shares(self, kind):
+        emission = self.emission(kind)
+        assert emission.typical.shape[0] == 3
+        np.testing.assert_allclose(emission.typical.sum(axis=1), 1.0)
+
+    def test_round_trips(self, kind):
+        emission = self.emission(kind)
+        again = type(emission).from_json(emission.to_json())
+        assert again == emission
+        assert hash(again) == hash(emission)
+        assert repr(emission) == f"{type(emission).__name__}(n_states=3)"
+
+
+class TestCategorical:
+    def test_marginals_weigh_sequences(self):
+        panel = Panel.of(CODES[:, None], WIDTHS, [1.0, 2.0, 4.0, 8.0])
+        first, second = marginal_tables(panel)
+        prior = SMOOTHING / np.array(WIDTHS)
+        np.testing.assert_allclose(
+            first, np.array([[9, 2]] + prior[0]) / (11 + SMOOTHING)
+        )
+        np.testing.assert_allclose(
+            second, np.array([[4, 8, 1]] + prior[1]) / (13 + SMOOTHING)
+        )
+
+    def test_score_is_that_of_shares(self):
+        counts = np.array([[3.0, 1.0], [0.0, 0.0], [2.0, 0.0]])
+        found = Categorical([[0.5, 0.5]]).fitted(counts, 0.0)
+        value = 3 * np.log(3 / 4) + np.log(1 / 4)
+        assert found.expected_log_likelihood(counts) == pytest.approx(value)
+        assert found.n_free == 3
+
+    def test_no_smoothing_no_prior(self):
+        assert Categorical([[1.0, 0.0]]).log_prior(0.0) == 0.0
+
+    def test_an_impossible_category_is_never_drawn(self):
+        table = np.array([[0.5, 0.5, 0.0], [0.1, 0.2, 0.7]])
+        states = np.repeat([[0], [1]], 5000, axis=1)
+        codes = Categorical(table).draw(states, np.random.RandomState(0))
+        for row, probabilities in zip(codes, table, strict=True):
+            shares = np.bincount(row, minlength=3) / row.size
+            np.testing.assert_allclose(shares, probabilities, atol=0.03)
+            assert (shares[probabilities == 0] == 0).all()
+
+
+class TestMemory:
+    def test_rows_shrink_to_what_follows_in_all_states(self):
+        codes = np.array([[0, 0, 1], [1, 1, -1], [0, -1, 1]])
+        flat = CategoricalMemory.flat(Column(codes, np.array([1.0, 2.0, 4.0]), 2))
+        # 0 -> 0, 0 -> 1, and 1 -> 1 twice; the shares of later values are 1 and 3.
+        shares = np.array([1 + SMOOTHING / 2, 3 + SMOOTHING / 2]) / (4 + SMOOTHING)
+        expected = np.array([[1, 1], [0, 2]]) + MEMORY_SMOOTHING * shares
+        expected /= expected.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(flat.prior, expected)
+        unseen = flat.fitted(np.zeros((2, 6)))
+        np.testing.assert_allclose(unseen.after, [expected] * 2)
+        np.testing.assert_allclose(unseen.table, 0.5)
+
+    def test_free_parameters(self):
+        emission = random_emission("memory", 4, 3, np.random.default_rng(0))
+        assert emission.n_free == 4 * 2 + 4 * 3 * 2
+
+    def test_wrong_shapes(self):
+        with pytest.raises(ValueError, match=r"after must have shape \(1, 2, 2\)"):
+            CategoricalMemory([[0.5, 0.5]], [[[1.0]]])
+        with pytest.raises(ValueError, match="prior must hold probabilities"):
+            CategoricalMemory([[0.5, 0.5]], [np.eye(2)], np.ones((2, 2)))
+
+    def test_a_feature_of_no_latent_is_a_markov_chain(self):
+        graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
+        chain = CategoricalMemory([[0.2, 0.8]], [[[0.9, 0.1], [0.3, 0.7]]])
+        network = LatentDBN(graph, [], [], [], [chain])
+        codes = np.array([[[0], [0], [1], [-1], [1]]])
+        expected = np.log([0.2, 0.9, 0.1, 0.8]).sum()
+        np.testing.assert_allclose(network.log_likelihood(codes), [expected])
+        np.testing.assert_allclose(network.predictive(codes)[0][0, 3], [0.3, 0.7])
+        assert network.impute(codes)[0, 3, 0] == 1
+
+
+class TestOrdinal:
+    def test_scoring_equals_an_optimiser(self):
+        rng = np.random.default_rng(5)
+        counts = rng.gamma(0.5, 10.0, (3, 4))
+        found = Ordinal([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]).fitted(counts, 0.0)
+
+        def loss(parameters):
+            cuts = np.cumsum([parameters[0], *np.exp(parameters[1:3])])
+            location = np.array([0.0, *parameters[3:]])
+            below = expit(cuts - location[:, None])
+            below = np.column_stack([np.zeros(3), below, np.ones(3)])
+            return -(counts * np.log(np.diff(below, axis=1))).sum()
+
+        best = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-8})
+        value = found.expected_log_likelihood(counts)
+        assert value == pytest.approx(-best.fun, abs=1e-6)
+        np.testing.assert_allclose(found.location[1:], best.x[3:], atol=1e-4)
+        assert found.n_free == 4 + 3 - 2
+
+    def test_two_categories_are_a_table(self):
+        counts = np.array([[30.0, 10.0], [5.0, 20.0]])
+        ordinal = Ordinal([0.0], [0.0]).fitted(counts)
+        table = Categorical([[0.5, 0.5]]).fitted(counts)
+        np.testing.assert_allclose(ordinal.table, table.table, atol=1e-6)
+        assert ordinal.n_free == table.n_free
+
+    def test_far_away_states_keep_their_logarithms(self):
+        found = Ordinal([-1.0, 1.0], [0.0, 60.0, -60.0])
+        np.testing.assert_allclose(found.natural[1, :2], [-61, -59], atol=0.2)
+        np.testing.assert_allclose(found.natural[2, 1:], [-59, -61], atol=0.2)
+
+    def test_memory_has_few_parameters(self):
+        emission = random_emission("ordinal memory", 3, 5, np.random.default_rng(0))
+        assert emission.n_free == 2 * (4 + 2) + 4
+
+    def test_separated_states_without_prior(self):
+        counts = np.array([[50.0, 0.0, 0.0], [0.0, 0.0, 50.0]])
+        found = Ordinal([0.0, 1.0], [0.0, 0.0]).fitted(counts, 0.0)
+        assert np.isfinite(found.location).all()
+        assert found.table[0, 0] > 0.99
+        assert found.table[1, 2] > 0.99
+
+    def test_wrong_thresholds(self):
+        with pytest.raises(ValueError, match="thresholds must increase"):
+            Ordinal([1.0, 0.0], [0.0])
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_order_is_worth_its_parameters(self, seed):
+        rng = np.random.RandomState(seed)
+        graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
+        emission = Ordinal([-2.0, -0.5, 0.5, 2.0], [-1.5, 1.5])
+        transition = [[0.8, 0.2], [0.2, 0.8]]
+        true = LatentDBN(graph, [2], [[0.5, 0.5]], [transition], [emission] * 3)
+        codes, _ = true.sample(200, 4, rng)
+        kinds = (("categorical", "memory", "ordinal", "ordinal memory"),) * 3
+        panel = Panel(codes, np.ones(200), np.full(3, 5), kinds)
+        found = choose_emissions(panel, fit_chain(panel, graph, [2])).state
+        assert kinds_of(found) == ["ordinal"] * 3
+
+
+def alone_graph(n_observed):
+    """Features of no latent."""
+    return TemporalGraph(np.zeros((0, n_observed)), np.zeros((0, 0)), np.zeros((0, 0)))
+
+
+def number_panel(numbers, kind="gaussian"):
+    """A panel of numbers (n, n_slices, n_observed), in bins by sign."""
+    numbers = np.asarray(numbers, dtype=float)
+    codes = np.where(np.isnan(numbers), -1, numbers > numbers[0, 0, 0])
+    widths = np.full(numbers.shape[2], 2)
+    kinds = ((kind,),) * numbers.shape[2]
+    return Panel(codes.astype(int), np.ones(len(codes)), widths, kinds, numbers)
+
+
+class TestGaussian:
+    def test_one_state_is_the_normal_distribution_of_the_column(self):
+        numbers = np.random.default_rng(0).normal(3, 2, (50, 4, 1))
+        numbers[::7, 2] = np.nan
+        panel = number_panel(numbers)
+        network = fit_chain(panel, alone_graph(1), []).state
+        known = numbers[~np.isnan(numbers)]
+        emission = network.emissions[0]
+        np.testing.assert_allclose(emission.mean, known.mean(), rtol=1e-12)
+        np.testing.assert_allclose(emission.std, known.std(), rtol=1e-12)
+        total = norm.logpdf(known, known.mean(), known.std()).sum()
+        assert network.log_likelihood(panel.values).sum() == pytest.approx(total)
+
+    def test_one_slice_is_a_gaussian_mixture(self):
+        rng = np.random.default_rng(1)
+        means = np.array([[0, 0, 0], [4, -3, 1], [-3, 3, 5.0]])
+        rows = means[rng.integers(0, 3, 600)] + rng.normal(size=(600, 3))
+        graph = TemporalGraph(np.ones((1, 3)), [[0]], [[0]])
+        start = [
+            Gaussian(means[:, f], np.ones(3), rows[:, f].mean(), rows[:, f].std())
+            for f in range(3)
+        ]
+        options = EMOptions(max_iter=500, tol=1e-9, smoothing=0.0)
+        network = fit_chain(
+            number_panel(rows[:, None]), graph, [3], start, options
+        ).state
+        mixture = GaussianMixture(
+            3, covariance_type="diag", means_init=means, tol=1e-9, reg_covar=0
+        ).fit(rows)
+        found = network.log_likelihood(rows[:, None])
+        np.testing.assert_allclose(found, mixture.score_samples(rows), atol=1e-3)
+        np.testing.assert_allclose(
+            network.posterior(rows[:, None])[0][:, 0],
+            mixture.predict_proba(rows),
+            atol=1e-3,
+        )
+
+    @pytest.mark.parametrize("kind", ["gaussian", "gaussian memory"])
+    @pytest.mark.parametrize(
+        ("shift", "scale"),
+        [(1e9, 1.0), (0, 1e-9), (0, 1e-300), (-5, 1e150), (0, 1e307)],
+    )
+    def test_units_do_not_matter(self, kind, shift, scale):
+        rng = np.random.default_rng(2)
+        numbers = np.round(rng.normal(size=(80, 3, 2)), 3)
+        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        plain, moved = (
+            fit_chain(
+                number_panel(values, kind), graph, [2], options=EMOptions(2000, 1e-9)
+            )
+            for values in (numbers, shift + scale * numbers)
+        )
+        change = numbers.size * np.log(scale)
+        one, two = (found.statistics.log_likelihood for found in (plain, moved))
+        assert two + change == pytest.approx(one, abs=1e-3)
+        for a, b in zip(plain.state.emissions, moved.state.emissions, strict=True):
+            np.testing.assert_allclose((b.mean - shift) / scale, a.mean, atol=1e-4)
+
+    def test_regression_is_least_squares(self):
+        rng = np.random.default_rng(3)
+        numbers = np.cumsum(rng.normal(size=(40, 6, 1)), axis=1)
+        numbers[rng.random(numbers.shape) < 0.1] = np.nan
+        panel = number_panel(numbers, "gaussian memory")
+        options = EMOptions(smoothing=0.0)
+        emission = fit_chain(
+            panel, alone_graph(1), [], options=options
+        ).state.emissions[0]
+        now, before = numbers[:, 1:, 0].ravel(), numbers[:, :-1, 0].ravel()
+        both = ~np.isnan(now + before)
+        found = linregress(before[both] - emission.center, now[both])
+        np.testing.assert_allclose(emission.slope, found.slope, rtol=1e-8)
+        np.testing.assert_allclose(emission.level, found.intercept, atol=1e-8)
+
+    def test_a_repeated_value_has_a_finite_density(self):
+        numbers = np.random.default_rng(4).normal(size=(200, 1, 1))
+        numbers[:100] = 0.25
+        graph = TemporalGraph([[1]], [[0]], [[0]])
+        options = EMOptions(max_iter=500, smoothing=0.0)
+        network = fit_chain(number_panel(numbers), graph, [2], options=options).state
+        least = np.sqrt(VARIANCE_FLOOR) * numbers.std()
+        assert network.emissions[0].std.min() >= 0.999 * least
+        assert np.isfinite(network.log_likelihood(numbers)).all()
+
+    def test_constant_and_empty_columns(self):
+        for value in (0.0, 0.1, 1e9, np.nan):
+            numbers = np.full((5, 2, 1), value)
+            network = fit_chain(number_panel(numbers), alone_graph(1), []).state
+            assert np.isfinite(network.log_likelihood(numbers)).all()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (([0.0], [-1.0]), "std must hold positive"),
+            (([np.nan], [1.0]), "mean must hold finite"),
+            (([0.0], [1.0, 2.0]), r"std must have shape \(1,\)"),
+            (([[0.0]], [1.0]), r"mean must have shape \(n_states,\)"),
+            (([0.0], [1.0], 0.0, 0.0), "scale must hold positive"),
+        ],
+    )
+    def test_wrong_parameters(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            Gaussian(*arguments)
+
+    def test_gaps_are_filled_with_the_mean(self):
+        graph = TemporalGraph([[1, 1]], [[0]], [[1]])
+        emission = [Gaussian([-5.0, 5.0], [1.0, 1.0]), Gaussian([0.0, 2.0], [1.0, 1.0])]
+        network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
+        values = np.array([[[5.0, np.nan], [np.nan, np.nan]]])
+        filled = network.impute(values)
+        np.testing.assert_allclose(filled, [[[5.0, 2.0], [5.0, 2.0]]], atol=1e-6)
+        mean, spread = network.predictive(values)[1][0, 0]
+        assert (mean, spread) == (pytest.approx(2.0), pytest.approx(1.0))
+
+    def test_pgmpy_has_no_numbers(self):
+        network = LatentDBN(alone_graph(1), [], [], [], [Gaussian([0.0], [1.0])])
+        with pytest.raises(ValueError, match="got numbers in x0"):
+            network.to_pgmpy()
+
+
+@few
+@given(mixed_dbns(), st.integers(1, 3), seeds)
+def test_networks_equal_enumeration(network, n_slices, seed):
+    values = sequences(network, 3, n_slices, seed)
+    log_likelihood = network.log_likelihood(values)
+    posterior = network.posterior(values)
+    viterbi = network.viterbi(values, return_log_probability=True)[1]
+    for i, sequence in enumerate(values):
+        paths, probability = brute_force(network, sequence)
+        total = probability.sum()
+        np.testing.assert_allclose(log_likelihood[i], np.log(total), atol=1e-9)
+        np.testing.assert_allclose(viterbi[i], np.log(probability.max()), atol=1e-9)
+        for j, card in enumerate(network.cardinality):
+            for t in range(n_slices):
+                share = np.bincount(paths[:, t, j], probability, minlength=card)
+                np.testing.assert_allclose(posterior[j][i, t], share / total, atol=1e-9)
+
+
+@few
+@given(mixed_dbns(), st.integers(1, 3), seeds)
+def test_statistics_equal_enumeration(network, n_slices, seed):
+    values = sequences(network, 3, n_slices, seed)
+    weights = np.random.default_rng(seed).uniform(0.5, 2.0, 3)
+    found = network.expected_counts(values, weights).emission
+    expected = [np.zeros_like(emission.natural) for emission in network.emissions]
+    gaps = np.full(network.n_observed, np.nan)
+    numeric = np.array([emission.is_numeric for emission in network.emissions])
+    for weight, sequence in zip(weights, values.astype(float), strict=True):
+        paths, probability = brute_force(network, sequence)
+        share = weight * probability / probability.sum()
+        sequence[(sequence < 0) & ~numeric] = np.nan
+        for t, f in np.ndindex(n_slices, network.n_observed):
+            before = sequence[t - 1] if t else gaps
+            row = network.emissions[f].design(sequence[t, [f]], before[[f]])
+            j = network._parents[f]
+            state = paths[:, t, j] if j >= 0 else np.zeros(len(paths), int)
+            mass = np.bincount(state, share, minlength=len(expected[f]))
+            expected[f] += mass[:, None] * row.toarray()
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-9)
+
+
+@few
+@given(mixed_dbns(), seeds)
+def test_statistics_add_up(network, seed):
+    values = sequences(network, 5, 3, seed)
+    whole = network.expected_counts(values)
+    parts = network.expected_counts(values[:2]) + network.expected_counts(values[2:])
+    twice = network.expected_counts(values, [2, 1, 1, 1, 1])
+    again = network.expected_counts(np.concatenate([values[:1], values]))
+    for one, two in [(whole, parts), (twice, again)]:
+        assert np.isclose(one.log_likelihood, two.log_likelihood)
+        for a, b in zip(one.emission, two.emission, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+@few
+@given(mixed_dbns())
+def test_networks_round_trip(network):
+    again = LatentDBN.from_json(network.to_json())
+    assert again == network
+    assert hash(again) == hash(network)
+    assert again.n_parameters == network.n_parameters
+
+
+@few
+@given(mixed_dbns(), seeds)
+def test_em_climbs(network, seed):
+    values, _ = network.sample(30, 3, random_state=seed % 2**31)
+    panel = panel_of(network, values)
+    objectives = []
+    fit_chain(
+        panel,
+        network.graph,
+        network.cardinality,
+        random_dbn(
+            network.graph,
+            network.cardinality,
+            panel.n_categories,
+            seed,
+            kinds=[emission.kind for emission in network.emissions],
+        ),
+        EMOptions(max_iter=15, tol=0.0),
+        report=lambda n, value: objectives.append(value),
+    )
+    assert (np.diff(objectives) >= -1e-8 * np.abs(objectives[1:])).all()
+
+
+def panel_of(network, values):
+    """A panel of values drawn from a network."""
+    numeric = network.n_categories == 0
+    codes = np.where(numeric, values > 0, values).astype(int)
+    kinds = tuple((emission.kind,) for emission in network.emissions)
+    numbers = np.where(numeric, values, np.nan) if numeric.any() else None
+    widths = np.where(numeric, 2, network.n_categories)
+    return Panel(codes, np.ones(len(codes)), widths, kinds, numbers)
+
+
+# Choice of kinds
+
+
+def sticky_panel(n=300, stay=0.9, seed=0, n_slices=6):
+    """One latent of three features, of which the last also follows its own past."""
+    rng = np.random.RandomState(seed)
+    graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
+    table = np.array([[0.85, 0.15], [0.15, 0.85]])
+    keep = stay * np.eye(2) + (1 - stay) * table[:, None, :]
+    memory = CategoricalMemory(table, keep)
+    network = LatentDBN(
+        graph,
+        [2],
+        [[0.5, 0.5]],
+        [[[0.8, 0.2], [0.2, 0.8]]],
+        [table, table, memory],
+    )
+    codes, _ = network.sample(n, n_slices, rng)
+    return network, Panel.of(codes, [2, 2, 2])
+
+
+def kinds_of(network):
+    return [emission.kind for emission in network.emissions]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_memory_is_found_where_it_is(seed):
+    true, panel = sticky_panel(seed=seed)
+    ascent = fit_chain(panel, true.graph, [2])
+    found = choose_emissions(panel, ascent).state
+    assert kinds_of(found) == ["categorical", "categorical", "memory"]
+    order = np.argsort(found.emission[0][:, 1])
+    np.testing.assert_allclose(
+        found.emissions[2].after[order], true.emissions[2].after, atol=0.12
+    )
+
+
+def test_memory_is_dropped_where_it_is_not():
+    true, panel = sticky_panel(stay=0.0)
+    flat = CategoricalMemory.flat(Column(panel.codes[:, :, 0], panel.weights, 2))
+    table = true.emission[0]
+    first = [CategoricalMemory(table, [[row, row] for row in table], flat.prior)] * 3
+    ascent = fit_chain(panel, true.graph, [2], first)
+    assert kinds_of(ascent.state) == ["memory"] * 3
+    found = choose_emissions(panel, ascent).state
+    assert kinds_of(found) == ["categorical"] * 3
+
+
+def test_kinds_of_the_panel_are_kept():
+    true, panel = sticky_panel()
+    fixed = Panel(
+        panel.codes,
+        panel.weights,
+        panel.n_categories,
+        (("memory",), ("categorical",), ("categorical",)),
+    )
+    ascent = fit_chain(fixed, true.graph, [2])
+    assert kinds_of(ascent.state) == ["memory", "categorical", "categorical"]
+    assert kinds_of(choose_emissions(fixed, ascent).state) == kinds_of(ascent.state)
+
+
+def test_one_slice_has_no_memory():
+    true, panel = sticky_panel(n_slices=1)
+    network = fit_chain(panel, true.graph, [2]).state
+    assert {e.kind for e in better_emissions(panel, network)} == {"categorical"}
+
+
+def test_a_constant_feature_of_no_latent_is_a_chain():
+    rng = np.random.RandomState(0)
+    codes = np.repeat(rng.randint(3, size=(100, 1, 1)), 5, axis=1)
+    codes[rng.uniform(size=codes.shape) < 0.1] = -1
+    panel = Panel.of(codes, [3])
+    graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
+    found = choose_emissions(panel, fit_chain(panel, graph, [])).state
+    assert kinds_of(found) == ["memory"]
+    assert (found.emissions[0].after[0].diagonal() > 0.98).all()
+
+
+def test_choice_raises_the_criterion_of_sequences():
+    true, panel = sticky_panel(n=150)
+    ascent = fit_chain(panel, true.graph, [2])
+    better = choose_emissions(panel, ascent)
+    price = 0.5 * np.log(150 * 6)
+    gain = better.statistics.log_likelihood - ascent.statistics.log_likelihood
+    assert gain > price * (better.state.n_parameters - ascent.state.n_parameters)
+
+
+def test_emissions_of_a_network_are_checked():
+    graph = TemporalGraph([[1]], [[0]], [[1]])
+    tables = [[0.5, 0.5]], [np.eye(2)]
+    one = CategoricalMemory([[0.5, 0.5]], [np.eye(2)])
+    with pytest.raises(ValueError, match=r"emission\[0\] must have 2 states.* got 1"):
+        LatentDBN(graph, [2], *tables, [one])
+    with pytest.raises(ValueError, match=r"emission\[0\] must have shape \(2, None\)"):
+        LatentDBN(graph, [2], *tables, [[[0.5, 0.5]]])
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_pgmpy_is_told_what_it_lacks():
+    network = sticky_panel()[0]
+    with pytest.warns(LatentWarning, match="own previous values: x2"):
+        exported = network.to_pgmpy()
+    assert exported.check_model()
