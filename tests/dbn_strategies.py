@@ -9,6 +9,7 @@ from scipy.stats import norm
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
 from sklearn_latent.temporal._emissions.gaussian import Gaussian
 from sklearn_latent.temporal._emissions.gaussian_memory import GaussianMemory
+from sklearn_latent.temporal._emissions.lognormal import LogNormal, LogNormalMemory
 from sklearn_latent.temporal._emissions.memory import CategoricalMemory
 from sklearn_latent.temporal._emissions.ordinal import Ordinal
 from sklearn_latent.temporal._emissions.ordinal_memory import OrdinalMemory
@@ -30,11 +31,13 @@ KINDS = (
     "memory",
     "gaussian",
     "gaussian memory",
+    "lognormal",
+    "lognormal memory",
     "ordinal",
     "ordinal memory",
 )
 
-DISCRETE = tuple(kind for kind in KINDS if "gaussian" not in kind)
+DISCRETE = tuple(kind for kind in KINDS if "normal" not in kind and "gauss" not in kind)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -60,14 +63,21 @@ def graphs(draw, max_latents=3, max_observed=4, undirected=True):
 def random_emission(kind, n_states, width, rng):
     """An emission with random parameters."""
     table = rng.dirichlet(np.ones(width), n_states)
-    if kind.startswith("gaussian"):
-        center, scale = rng.normal(), rng.uniform(0.5, 2.0)
-        parameters = [rng.normal(size=n_states), rng.uniform(0.2, 1.0, n_states)]
-        if kind == "gaussian":
-            return Gaussian(*parameters, center, scale)
-        parameters += [rng.normal(size=n_states), rng.uniform(-0.8, 0.9, n_states)]
-        noise = rng.uniform(0.2, 1.0, n_states)
-        return GaussianMemory(*parameters, noise, center, scale)
+    if kind.startswith(("gaussian", "lognormal")):
+        # Exponentials of logarithms of a wide range would have no stable moments.
+        size = 1.0 if kind.startswith("gaussian") else 0.3
+        low, high = 0.2 * size, size
+        center, scale = size * rng.normal(), size * rng.uniform(0.5, 2.0)
+        parameters = [size * rng.normal(size=n_states)]
+        parameters.append(rng.uniform(low, high, n_states))
+        single = {"gaussian": Gaussian, "lognormal": LogNormal}
+        if kind in single:
+            return single[kind](*parameters, center, scale)
+        parameters.append(size * rng.normal(size=n_states))
+        parameters.append(rng.uniform(-0.8, 0.9, n_states))
+        noise = rng.uniform(low, high, n_states)
+        memory = GaussianMemory if kind == "gaussian memory" else LogNormalMemory
+        return memory(*parameters, noise, center, scale)
     if kind.startswith("ordinal"):
         parts = [np.sort(rng.normal(size=width - 1)), rng.normal(size=n_states)]
         if kind == "ordinal":
@@ -109,13 +119,16 @@ def _number_likelihood(emission, state, value, before):
     """Density of a number, plainly; NaN is missing."""
     if np.isnan(value):
         return 1.0
+    factor = 1.0
+    if emission.kind.startswith("lognormal"):
+        factor, value, before = 1 / value, np.log(value), np.log(before)
     mean, std = emission.mean[state], emission.std[state]
-    if emission.kind == "gaussian memory" and not np.isnan(before):
+    if emission.kind.endswith("memory") and not np.isnan(before):
         mean = emission.level[state] + emission.slope[state] * (
             before - emission.center
         )
         std = emission.noise[state]
-    return norm.pdf(value, mean, std)
+    return factor * norm.pdf(value, mean, std)
 
 
 def random_dbn(graph, cardinality, n_categories, seed, zeros=False, kinds=None):
@@ -174,7 +187,8 @@ def sequences(network, n, n_slices, seed, missing=0.3):
     gap = -1
     numeric = network.n_categories == 0
     if numeric.any():
-        codes, gap = np.where(numeric, rng.normal(size=codes.shape), codes), np.nan
+        numbers = rng.uniform(0.1, 3.0, size=codes.shape)
+        codes, gap = np.where(numeric, numbers, codes), np.nan
     codes[rng.random(codes.shape) < missing] = gap
     ends = rng.integers(0, n_slices + 1, n)
     codes[

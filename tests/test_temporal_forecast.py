@@ -18,6 +18,7 @@ from sklearn_latent.temporal import (
     TemporalGraph,
     sequences_from_frame,
 )
+from sklearn_latent.temporal._emissions.gaussian_memory import GaussianMemory
 from sklearn_latent.temporal._emissions.memory import CategoricalMemory
 
 few = settings(max_examples=20, deadline=None)
@@ -80,6 +81,20 @@ def sticky(memory=False, **options):
         [emission, table],
         **options,
     )
+
+
+def test_numbers_have_a_mean_and_a_spread():
+    graph = TemporalGraph([[1]], [[0]], [[1]])
+    emission = GaussianMemory([0, 9], [1, 1], [1, 5], [0.5, 0.8], [0.3, 0.4])
+    network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], [emission])
+    found = network.forecast([[[np.nan], [9.0]]], 2)
+    first, second = 5 + 0.8 * 9, 5 + 0.8 * (5 + 0.8 * 9)
+    spread = [0.4, 0.4 * np.sqrt(1 + 0.8**2)]
+    np.testing.assert_allclose(found.values[0, :, 0], [first, second])
+    np.testing.assert_allclose(found.probabilities[0][0, :, 1], spread)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["sequence", "step", "slice", "x0", "std(x0)"]
+    np.testing.assert_allclose(frame["std(x0)"], spread)
 
 
 def test_each_sequence_ends_where_it_ends():

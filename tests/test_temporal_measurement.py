@@ -1,5 +1,6 @@
 """Groups of features that share a latent."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -122,10 +123,22 @@ def test_known_number_of_states():
 
 def test_lone_feature_with_a_memory():
     graph = TemporalGraph([[1]], [[0]], [[1]])
-    data = make_latent_dbn(graph, 500, 5, cardinality=2, random_state=0)
+    data = make_latent_dbn(graph, 2000, 5, cardinality=2, random_state=0)
     assert len(lone_states(Panel.of(data.codes, [2]), OPTIONS)[0]) == 2
     fresh = np.random.default_rng(0).integers(2, size=(500, 5, 1))
     assert lone_states(Panel.of(fresh, [2]), OPTIONS) is None
+
+
+def test_lone_feature_that_is_a_chain_of_its_own():
+    rng = np.random.default_rng(1)
+    stays = rng.random((1000, 5, 1)) < 0.8
+    codes = rng.integers(3, size=(1000, 5, 1))
+    for t in range(1, 5):
+        codes[:, t] = np.where(stays[:, t], codes[:, t - 1], codes[:, t])
+    panel = Panel.of(codes, [3])
+    assert lone_states(panel, OPTIONS) is None
+    no_memory = replace(panel, kinds=(("categorical",),))
+    assert lone_states(no_memory, OPTIONS) is not None
 
 
 def test_from_given_groups_only_their_own_tables_are_tried():

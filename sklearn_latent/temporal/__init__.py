@@ -1,5 +1,13 @@
-"""Latent variables behind discrete features, in tables and over time."""
+"""Latent variables behind categories and numbers, in tables and over time."""
 
+from ._emissions.base import Emission
+from ._emissions.categorical import Categorical
+from ._emissions.gaussian import Gaussian
+from ._emissions.gaussian_memory import GaussianMemory
+from ._emissions.lognormal import LogNormal, LogNormalMemory
+from ._emissions.memory import CategoricalMemory
+from ._emissions.ordinal import Ordinal
+from ._emissions.ordinal_memory import OrdinalMemory
 from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -12,9 +20,18 @@ from ._sem import SEMDBN
 __all__ = [
     "LPCC",
     "SEMDBN",
+    "Categorical",
+    "CategoricalMemory",
+    "Emission",
     "Forecast",
+    "Gaussian",
+    "GaussianMemory",
     "LGLPCCTemporal",
     "LatentDBN",
+    "LogNormal",
+    "LogNormalMemory",
+    "Ordinal",
+    "OrdinalMemory",
     "Sequences",
     "TemporalGraph",
     "sequences_from_frame",

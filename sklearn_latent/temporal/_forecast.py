@@ -31,6 +31,8 @@ class Forecast:
         Names of the features.
     sequence_labels : ndarray of shape (n_sequences,)
         Labels of the sequences.
+    is_numeric : list of bool
+        Which features are numbers.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Forecast:
     slices: np.ndarray
     feature_names: list[str]
     sequence_labels: np.ndarray
+    is_numeric: list[bool]
 
     @classmethod
     def joined(cls, parts: list[Forecast]) -> Forecast:
@@ -87,7 +90,8 @@ class Forecast:
         frame : pandas.DataFrame
             One row per sequence and step: ``sequence``, ``step`` from 1 on, ``slice``,
             the most probable value of each feature and, as ``P(feature)``, its
-            probability.
+            probability; of numbers the mean and, as ``std(feature)``, its standard
+            deviation.
         """
         import pandas as pd
 
@@ -99,6 +103,9 @@ class Forecast:
         }
         for f, name in enumerate(self.feature_names):
             columns[name] = self.values[:, :, f].ravel()
-        for name, shares in zip(self.feature_names, self.probabilities, strict=True):
-            columns[f"P({name})"] = shares.max(axis=2).ravel()
+        for name, shares, numeric in zip(
+            self.feature_names, self.probabilities, self.is_numeric, strict=True
+        ):
+            certainty = shares[:, :, 1] if numeric else shares.max(axis=2)
+            columns[f"{'std' if numeric else 'P'}({name})"] = certainty.ravel()
         return pd.DataFrame(columns).infer_objects()

@@ -30,10 +30,11 @@ class LPCC(StructureLearner):
         of one per feature of a slice, or a dictionary by name or number, in which
         features that are not named are "auto". "categorical": a probability of each
         category by state; numbers are cut into bins. "memory": also by the category
-        before. "gaussian": a mean and a variance by state; "gaussian memory": a linear
-        regression on the number before. "ordinal": categories in order, with one
-        location by state; "ordinal memory": shifted by the category before. "auto":
-        numbers with many values are gaussian, ordered pandas categories ordinal if BIC
+        before. "gaussian": a mean and a standard deviation by state; "gaussian memory":
+        a linear regression on the number before; "lognormal", "lognormal memory": the
+        same of logarithms. "ordinal": categories in order, with one location by state;
+        "ordinal memory": shifted by the category before. "auto": numbers with many
+        values are gaussian or lognormal, ordered pandas categories ordinal if BIC
         prefers that, all others categorical; memory is added where BIC gains.
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
@@ -66,12 +67,14 @@ class LPCC(StructureLearner):
         Number of states of each latent.
     graph_ : TemporalGraph
         The matrices as one object, with no edges into a next slice.
-    start_, emission_ : list of ndarray
+    start_ : list of ndarray
         Tables of the fitted network.
+    emission_ : list of ndarray or Emission
+        Emission of each feature; of a categorical one P(category | state).
     network_ : LatentDBN
         The fitted network, with one slice.
     categories_ : list of ndarray
-        Labels of each feature, by number.
+        Labels of each feature, by number; none for numbers.
     n_latents_ : int
         Number of latents.
     log_likelihood_ : float

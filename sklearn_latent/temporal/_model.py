@@ -388,6 +388,7 @@ class LatentDBN(Network):
             last[:, None] + np.arange(1, n_steps + 1),
             [f"x{f}" for f in range(self.n_observed)],
             np.arange(len(codes)),
+            [emission.is_numeric for emission in self.emissions],
         )
 
     def impute(self, codes: ArrayLike) -> np.ndarray:

@@ -179,12 +179,13 @@ class PanelInput(BaseLatentModel):
     def _new_encoder(self, X, n_observed: int) -> PanelEncoder:
         """An encoder that knows what is known of the columns before their values."""
         names = self._names_seen(n_observed)
+        columns = list(getattr(X, "columns", ()))[:n_observed]
         own = self._labels
         dtypes = getattr(X, "dtypes", ()) if own is None else own.dtypes
         return PanelEncoder(
             self.n_bins,
             self.max_categories,
-            requested_kinds(self.emissions, n_observed, names or []),
+            requested_kinds(self.emissions, n_observed, columns, names),
             known_orders(list(dtypes)[:n_observed]),
             names,
         )

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from .._emissions.base import as_codes
 from .._inference.inference import expectation, warn_if_approximate
 from .._panels.panel import MISSING, Panel, is_known
 
@@ -64,8 +65,9 @@ class Imputer:
             ):
                 where = hidden[:, :, f]
                 target = values[:, :, f][where]
-                if network.emissions[f].is_numeric:
-                    target = network.emissions[f].standardized(target)
+                emission = network.emissions[f]
+                numeric = emission.is_numeric
+                target = emission.standardized(target) if numeric else as_codes(target)
                 weight = np.broadcast_to(mass[:, None], where.shape)[where]
                 parts[f].append((*part, target, weight))
         self.weights = [
@@ -99,7 +101,7 @@ class Imputer:
             for (inputs, offset), weights in zip(parts, self.weights, strict=True)
         ]
         return [
-            e.center + e.scale * score if e.is_numeric else softmax(score, axis=1)
+            e.restored(score) if e.is_numeric else softmax(score, axis=1)
             for e, score in zip(network.emissions, scores, strict=True)
         ]
 

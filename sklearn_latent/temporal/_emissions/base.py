@@ -41,6 +41,16 @@ class Emission(Persistent, ABC):
     these of each value, `natural` their coefficients by state. So evidence, expected
     statistics, priors and scores of all kinds are products of the same matrices, and
     statistics of several panels add up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_latent.temporal import Gaussian
+    >>> emission = Gaussian(mean=[0.0], std=[1.0])
+    >>> values = np.array([1.0, 2.0, 3.0])
+    >>> statistics = np.ones((1, 3)) @ emission.design(values, values)
+    >>> emission.fitted(statistics, smoothing=0.0).mean
+    array([2.])
     """
 
     # Name of the kind, as users write it.
@@ -146,6 +156,7 @@ def previous_values(values: np.ndarray) -> np.ndarray:
 
 def as_codes(values: np.ndarray) -> np.ndarray:
     """Category numbers of values that may be floats with NaN for missing."""
+    values = np.asarray(values)
     if values.dtype.kind in "iu":
         return values
     return np.where(np.isnan(values), MISSING, values).astype(np.int64)

@@ -20,6 +20,12 @@ class Categorical(Discrete):
     ----------
     table : array-like of shape (n_states, n_categories)
         Probabilities, which sum to 1 in each row.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import Categorical
+    >>> Categorical([[0.8, 0.2], [0.1, 0.9]]).n_free
+    2
     """
 
     kind = "categorical"

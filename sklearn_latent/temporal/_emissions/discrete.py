@@ -92,12 +92,14 @@ class Discrete(Emission):
 
     def predicted(self, posterior, values) -> np.ndarray:
         """P(category) of each value."""
+        posterior = np.asarray(posterior)
         shares = posterior @ self.table
         if self.has_memory:
-            known = np.eye(self.n_categories + 1, self.n_categories)[as_codes(values)]
+            codes = as_codes(values)
+            known = np.eye(self.n_categories + 1, self.n_categories)[codes]
             after = self.after.reshape(-1, self.n_categories)
             for t in range(1, shares.shape[1]):
-                missing = as_codes(values[:, t - 1]) == MISSING
+                missing = codes[:, t - 1] == MISSING
                 before = np.where(missing[:, None], shares[:, t - 1], known[:, t - 1])
                 pairs = posterior[:, t, :, None] * before[:, None, :]
                 shares[:, t] = pairs.reshape(len(pairs), -1) @ after

@@ -40,6 +40,13 @@ class Gaussian(Emission):
         standardised numbers, which keeps their digits; the prior of a state is a tenth
         of an observation of the whole column, and its variance is at least a millionth
         of the column's.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import Gaussian
+    >>> emission = Gaussian(mean=[10.0, 20.0], std=[1.0, 2.0])
+    >>> emission.predicted([[[0.5, 0.5]]], [[float("nan")]]).round(2)
+    array([[[15.  ,  5.24]]])
     """
 
     kind = "gaussian"
@@ -93,7 +100,7 @@ class Gaussian(Emission):
 
     def design(self, values, previous) -> sparse.csr_array:
         """1, z and z squared."""
-        z = self.standardized(values)
+        z = self._relative_numbers(values)
         powers = np.stack([np.ones_like(z), z, z**2], axis=1)
         return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, powers))
 
@@ -103,7 +110,8 @@ class Gaussian(Emission):
 
     def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
         """Mean and variance of the numbers."""
-        mean, variance = moments(statistics + self.pseudo_statistics(smoothing))
+        statistics = statistics + self.pseudo_statistics(smoothing)
+        mean, variance = moments(statistics[:, :3])
         return type(self)(*self._in_units(mean, variance), self.center, self.scale)
 
     def draw(self, states, rng) -> np.ndarray:
@@ -121,13 +129,21 @@ class Gaussian(Emission):
 
     def standardized(self, values) -> np.ndarray:
         """Numbers less the center, in units of the scale."""
+        return self._relative_numbers(values)
+
+    def restored(self, z) -> np.ndarray:
+        """Numbers of standardised ones."""
+        return self.center + self.scale * z
+
+    def _relative_numbers(self, values) -> np.ndarray:
+        """Numbers as parameters have them, less the center, in units of the scale."""
         # Half of a number, because differences of the largest would overflow.
         z = (np.asarray(values) / 2 - self.center / 2) / self.scale * 2
         return np.clip(z, -FARTHEST, FARTHEST)
 
     def _relative(self, mean, std) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of standardised numbers."""
-        return self.standardized(mean), (std / self.scale) ** 2
+        return self._relative_numbers(mean), (std / self.scale) ** 2
 
     def _in_units(self, mean, variance) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation in units of the column."""
@@ -141,9 +157,7 @@ class Gaussian(Emission):
 
     def _mixed(self, posterior, mean, variance) -> np.ndarray:
         """Mean and standard deviation, in units, of mixtures of standardised ones."""
-        mixed = (posterior * mean).sum(axis=-1)
-        spread = (posterior * (variance + (mean - mixed[..., None]) ** 2)).sum(axis=-1)
-        return np.stack(self._in_units(mixed, spread), axis=-1)
+        return np.stack(self._in_units(*mixed_moments(posterior, mean, variance)), -1)
 
 
 def mean_and_spread(column: Column) -> tuple[float, float]:
@@ -171,6 +185,13 @@ def moments(statistics) -> tuple[np.ndarray, np.ndarray]:
     mean = first / total
     variance = np.where(nothing, 1.0, second / total - mean**2)
     return mean, np.maximum(variance, VARIANCE_FLOOR)
+
+
+def mixed_moments(posterior, mean, variance) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of mixtures over the last axis."""
+    mixed = (posterior * mean).sum(axis=-1)
+    spread = variance + (mean - mixed[..., None]) ** 2
+    return mixed, (posterior * spread).sum(axis=-1)
 
 
 def bin_shares(mean, variance) -> np.ndarray:

@@ -17,6 +17,7 @@ from .gaussian import (
     Gaussian,
     bin_shares,
     check_vector,
+    mixed_moments,
     moments,
 )
 
@@ -36,6 +37,13 @@ class GaussianMemory(Gaussian):
         Regression of a number on that before.
     center, scale : float, default=0 and 1
         As for `Gaussian`.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import GaussianMemory
+    >>> emission = GaussianMemory([0.0], [1.0], level=[0.0], slope=[0.9], noise=[0.1])
+    >>> emission.predicted([[[1.0], [1.0]]], [[20.0, float("nan")]])[0, 1]
+    array([18. ,  0.1])
     """
 
     kind = "gaussian memory"
@@ -90,7 +98,7 @@ class GaussianMemory(Gaussian):
 
     def design(self, values, previous) -> sparse.csr_array:
         """1, z, z² and with the number before, p, also p, p², zp; elsewhere 0."""
-        z, p = self.standardized(values), self.standardized(previous)
+        z, p = self._relative_numbers(values), self._relative_numbers(previous)
         powers = np.stack([np.ones_like(z), z, z**2, p, p**2, z * p], axis=1)
         alone = powers[:, :3] * np.isnan(p)[:, None]
         rows = np.concatenate(
@@ -106,7 +114,7 @@ class GaussianMemory(Gaussian):
     def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
         """Mean and spread of numbers, and regression on those before."""
         statistics = statistics + self.pseudo_statistics(smoothing)
-        mean, std = self._in_units(*moments(statistics[:, 6:]))
+        mean, std = self._in_units(*moments(statistics[:, 6:9]))
         level, slope, noise = _regression(statistics[:, :6])
         level, noise = self._in_units(level, noise)
         return type(self)(mean, std, level, slope, noise, self.center, self.scale)
@@ -124,15 +132,18 @@ class GaussianMemory(Gaussian):
 
     def predicted(self, posterior, values) -> np.ndarray:
         """Mean and standard deviation of each number."""
-        found = super().predicted(posterior, values)
+        posterior, numbers = np.asarray(posterior), self._relative_numbers(values)
+        mean, variance = self._relative(self.mean, self.std)
         level, noise = self._relative(self.level, self.noise)
-        for t in range(1, found.shape[1]):
-            known = ~np.isnan(values[:, t - 1, None])
-            before = np.where(known, values[:, t - 1, None], found[:, t - 1, :1])
-            spread = np.where(known, 0.0, found[:, t - 1, 1:] / self.scale)
-            mean = level + self.slope * self.standardized(before)
-            variance = noise + self.slope**2 * spread**2
+        found = np.empty((*numbers.shape, 2))
+        for t in range(numbers.shape[1]):
             found[:, t] = self._mixed(posterior[:, t], mean, variance)
+            before, spread = mixed_moments(posterior[:, t], mean, variance)
+            known = ~np.isnan(numbers[:, t])
+            before = np.where(known, numbers[:, t], before)[:, None]
+            spread = np.where(known, 0.0, spread)[:, None]
+            mean = level + self.slope * before
+            variance = noise + self.slope**2 * spread
         return found
 
     @property

@@ -14,6 +14,7 @@ from .base import Column, Emission, as_codes
 from .categorical import Categorical
 from .gaussian import Gaussian
 from .gaussian_memory import GaussianMemory
+from .lognormal import LogNormal, LogNormalMemory
 from .memory import CategoricalMemory
 from .ordinal import Ordinal
 from .ordinal_memory import OrdinalMemory
@@ -25,6 +26,8 @@ KINDS: dict[str, type[Emission]] = {
         CategoricalMemory,
         Gaussian,
         GaussianMemory,
+        LogNormal,
+        LogNormalMemory,
         Ordinal,
         OrdinalMemory,
     )
@@ -84,8 +87,9 @@ class EmissionsField:
 
 def column_of(panel: Panel, f: int) -> Column:
     """All values of one feature of a panel."""
-    numeric = panel.numbers is not None and KINDS[panel.kinds_of(f)[0]].is_numeric
-    values = panel.numbers if numeric else panel.codes
+    values = panel.codes
+    if panel.numbers is not None and KINDS[panel.kinds_of(f)[0]].is_numeric:
+        values = panel.numbers
     return Column(values[:, :, f], panel.weights, int(panel.n_categories[f]))
 
 

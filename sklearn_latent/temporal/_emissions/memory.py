@@ -33,6 +33,15 @@ class CategoricalMemory(Discrete):
     prior : array-like of shape (n_categories, n_categories) or None, default=None
         P(category | category before) toward which estimates of the rows of all states
         are shrunk, by one observation each. None is the same share of all.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import CategoricalMemory
+    >>> emission = CategoricalMemory(
+    ...     table=[[0.5, 0.5]], after=[[[0.9, 0.1], [0.2, 0.8]]]
+    ... )
+    >>> emission.predicted([[[1.0], [1.0]]], [[1, -1]])[0, 1]
+    array([0.2, 0.8])
     """
 
     kind = "memory"

@@ -27,6 +27,13 @@ class Ordinal(Discrete):
         Increasing.
     location : array-like of shape (n_states,)
         Location of each state.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import Ordinal
+    >>> Ordinal(thresholds=[-1.0, 1.0], location=[0.0, 2.0]).table.round(2)
+    array([[0.27, 0.46, 0.27],
+           [0.05, 0.22, 0.73]])
     """
 
     kind = "ordinal"

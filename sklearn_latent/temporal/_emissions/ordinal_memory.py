@@ -24,12 +24,24 @@ class OrdinalMemory(Discrete):
 
     Parameters
     ----------
-    thresholds, after_thresholds : array-like of shape (n_categories - 1,)
-        Increasing; of categories before which none is known, and of all others.
-    location, after_location : array-like of shape (n_states,)
-        Location of each state.
+    thresholds : array-like of shape (n_categories - 1,)
+        Increasing; of categories before which none is known.
+    location : array-like of shape (n_states,)
+        Location of each state, for the same categories.
+    after_thresholds : array-like of shape (n_categories - 1,)
+        Increasing; of categories after others.
+    after_location : array-like of shape (n_states,)
+        Location of each state, for the same categories.
     shift : array-like of shape (n_categories,)
         What each category before adds to the location.
+
+    Examples
+    --------
+    >>> from sklearn_latent.temporal import OrdinalMemory
+    >>> emission = OrdinalMemory([0.0], [0.0], [0.0], [0.0], shift=[-2.0, 2.0])
+    >>> emission.after[0].round(2)
+    array([[0.88, 0.12],
+           [0.12, 0.88]])
     """
 
     kind = "ordinal memory"

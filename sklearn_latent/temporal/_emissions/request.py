@@ -11,17 +11,21 @@ from .kinds import KINDS
 AUTO = "auto"
 
 
-def requested_kinds(emissions: Any, n_observed: int, names: Sequence) -> list[str]:
+def requested_kinds(
+    emissions: Any, n_observed: int, *names: Sequence | None
+) -> list[str]:
     """A kind, or "auto", for each feature of a slice.
 
-    `emissions` is one for all, a list, or a dictionary by name or number.
+    `emissions` is one for all, a list, or a dictionary by name or number; features may
+    have several lists of names.
     """
     if isinstance(emissions, str):
         return [_check_kind(emissions)] * n_observed
     if isinstance(emissions, Mapping):
         kinds = [AUTO] * n_observed
+        places = {name: j for some in names for j, name in enumerate(some or ())}
         for column, kind in emissions.items():
-            kinds[_place(column, n_observed, list(names))] = _check_kind(kind)
+            kinds[_place(column, n_observed, places)] = _check_kind(kind)
         return kinds
     if not isinstance(emissions, (list, tuple)) or len(emissions) != n_observed:
         raise ValueError(
@@ -41,13 +45,13 @@ def _check_kind(kind) -> str:
     return kind
 
 
-def _place(column, n_observed: int, names: list) -> int:
+def _place(column, n_observed: int, places: Mapping) -> int:
     """Number of a feature given by name or number."""
-    if column in names:
-        return names.index(column)
+    if column in places:
+        return places[column]
     if type(column) is int and 0 <= column < n_observed:
         return column
-    known = f"names ({', '.join(map(str, names))}) or " if names else ""
+    known = f"names ({', '.join(map(str, places))}) or " if places else ""
     raise ValueError(
         f"emissions must give features of a slice by {known}numbers from 0 to "
         f"{n_observed - 1}, got {shown(column)}."

@@ -71,25 +71,26 @@ class SlicePatterns:
             return np.zeros((len(self.values), 1))
         natural = np.concatenate([emission.natural for emission in emissions], axis=1)
         # A sparse product skips the zeros, so that 0 times log(0) does not arise.
-        return self._design(emissions) @ natural.T
+        return self._design(emissions)[0] @ natural.T
 
     def statistics(self, posterior: np.ndarray, emissions) -> list[np.ndarray]:
         """Expected sufficient statistics of each feature, given weighted states."""
         if not emissions:
             return []
         mass = _sums_by(self.index.ravel(), posterior, len(self.values))
-        totals = (self._design(emissions).T @ mass).T
+        totals = (self._design(emissions)[1] @ mass).T
         widths = [emission.natural.shape[1] for emission in emissions]
         return np.split(totals, np.cumsum(widths)[:-1], axis=1)
 
-    def _design(self, emissions) -> sparse.csr_array:
-        """Statistics of the patterns, which EM needs in every step."""
+    def _design(self, emissions) -> tuple[sparse.csr_array, sparse.csc_array]:
+        """Statistics of the patterns, and transposed; EM needs both in every step."""
         cache = self.__dict__.setdefault("_designs", {})
         key = tuple(emission.key for emission in emissions)
         if key not in cache:
             columns = zip(emissions, self.values.T, self.previous.T, strict=True)
             parts = [emission.design(now, past) for emission, now, past in columns]
-            cache[key] = sparse.hstack(parts, format="csr")
+            design = sparse.hstack(parts, format="csr")
+            cache[key] = design, design.T
         return cache[key]
 
 
@@ -114,9 +115,11 @@ class Evidence:
         centred, linear, scales = [], [], []
         for log in logs:
             scale = log.max(axis=1)
-            # A pattern that no state can emit says nothing about the state.
-            log = np.where(np.isneginf(scale)[:, None], 0.0, log)
-            log -= log.max(axis=1, keepdims=True)
+            impossible = np.isneginf(scale)
+            if impossible.any():
+                # A pattern that no state can emit says nothing about the state.
+                log = np.where(impossible[:, None], 0.0, log)
+            log = log - np.where(impossible, 0.0, scale)[:, None]
             centred.append(log)
             linear.append(np.exp(log))
             scales.append(scale)

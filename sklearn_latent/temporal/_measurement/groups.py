@@ -12,6 +12,7 @@ import numpy as np
 from ..._climb import Ascent
 from ..._criteria import bic_price
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
+from .._em.choice import choose_emissions
 from .._em.em import EMOptions, fit_chain
 from .._emissions.kinds import marginal_tables, n_free
 from .._graph import complete_graph
@@ -124,14 +125,22 @@ def chain_penalty(network, panel: Panel) -> float:
     )
 
 
+def no_latent_bic(panel: Panel) -> float:
+    """BIC of features that follow nothing or their own past, higher is better."""
+    graph = complete_graph(np.zeros((0, panel.n_observed)))
+    first = fit_chain(panel, graph, [], marginal_tables(panel), COMPARED)
+    found = choose_emissions(panel, first, COMPARED)
+    return found.statistics.log_likelihood - chain_penalty(found.state, panel)
+
+
 def lone_states(panel: Panel, options: SearchOptions) -> list | None:
-    """A latent for the one feature of a panel, if that depends on its own past."""
+    """A latent for the one feature of a panel, if its own values explain it less."""
     width = int(panel.n_categories[0])
     rows = Rows.pooled(panel)
     if panel.n_slices == 1 or width < 2 or not rows.total:
         return None
     marginal = fit_classes(rows, 1)
-    best, tables = marginal.bic, None
+    best, tables = no_latent_bic(panel), None
     for n_states in range(2, min(width, options.max_states) + 1):
         # States that each favour one category, the rare ones sharing the last.
         favoured = np.argsort(-marginal.emission[0], kind="stable")[:n_states]

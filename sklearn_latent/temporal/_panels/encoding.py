@@ -14,7 +14,9 @@ from .panel import DEFAULT_KINDS as LABELS
 from .panel import MISSING, Panel
 
 # Kinds of emissions by which features begin, and may go on, if nothing is requested.
-NUMERIC = ("gaussian", "gaussian memory")
+NORMAL = ("gaussian", "gaussian memory")
+LOGARITHMIC = ("lognormal", "lognormal memory")
+NUMERIC = (*NORMAL, *LOGARITHMIC)
 ORDERED = ("ordinal", "ordinal memory", *LABELS)
 
 
@@ -97,10 +99,15 @@ class PanelEncoder:
                     f"other labels in {self.name_of(j)}."
                 )
             labels = _sorted_labels(column[known], self.orders.get(j, ()))
-            auto = ORDERED if j in self.orders else LABELS
-            return labels, None, auto if kind == "auto" else (kind,)
+            ordered = ORDERED if j in self.orders else LABELS
+            return labels, None, ordered if kind == "auto" else (kind,)
         labels, edges, few = self._fit_numbers(numbers, weights[known], j)
-        auto = LABELS if few else NUMERIC
+        if kind in LOGARITHMIC and numbers.min(initial=1.0) <= 0:
+            raise ValueError(
+                f"emissions must be {kind!r} for features of positive numbers alone, "
+                f"got {numbers.min():g} in {self.name_of(j)}."
+            )
+        auto = LABELS if few else _numeric_kinds(numbers, weights[known])
         return labels, edges, auto if kind == "auto" else (kind,)
 
     def _fit_numbers(self, numbers, weights, j):
@@ -184,6 +191,25 @@ class PanelEncoder:
             labels = np.concatenate([labels.astype(values.dtype), gap])
             values[..., j] = labels[codes[..., j].astype(np.intp)]
         return values
+
+
+def _numeric_kinds(numbers, weights) -> tuple[str, ...]:
+    """Kinds of emissions of numbers, those that fit the whole column better first."""
+    largest = np.abs(numbers).max()
+    if numbers.min() <= 0:
+        return NORMAL
+    logs = np.log(numbers / largest)
+    # Log-likelihoods of a normal and of a log-normal distribution.
+    normal = -np.log(_spread(numbers / largest, weights))
+    logarithmic = -np.log(_spread(logs, weights)) - np.average(logs, weights=weights)
+    skewed = logarithmic > normal
+    return (*LOGARITHMIC, *NORMAL) if skewed else (*NORMAL, *LOGARITHMIC)
+
+
+def _spread(values, weights) -> float:
+    """Standard deviation of values that are not all the same."""
+    center = np.average(values, weights=weights)
+    return np.sqrt(np.average((values - center) ** 2, weights=weights))
 
 
 def known_orders(dtypes: Sequence) -> dict[int, list]:
