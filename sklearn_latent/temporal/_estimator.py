@@ -102,7 +102,7 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     emission_ : list of ndarray or Emission
         Emission of each feature; of a categorical one P(category | state).
     network_ : LatentDBN
-        The fitted network.
+        The fitted network; an `EpochDBN` if there are several epochs.
     categories_ : list of ndarray
         Labels of each feature of a slice, by number; none for numbers.
     epochs_ : ndarray of int of shape (n_epochs,)
@@ -137,7 +137,7 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     See Also
     --------
     LPCC : The same for rows without time.
-    SEMDBN : Structural EM, slower and told the number of latents.
+    SEMDBN : Structural EM, which is told the number of latents.
     sequences_from_frame : Makes sequences of a long table.
 
     References

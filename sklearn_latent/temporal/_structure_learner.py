@@ -152,7 +152,8 @@ class StructureLearner(PanelModel):
         graph, emission = learn_global_graph(
             panel, self.local, measurement, graphs, options
         )
-        return measurement.cardinality, graph, graphs, emission
+        cardinality = [len(emission[f.argmax()]) for f in graph.structure]
+        return cardinality, graph, graphs, emission
 
     def _find_redundant(self, panel: Panel, encoder: PanelEncoder) -> Redundant:
         """Near-duplicates and features that never change, with a word about them."""
