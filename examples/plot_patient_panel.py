@@ -5,8 +5,8 @@ Latent states in a patient panel
 Patients answer the same questions at several visits. The answers are measurements of
 latent states, which change from visit to visit. This example learns from the panel
 alone how many latents there are, which questions measure each one, and how they
-influence each other over time. It then infers the states of each patient, and imputes
-missing answers.
+influence each other over time. It then infers the states of each patient, predicts the
+next visit, and imputes missing answers.
 """
 
 # %%
@@ -43,21 +43,18 @@ print(table.head())
 
 # %%
 # :func:`~sklearn_latent.temporal.sequences_from_frame` converts the table to one
-# sequence per patient, with NaN for missed visits. In a data frame, the columns of the
-# first visit name the questions.
-panel = sequences_from_frame(table, sequence="patient", time="visit", columns=QUESTIONS)
-n_patients, n_visits, _ = panel.shape
-names = [q if t == 0 else f"{q} {t}" for t in range(n_visits) for q in QUESTIONS]
-X = pd.DataFrame(panel.reshape(n_patients, -1), columns=names)
-print(X.shape, f"{X.isna().to_numpy().mean():.0%} missing")
+# sequence per patient, with NaN for missed visits. The names of questions, patients and
+# visits stay with the array.
+X = sequences_from_frame(table, sequence="patient", time="visit", columns=QUESTIONS)
+print(X.shape, X.feature_names, f"{pd.isna(X).mean():.0%} missing")
 
 # %%
 # The graph
 # ---------
-# The learner is given only the number of visits. It finds two latents with three states
+# The learner is given nothing but the sequences. It finds two latents with three states
 # each, and the questions that measure them. The percentage at an edge is its support:
 # the share of pairs of consecutive visits in which it was found.
-model = LGLPCCTemporal(n_slices=n_visits, random_state=0).fit(X)
+model = LGLPCCTemporal(random_state=0).fit(X)
 print("states:", model.cardinality_)
 model.plot()
 
@@ -65,13 +62,25 @@ model.plot()
 # Trajectories
 # ------------
 # The probabilities of the states of four patients at each visit:
-TrajectoryDisplay.from_estimator(
-    model, X[:4], sequence_names=[f"patient {i}" for i in range(4)]
-)
+TrajectoryDisplay.from_estimator(model, X[:4])
 
 # %%
 # The most probable states of fifty patients; pale colours are uncertain.
 TrajectoryDisplay.from_estimator(model, X[:50])
+
+# %%
+# The same as a table. A model that was fitted to a long table accepts long tables, and
+# returns them.
+print(model.predict(table).head())
+
+# %%
+# The next visit
+# --------------
+# ``forecast`` predicts the answers at the visits after the last recorded one of each
+# patient, with their probabilities. The latent behind these two questions depends on
+# its past.
+forecast = model.forecast(X[:5], n_steps=2).to_frame()
+print(forecast[["sequence", "step", "pain", "P(pain)", "walking", "P(walking)"]])
 
 # %%
 # Missing answers
@@ -79,22 +88,23 @@ TrajectoryDisplay.from_estimator(model, X[:50])
 # ``impute`` replaces missing answers by the most probable ones and changes nothing
 # else. We compare it with a common rule, carrying the last answer forward. The true
 # answers are known here.
-truth = ANSWERS[codes].reshape(n_patients, -1)
-missing = X.isna().to_numpy()
-carried = panel.copy()
-for t in range(1, n_visits):
+truth = ANSWERS[codes]
+missing = pd.isna(X)
+carried = np.array(X)
+for t in range(1, X.shape[1]):
     carried[:, t] = np.where(pd.isna(carried[:, t]), carried[:, t - 1], carried[:, t])
-carried = carried.reshape(n_patients, -1)
 known = missing & ~pd.isna(carried)  # nothing can be carried to the first visit
 
 filled = {
     "carry the last\nanswer forward": carried,
-    "impute": model.impute(X).to_numpy(),
-    "impute,\nhybrid": model.impute(X, strategy="hybrid").to_numpy(),
+    "latents\nalone": model.impute(X, strategy="posterior"),
+    "impute": model.impute(X),
 }
-accuracy = [np.mean(values[known] == truth[known]) for values in filled.values()]
+accuracy = [
+    np.mean(np.asarray(values)[known] == truth[known]) for values in filled.values()
+]
 figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
-bars = ax.bar(list(filled), accuracy, color=["0.6", "#0072B2", "#56B4E9"])
+bars = ax.bar(list(filled), accuracy, color=["0.6", "#56B4E9", "#0072B2"])
 ax.bar_label(bars, fmt="{:.2f}")
 ax.axhline(1 / 3, color="0.4", ls=":", label="guessing")
 ax.set(ylabel="share imputed correctly", ylim=(0, 1))
