@@ -9,6 +9,7 @@ from ._emissions.memory import CategoricalMemory
 from ._emissions.ordinal import Ordinal
 from ._emissions.ordinal_memory import OrdinalMemory
 from ._emissions.repeat import CategoricalRepeat
+from ._epochs import EpochDBN
 from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -25,6 +26,7 @@ __all__ = [
     "CategoricalMemory",
     "CategoricalRepeat",
     "Emission",
+    "EpochDBN",
     "Forecast",
     "Gaussian",
     "GaussianMemory",

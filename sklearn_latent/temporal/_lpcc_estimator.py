@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._estimator import StructureLearner
+from ._structure_learner import StructureLearner
 
 
 class LPCC(StructureLearner):
