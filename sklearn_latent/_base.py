@@ -56,6 +56,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
         `log_likelihood` is the total, `n_rows` the sum of the weights.
         """
+        self._n_learned = float(n_rows)
         self.log_likelihood_ = float(log_likelihood)
         self.is_exact_ = bool(is_exact)
         self.bic_ = _criteria.bic(log_likelihood, self._n_parameters(), n_rows)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Of tables that follow the model, at most this share has a check that fails.
 LEVEL = 0.05
+# How many lines of one kind are shown: of those that fail, and of others.
+MOST_FAILING, MOST_PASSING = 10, 3
 
 
 class Check(NamedTuple):
@@ -46,6 +48,14 @@ def critical_z(n_tests: int, n_kinds: int, *, two_sided: bool = True) -> float:
     """
     level = LEVEL / n_kinds / max(1, n_tests) / (1 + two_sided)
     return float(-special.ndtri(level))
+
+
+def shown_lines(z, limit) -> np.ndarray:
+    """Indices of the lines to show, the most extreme first."""
+    size = np.nan_to_num(np.abs(z), nan=-1.0)
+    order = np.argsort(-size, kind="stable")
+    failing = int((size > limit).sum())
+    return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
 
 
 def count_z(count, mean, variance) -> NDArray[np.float64]:

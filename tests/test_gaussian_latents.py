@@ -5,13 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from gaussian_strategies import free_options
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis
 
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._latents.candidates import DenseSets, factor_analysis
+from sklearn_latent.gaussian._latents.candidates import (
+    DenseSets,
+    factor_analysis,
+    near_clique,
+)
 from sklearn_latent.gaussian._latents.growth import profile_correlation
 from sklearn_latent.gaussian._latents.search import LatentSearch
 from sklearn_latent.gaussian._latents.sem import Sem, SemData, edge_gains, fit_sem
@@ -198,7 +204,8 @@ class TestSem:
         referee = FactorAnalysis(
             n_latents, tol=1e-12, max_iter=20_000, svd_method="lapack"
         ).fit(X)
-        loadings, noise = factor_analysis(standard(X), n_latents)
+        data = standard(X)
+        loadings, noise = factor_analysis(data.covariance, data.floor, n_latents)
         covariance = loadings.T @ loadings + np.diag(noise)
         assert_allclose(covariance, referee.get_covariance(), atol=0.02)
 
@@ -221,18 +228,75 @@ class TestDenseSets:
         assert best.gain > 0
         assert sorted(best.members) == list(range(6))
 
-    def test_estimates_are_close_to_fits(self, related):
+    def test_starts_are_close_to_fits(self, related):
         data = related[2]
         model = fit_sem(
             data, Sem(np.zeros((16, 16), bool), np.zeros((16, 16)), np.ones(16))
         )
         sets = DenseSets(data.point(model))
-        for candidate in sets.find(np.arange(16), 0.0, np.zeros(17))[:3]:
+        for candidate in sets.find(np.arange(16), 1.0, np.zeros(17))[:3]:
             grown = model.with_latent(
                 candidate.members, candidate.weights, candidate.noise
             )
+            start = data.point(grown).log_likelihood - model.log_likelihood
             exact = fit_sem(data, grown).log_likelihood - model.log_likelihood
-            assert_allclose(candidate.gain, exact, rtol=0.05)
+            assert_allclose(start, exact, rtol=0.05)
+
+    @given(st.integers(3, 9), st.floats(0.1, 0.9), st.integers(0, 100))
+    def test_members_are_joined_to_most_and_no_node_is_left(self, n, share, seed):
+        joined = np.triu(np.random.RandomState(seed).uniform(size=(n, n)) < share, 1)
+        joined |= joined.T
+        for pair in np.argwhere(np.triu(joined)):
+            members = list(near_clique(joined, pair))
+            assert set(pair) <= set(members)
+            within = joined[np.ix_(members, members)].sum()
+            missing = len(members) * (len(members) - 1) - within
+            assert missing <= 2 * max(len(members) - 3, 0)
+            others = np.setdiff1d(np.arange(n), members)
+            most = max(2, len(members) - 1)
+            assert (joined[np.ix_(others, members)].sum(axis=1) < most).all()
+
+    def test_real_edges_among_children_do_not_hide_their_parent(self):
+        rng = np.random.RandomState(0)
+        weights = np.zeros((17, 17))
+        weights[16, :7] = rng.uniform(0.7, 1.0, 7)
+        weights[0, 1] = weights[2, 3] = 0.9
+        weights[7, 0] = weights[8, 2] = weights[9, 4] = 0.7
+        truth = GaussianNetwork(
+            weights != 0, weights, np.zeros(17), np.ones(17), n_latents=1
+        )
+        X, _ = truth.sample(2000, random_state=0)
+        network = learn_incomplete(X, None, extended(16, 2)).network
+        assert network.n_latents == 1
+        assert_array_equal(np.flatnonzero(network.adjacency[16]), np.arange(7))
+
+
+class TestPrice:
+    def test_prices_of_moves_are_differences_of_prices(self, related):
+        em = StructuralEM(IncompleteData.of(related[1]), extended(16, 6))
+        search = LatentSearch(em, GaussianStatistics.of(related[1]))
+        adjacency = np.zeros((20, 20), dtype=bool)
+        adjacency[16:19, :12] = np.kron(np.eye(3, dtype=bool), np.ones(4, dtype=bool))
+        adjacency[16, 17] = adjacency[0, 1] = True
+        adjacency[19, 17:19] = True
+        add, drop = search._prices(adjacency)
+        for i, j in [(2, 3), (16, 18), (17, 18), (16, 13), (0, 1), (16, 17), (17, 4)]:
+            other = adjacency.copy()
+            other[i, j] ^= True
+            change = em.price(other) - em.price(adjacency)
+            price = -drop[i, j] if adjacency[i, j] else add[i, j]
+            assert_allclose(price, change)
+
+    def test_edges_between_latents_are_chosen_among_all_pairs(self, related):
+        em = StructuralEM(IncompleteData.of(related[1]), extended(16, 6))
+        adjacency = np.zeros((20, 20), dtype=bool)
+        adjacency[16:, :16] = np.kron(np.eye(4, dtype=bool), np.ones(4, dtype=bool))
+        joined = adjacency.copy()
+        joined[16, 17] = joined[17, 18] = True
+        more = em.price(joined) - em.price(adjacency)
+        each = em.penalty.parameter + em.penalty.latent_edge
+        choice = em.penalty.multiplicity * np.log(15.0)  # 2 of 6 pairs
+        assert_allclose(more, 2 * each + choice)
 
 
 class TestTwoLayers:

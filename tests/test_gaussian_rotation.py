@@ -5,9 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.decomposition import FactorAnalysis
 
-from sklearn_latent.gaussian._latents.candidates import one_factor
 from sklearn_latent.gaussian._latents.clusters import (
     agglomerate,
     leading,
@@ -99,19 +97,7 @@ class TestClusters:
             assert bound(rng.normal(size=300)) <= value
             assert bound(Y @ rng.normal(size=5)) <= value + 1e-9
 
-    def test_a_single_factor_is_that_of_factor_analysis(self, profiles):
-        blocks = np.stack([profiles[:, :5], profiles[:, 5:]])
-        correlation = np.stack([np.corrcoef(block.T) for block in blocks])
-        loadings, gain = one_factor(correlation)
-        for block, row, twice in zip(blocks, loadings, gain, strict=True):
-            referee = FactorAnalysis(1, tol=1e-10, max_iter=5000).fit(block)
-            alone = -0.5 * 5 * (np.log(2 * np.pi) + 1)
-            assert_allclose(0.5 * twice, referee.score(block) - alone, rtol=1e-3)
-            expected = np.abs(referee.components_[0])
-            assert_allclose(np.abs(row), expected, rtol=0.05)
-
     def test_independent_features_gain_nothing(self):
-        assert one_factor(np.eye(4)[None])[1] < 0.02
         assert profile_gain(1.0, 1, 100, 0.0) < 0.0
 
     def test_groups_are_found(self, profiles):

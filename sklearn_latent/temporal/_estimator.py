@@ -15,13 +15,15 @@ from .._validation import (
     check_count,
 )
 from .._warn import warn
-from ..exceptions import PoorDataWarning
+from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ._em.choice import choose_emissions
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.impute import Imputer
+from ._inference.changes import Surprise, surprise
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
+from ._local.redundant import Redundant
 from ._measurement.groups import SearchOptions
 from ._panel_estimator import Forecaster, PanelModel
 from ._panels.encoding import PanelEncoder
@@ -36,6 +38,8 @@ class StructureLearner(PanelModel):
 
     local_graphs_: list[LocalGraph]
     support_: Support
+    duplicates_: list[list[int]]
+    constant_features_: np.ndarray
     # What a row of the data is called.
     _unit = "sequences"
 
@@ -66,16 +70,20 @@ class StructureLearner(PanelModel):
             self.max_joint_states,
             seed,
         )
-        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
-        n_latents = len(measurement.groups)
-        _warn_if_no_latent(n_latents, panel, self.local)
-        progress(f"{n_latents} latents")
-        graph, emission = learn_global_graph(
-            panel, self.local, measurement, graphs, options
-        )
+        redundant = self._find_redundant(panel, training.encoder)
+        if self.local == "lpcc":
+            redundant = redundant.none_left_out()
+        found = self._learn_graph(panel, redundant, options, progress)
+        if redundant.loses(found[1]):
+            redundant = redundant.none_left_out()
+            found = self._learn_graph(panel, redundant, options, lambda _: None)
+        cardinality, *learned = found
+        graph, graphs, emission = redundant.expand(panel, *learned)
+        kept = panel.of_features(redundant.kept)
+        _warn_if_no_latent(graph.n_latents, kept, self.local)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
-        ascent = fit_chain(panel, graph, measurement.cardinality, emission, em)
+        ascent = fit_chain(panel, graph, cardinality, emission, em)
         ascent = choose_emissions(panel, ascent, em)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         if not training.sample.is_all:
@@ -88,6 +96,8 @@ class StructureLearner(PanelModel):
             )
         warn_if_approximate(ascent.state)
         self._store(ascent.state, training.encoder, Imputer(panel))
+        if panel.n_slices > 2:
+            self._warn_if_process_changes(surprise(ascent.state, panel))
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -103,6 +113,54 @@ class StructureLearner(PanelModel):
                 f"EM did not converge in max_iter={self.max_iter} iterations.",
                 ConvergenceWarning,
             )
+
+    def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
+        """Numbers of states, graph, local graphs and emissions of the features kept."""
+        panel = panel.of_features(redundant.kept)
+        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
+        progress(f"{len(measurement.groups)} latents")
+        graph, emission = learn_global_graph(
+            panel, self.local, measurement, graphs, options
+        )
+        cardinality = [len(emission[f.argmax()]) for f in graph.structure]
+        return cardinality, graph, graphs, emission
+
+    def _find_redundant(self, panel: Panel, encoder: PanelEncoder) -> Redundant:
+        """Near-duplicates and features that never change, with a word about them."""
+        found = Redundant.of(panel)
+        self.duplicates_ = found.groups
+        self.constant_features_ = np.flatnonzero(found.constant)
+        for group in found.groups[:10]:
+            names = ", ".join(map(encoder.name_of, group))
+            warn(
+                f"Features are nearly the same: {names}. They share a latent, and "
+                "count as so many measurements of it; consider leaving one.",
+                PoorDataWarning,
+            )
+        if found.constant.any():
+            names = ", ".join(map(encoder.name_of, self.constant_features_[:10]))
+            warn(
+                f"Features that never change within a sequence measure no latent: "
+                f"{names}.",
+                PoorDataWarning,
+            )
+        return found
+
+    def _warn_if_process_changes(self, found: Surprise) -> None:
+        """Say so if slices contradict each other."""
+        if not found.is_odd.any():
+            return
+        points, names = found.change_points(), self._slice_names()
+        odd = found.first[found.is_odd.any(axis=1)]
+        times = ", ".join(names[t] for t in (points if len(points) else odd)[:10])
+        features = map(self._encoder.name_of, found.changed_features()[:5])
+        warn(
+            "The process changes: what follows on the past is different "
+            f"{'since' if len(points) else 'at'} slice {times}, "
+            f"most in {', '.join(features)}. One model for all slices mixes what "
+            "differs, and may need false states for it.",
+            ModelMisfitWarning,
+        )
 
 
 class LGLPCCTemporal(StructureLearner, Forecaster):
@@ -193,6 +251,12 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         Labels of each feature of a slice, by number; none for numbers.
     n_latents_ : int
         Number of latents.
+    duplicates_ : list of list of int
+        Groups of features that are nearly the same, which share a latent.
+    constant_features_ : ndarray of int
+        Features that never change within a sequence, which measure no latent.
+    observed_names_ : ndarray of str objects
+        Names of the features of a slice.
     n_slices_ : int
         Number of slices seen in `fit`.
     n_observed_ : int

@@ -77,6 +77,8 @@ class LPCC(StructureLearner):
         Labels of each feature, by number; none for numbers.
     n_latents_ : int
         Number of latents.
+    duplicates_ : list of list of int
+        Groups of features that are nearly the same, which share a latent.
     log_likelihood_ : float
         Log-likelihood of the training data; a lower bound if `is_exact_` is False.
     bic_ : float

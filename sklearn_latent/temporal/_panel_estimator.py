@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from .._diagnosis import checks_to_frame
 from .._fill import fill_gaps
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_choice
+from ._diagnosis.diagnosis import Subject, diagnose_network, thin_out
 from ._em.em import replace_tables
 from ._em.impute import IMPUTE_STRATEGIES
 from ._emissions.base import Emission
@@ -29,6 +31,7 @@ from ._panels.sequences import Sequences
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
@@ -197,6 +200,68 @@ class PanelModel(PanelInput):
             numbers.
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
+
+    def diagnose(self, X: Any) -> pd.DataFrame:
+        """Check whether sequences follow the fitted model.
+
+        Rates, pairs and the like are compared with those of 40 tables that are drawn
+        from the model, with the same gaps. A check fails if the difference is larger
+        than chance explains, given that many checks are made. At most 2,000 sequences
+        are used, chosen at random but always the same.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_sequences, n_slices * n_observed) or \
+(n_sequences, n_slices, n_observed)
+            Sequences; NaN is missing.
+
+        Returns
+        -------
+        checks : pandas.DataFrame
+            One row per check: ``check``, ``what``, ``observed``, ``expected``, ``z``
+            (the difference in standard errors) and ``ok``. Of each kind the most
+            surprising ones are listed:
+
+            - "likelihood": mean log-likelihood of a sequence, against that of
+              independent values;
+            - "rate": shares of categories, means and spreads of numbers (in standard
+              deviations from the mean);
+            - "pair": two features in the same slice;
+            - "own past": how often a feature repeats its value (of numbers the
+              product of two consecutive ones);
+            - "older past": the same two slices apart;
+            - "slice", "step": as "rate", and two consecutive values of a feature, in a
+              single slice: a process that changes;
+            - "tails": fourth powers of numbers;
+            - "certainty": share of the uncertainty about a latent that the sequences
+              take away; it fails below 0.1.
+
+        Examples
+        --------
+        >>> from sklearn_latent import LGLPCCTemporal
+        >>> from sklearn_latent.datasets import make_latent_dbn
+        >>> X = make_latent_dbn("G1", 500, 4, random_state=0).X
+        >>> checks = LGLPCCTemporal(4, random_state=0).fit(X).diagnose(X)
+        >>> bool(checks.ok.all())
+        True
+        """
+        values = thin_out(self._encode(X))
+        labels = [[str(label) for label in own] for own in self.categories_]
+        subject = Subject(
+            self.network_,
+            values,
+            self._node_names(),
+            self.latent_names_.tolist(),
+            self._times_of(values.shape[1]),
+            labels,
+            self._n_learned,
+        )
+        return checks_to_frame(diagnose_network(subject))
+
+    def _times_of(self, n_slices: int) -> list[str]:
+        """Names of slices; numbers if there are more or less than in ``fit``."""
+        names = self._slice_names()
+        return names if len(names) == n_slices else [str(t) for t in range(n_slices)]
 
     def impute(self, X: Any, strategy: str = "hybrid") -> Any:
         """Fill missing values with the most probable ones, numbers with their mean.

@@ -76,7 +76,7 @@ def _everything(em: StructuralEM) -> Cluster:
     n = em.data.n_features
     standard, scale = standardise(saturated_statistics(em.data))
     data = SemData(standard, em.data.noise_floor / scale**2)
-    loadings, noise = factor_analysis(data, 1)
+    loadings, noise = factor_analysis(data.covariance, data.floor, 1)
     direction = loadings[0] / np.sqrt(noise)
     size = float(np.linalg.norm(direction))
     return Cluster(np.arange(n), direction / max(size, 1e-300), 1.0 + size**2, np.nan)

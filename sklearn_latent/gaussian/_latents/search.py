@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._graphs import reaches
-from .._missing.structural_em import StructuralEM
+from .._missing.structural_em import StructuralEM, measured
 from .._scores.linear import fit_linear
 from .._statistics.statistics import GaussianStatistics, standardise
 from .candidates import Candidate, DenseSets, rotated_factors
@@ -18,6 +18,8 @@ from .sem import Sem, SemData, edge_gains, fit_sem
 PATIENCE = 2
 # Sets of nodes that are tried as children of a new latent.
 N_TRIALS = 8
+# Networks with one more latent, the best first, that are searched in full.
+N_SETTLED = 12
 # Random rotations of a factor analysis.
 N_ROTATIONS = 5
 # Smallest gain, in nats, of a change: less may come from a fit that ended early.
@@ -156,12 +158,14 @@ class LatentSearch:
             other[i, j] ^= True
             return em.price(other) - price
 
-        present = adjacency[:n, :n]
-        absent = ~present & ~np.eye(n, dtype=bool)
-        if absent.any():
-            add[:n, :n] = change(*np.argwhere(absent)[0])
-        if present.any():
-            drop[:n, :n] = -change(*np.argwhere(present)[0])
+        for nodes in (np.arange(n), n + np.flatnonzero(measured(adjacency, n))):
+            block = np.ix_(nodes, nodes)
+            present = adjacency[block]
+            absent = ~present & ~np.eye(len(nodes), dtype=bool)
+            if absent.any():
+                add[block] = change(*nodes[np.argwhere(absent)[0]])
+            if present.any():
+                drop[block] = -change(*nodes[np.argwhere(present)[0]])
         for latent in range(n, len(adjacency)):
             children = adjacency[latent, :n]
             if not children.all():
@@ -205,12 +209,14 @@ class LatentSearch:
         """Try one more latent, over the most promising sets of nodes."""
         if model.n_latents >= self.limit:
             return model
+        trials: list[Sem] = []
         for candidate in self._candidates(model):
-            best = model
             born = self.born(model, candidate)
-            for start in (born, self.cleared(born, -1)):
-                trial = self.settle(self.fit(start))
-                best = self.better(best, trial, "birth")
+            starts = born, self.cleared(born, -1)
+            trials += [self.adapt(self.fit(start)) for start in starts]
+        trials.sort(key=self.score, reverse=True)
+        for trial in trials[:N_SETTLED]:
+            best = self.better(model, self.settle(trial), "birth")
             if best is not model:
                 return best
         return model
@@ -231,18 +237,22 @@ class LatentSearch:
             return found
         latents = np.arange(n, len(model.adjacency))
         above = sets.find(latents, edge, edge * np.arange(len(latents) + 1))
-        return sets.connected(latents) + found + above[:N_TRIALS]
+        return found + above[:N_TRIALS]
 
     def cleared(self, model: Sem, latent: int) -> Sem:
         """The network without edges that may stand for one of its latents.
 
         Given an effect of two causes these depend on each other, so that a graph
-        without a latent also has edges from other causes of its children.
+        without a latent also has edges from other causes of its children, be they
+        features or latents.
         """
         n = self.n_features
-        children = model.adjacency[latent, :n]
-        adjacency = model.adjacency.copy()
-        adjacency[:n, :n] &= ~(children | children[:, None])
+        children = np.append(
+            model.adjacency[latent, :n], np.zeros(model.n_latents, bool)
+        )
+        adjacency = model.adjacency & ~children
+        adjacency[children] = False
+        adjacency[latent] = model.adjacency[latent]
         return model.with_adjacency(adjacency)
 
     def redrawn(self, model: Sem) -> Sem:

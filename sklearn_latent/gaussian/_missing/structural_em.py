@@ -45,6 +45,12 @@ class LearnedNetwork:
     trace: list = field(default_factory=list)
 
 
+def measured(adjacency, n_features) -> np.ndarray:
+    """Which latents have neighbours among the features, (n_latents,)."""
+    n = n_features
+    return adjacency[n:, :n].any(axis=1) | adjacency[:n, n:].any(axis=0)
+
+
 class StructuralEM:
     """Alternate between EM for the parameters and search on expected statistics.
 
@@ -78,16 +84,19 @@ class StructuralEM:
         """Price of a whole network.
 
         A weight per edge, an intercept and a noise variance per node. Latents above
-        latents have neither, because the scale of a latent is arbitrary; those above
-        features pay for being one of many possible ones.
+        latents have neither, because the scale of a latent is arbitrary. Neighbours of
+        latents pay for being some of many possible ones, and so do edges between
+        latents.
         """
         n = self.data.n_features
-        measured = adjacency[n:, :n].any(axis=1) | adjacency[:n, n:].any(axis=0)
-        n_parameters = int(adjacency.sum()) + 2 * (n + int(measured.sum()))
-        above = adjacency[n:, n:][~measured].sum(axis=1)
-        price = self.penalty.multiplicity * float(
-            log_choices(int(measured.sum()), np.minimum(above, measured.sum())).sum()
-        )
+        lower = measured(adjacency, n)
+        n_measured = int(lower.sum())
+        n_parameters = int(adjacency.sum()) + 2 * (n + n_measured)
+        above = adjacency[n:, n:][~lower].sum(axis=1)
+        between = adjacency[n:, n:][np.ix_(lower, lower)].sum()
+        choices = log_choices(n_measured, np.minimum(above, n_measured)).sum()
+        choices += log_choices(n_measured * (n_measured - 1) / 2, between)
+        price = self.penalty.multiplicity * float(choices)
         price += self.penalty.structure(adjacency)
         return price + self.penalty.parameter * n_parameters
 

@@ -6,26 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._diagnosis import Check, count_z, critical_z
+from ..._diagnosis import MOST_FAILING, Check, count_z, critical_z, shown_lines
 from .._statistics.patterns import Patterns
 from .pairs import Pairs, modelled_off, rates
 
 # Kinds of checks that share the level: rates, pairs, negative dependence, dependent
 # latents, likelihood, totals of rows.
 N_KINDS = 6
-# How many lines of one kind are shown: of those that fail, and of others.
-MOST_FAILING, MOST_PASSING = 10, 3
 # Features that correlate more than this say the same, if both vary in enough rows.
 DUPLICATE = 0.95
 VARYING_ROWS = 50
-
-
-def shown_lines(z, limit) -> np.ndarray:
-    """Indices of the lines to show, the most extreme first."""
-    size = np.nan_to_num(np.abs(z), nan=-1.0)
-    order = np.argsort(-size, kind="stable")
-    failing = int((size > limit).sum())
-    return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
 
 
 def check_rates(network, patterns: Patterns, names, n_learned=np.inf) -> list[Check]:

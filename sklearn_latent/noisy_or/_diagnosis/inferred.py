@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import Check, critical_z
+from ..._diagnosis import Check, critical_z, shown_lines
 from .._inference.classes import infer_network
 from .._statistics.patterns import Patterns
-from .counts import N_KINDS, shown_lines
+from .counts import N_KINDS
 
 # Rows to infer at most, and rows to draw at least.
 MOST_ROWS, LEAST_DRAWN = 2000, 1000

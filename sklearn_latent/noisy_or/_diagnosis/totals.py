@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import Check, count_z, critical_z
+from ..._diagnosis import Check, count_z, critical_z, shown_lines
 from .._statistics.patterns import Patterns
-from .counts import N_KINDS, shown_lines
+from .counts import N_KINDS
 
 # Rows to draw, in batches; wide ones are fewer.
 DRAWN, BATCH, MOST_VALUES = 50_000, 2_000, 1 << 26

@@ -81,6 +81,17 @@ class Rows:
             self.codes[:, features], self.weights, self.n_categories[features]
         )
 
+    def thinned(self, n_rows: int) -> Rows:
+        """A sample of about as many rows, evenly spaced; the rows if they are fewer."""
+        if self.total <= n_rows:
+            return self
+        ends = np.cumsum(self.weights)
+        # Neighbours are alike, so that even steps make a representative sample.
+        places = (np.arange(n_rows) + 0.5) / n_rows * ends[-1]
+        drawn = np.searchsorted(ends, places)
+        weights = np.bincount(drawn, minlength=len(ends)).astype(float)
+        return Rows(self.codes[weights > 0], weights[weights > 0], self.n_categories)
+
     @cached_property
     def layout(self) -> Layout:
         """Where the tables of each feature are, one beside the other."""

@@ -68,9 +68,10 @@ class AssignedCounts:
         self.has_past = n_slices > 1
         self.confusions = confusions
         self.cardinality = np.array([len(table) for table in confusions], dtype=int)
+        n_rows = len(states) * max(n_slices - 1, 1)
         now = states[:, 1:] if self.has_past else states
-        self._now = now.reshape(-1, states.shape[2])
-        self._before = states[:, :-1].reshape(-1, states.shape[2])
+        self._now = now.reshape(n_rows, states.shape[2])
+        self._before = states[:, : now.shape[1]].reshape(n_rows, states.shape[2])
         self._weights = np.repeat(weights, max(n_slices - 1, 1))
         # A state that is known with certainty is worth a row, one that is guessed
         # nothing; a table of two latents loses by both.

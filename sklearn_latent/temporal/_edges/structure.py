@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._climb import climb
+from ..._climb import Ascent, climb
 from ..._graphs import slice_equivalence_class
 from .._em.em import EMOptions, fit_chain
 from .._em.start import slice_patterns
+from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
-from .._measurement.groups import Measurement, SearchOptions, chain_bic, one_latent_bic
+from .._measurement.groups import (
+    Measurement,
+    SearchOptions,
+    compared_chain,
+    one_latent_bic,
+)
 from .._measurement.measurement import MeasurementSearch
+from .._model import LatentDBN
 from .._panels.panel import Panel, is_known
+from .._tables import family_of, normalized
 from .edges import AssignedCounts, JointCounts, best_edges
 
 # Expected counts look more certain than they are, because latents are guessed. An edge
@@ -37,7 +45,7 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     if not len(cards):
         return JointCounts(np.zeros(()), 0), emission
     if np.prod(cards.astype(float)) > options.max_joint_states:
-        return _assigned(panel, measurement), emission
+        return assigned_counts(panel, measurement), emission
     em = EMOptions(
         COMPLETE_ITER, max_joint_states=options.max_joint_states, patient=False
     )
@@ -49,7 +57,7 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     return JointCounts(joint, len(cards)), list(ascent.state.emission)
 
 
-def _assigned(panel: Panel, measurement: Measurement) -> AssignedCounts:
+def assigned_counts(panel: Panel, measurement: Measurement) -> AssignedCounts:
     """States of each slice by itself, and how often they are wrong."""
     states = np.full((*panel.codes.shape[:2], len(measurement.groups)), -1)
     confusions = []
@@ -111,16 +119,40 @@ def learn_graph(
     bic = np.nan
     if isinstance(counts, JointCounts) and (doubtful or score):
         graph = TemporalGraph(structure, intra, inter)
-        bic, emission = chain_bic(panel, graph, emission)
+        bic, ascent = compared_chain(panel, graph, emission)
         for kind, parent, child in doubtful:
-            edges = {"intra": intra.copy(), "inter": inter.copy()}
-            edges[kind][parent, child] = False
-            trial = chain_bic(panel, TemporalGraph(structure, **edges), emission)
+            graph, start = _without_edge(ascent, kind, parent, child)
+            trial = compared_chain(panel, graph, start)
             if trial[0] > bic:
-                bic, emission = trial
-                intra, inter = edges["intra"], edges["inter"]
+                bic, ascent = trial
+        graph, emission = ascent.state.graph, list(ascent.state.emission)
+        intra, inter = graph.intra, graph.inter
     pattern = slice_equivalence_class(intra, inter)
     return TemporalGraph(structure, pattern, inter), emission, bic
+
+
+def _without_edge(ascent: Ascent, kind: str, parent: int, child: int):
+    """A graph without one of its edges, and a network of it to start EM from."""
+    network, counts = ascent.state, ascent.statistics
+    graph = network.graph
+    edges = {"intra": graph.intra.copy(), "inter": graph.inter.copy()}
+    edges[kind][parent, child] = False
+    tables = {"start": list(network.start), "transition": list(network.transition)}
+    for name, found in tables.items():
+        family = family_of(graph, child, later=name == "transition")
+        if (parent, kind == "intra") in family:
+            axis = family.index((parent, kind == "intra"))
+            count = getattr(counts, name)[child].sum(axis=axis)
+            found[child] = normalized(count, SMOOTHING)
+    graph = TemporalGraph(graph.structure, **edges)
+    start = LatentDBN(
+        graph,
+        network.cardinality,
+        **tables,
+        emission=network.emission,
+        max_joint_states=network.max_joint_states,
+    )
+    return graph, start
 
 
 def review_by_chain(

@@ -9,7 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._edges.edges import learn_edges
-from .._edges.structure import latent_counts, learn_graph, review_by_chain
+from .._edges.states import settle_states
+from .._edges.structure import assigned_counts, learn_graph, review_by_chain
 from .._graph import TemporalGraph
 from .._measurement.groups import Measurement, SearchOptions
 from .._measurement.measurement import learn_measurement
@@ -57,11 +58,13 @@ def learn_global_graph(
     panel: Panel, local: str, measurement: Measurement, graphs, options: SearchOptions
 ) -> tuple[TemporalGraph, list[np.ndarray]]:
     """The global graph, and emission tables to start from."""
-    if local == "bic":
-        return learn_graph(panel, measurement, options)[:2]
-    structure = measurement.structure
-    intra, inter = edges_by_vote(*co_occurrences(graphs, structure))
-    return TemporalGraph(structure, intra, inter), measurement.emission(panel)
+    if local == "lpcc":
+        intra, inter = edges_by_vote(*co_occurrences(graphs, measurement.structure))
+        graph = TemporalGraph(measurement.structure, intra, inter)
+        return graph, measurement.emission(panel)
+    if options.n_states is None:
+        measurement = settle_states(panel, measurement, options)
+    return learn_graph(panel, measurement, options)[:2]
 
 
 def _windows(panel: Panel) -> list[Panel]:
@@ -84,7 +87,7 @@ def _bic_graph(panel: Panel, pooled: Measurement, options) -> LocalGraph:
     shared = [group for group in pooled.groups if len(group) > 1]
     groups, _ = learn_measurement(panel, options, start=shared)
     own = pooled.with_groups(groups, panel, options)
-    intra, inter = learn_edges(latent_counts(panel, own, options)[0])
+    intra, inter = learn_edges(assigned_counts(panel, own))
     has_past = panel.n_slices > 1
     return LocalGraph.of_tables(own.structure, intra, inter if has_past else None)
 

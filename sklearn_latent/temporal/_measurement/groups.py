@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import compress
 
 import numpy as np
 
+from ..._climb import Ascent
 from ..._criteria import bic_price
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
 from .._em.choice import choose_emissions
 from .._em.em import EMOptions, fit_chain
 from .._emissions.kinds import marginal_tables, n_free
 from .._graph import complete_graph
-from .._model import MAX_JOINT_STATES
+from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
 from .._tables import free_parameters
 
-# Nats of BIC below which slices alone do not settle the number of states, and the order
-# of the slices is asked too.
-CLEAR_MARGIN = 20.0
-
-# EM of the chains whose BIC is compared.
-COMPARED = EMOptions(max_iter=100, tol=1e-5, tied=True, patient=False)
+# EM of the chains whose BIC is compared ends at a gain of this many nats, far below
+# the differences that matter.
+COMPARED = EMOptions(max_iter=100, tied=True, patient=False)
+COMPARED_GAIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -44,47 +45,45 @@ class SearchOptions:
 def choose_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
     """Choose the number of states of the latent behind all features of a panel.
 
-    Latent class models of single slices decide where they can. Two features, or poor
-    ones, do not show more than a few states in a slice, but sequences do: the chain of
-    the latent over time is then fitted with one state more and one less until BIC
-    falls. Returns the emission tables.
+    Latent class models of single slices are the starts, and decide where there is one
+    slice. Two features, or poor ones, do not show more than a few states in a slice,
+    but sequences do: the chain of the latent over time has the last word. Returns the
+    emission tables.
     """
     rows = Rows.pooled(panel)
-    seed = options.seed
     if options.n_states is not None:
-        return fit_classes(rows, options.n_states, random_state=seed).tables(rows)
-    models = fit_classes_bic(rows, options.max_states, random_state=seed)
-    bics = np.array([model.bic for model in models])
-    bics[0] = -np.inf
-    best = int(np.argmax(bics)) + 1
-    if panel.n_slices == 1 or best < 2:
-        return models[max(best, 2) - 1].tables(rows)
-    # The neighbours of the best number are enough: BIC has one peak in practice.
-    margin = bics[best - 1] - np.delete(bics, best - 1).max(initial=-np.inf)
-    if panel.n_observed > 2 and margin > CLEAR_MARGIN:
+        return fit_classes(rows, options.n_states, random_state=options.seed).tables(
+            rows
+        )
+    models = fit_classes_bic(rows, options.max_states, random_state=options.seed)
+    best = max(range(1, len(models)), key=lambda k: models[k].bic) + 1
+    if panel.n_slices == 1:
         return models[best - 1].tables(rows)
-    return _by_chain(panel, rows, models, best, options)
+    return best_states(best, lambda n: chain_states(panel, n, options), options)
 
 
-def _by_chain(panel, rows, models, best, options):
-    """Climb in the number of states by BIC of the chain of one latent."""
-    found: dict[int, tuple[float, list]] = {}
+def best_states(first: int, fit: Callable, options: SearchOptions):
+    """Climb in the number of states while BIC gains, which has one peak in practice.
 
-    def bic(n_states):
-        if n_states not in found:
-            model = (
-                models[n_states - 1]
-                if n_states <= len(models)
-                else fit_classes(rows, n_states, random_state=options.seed)
-            )
-            found[n_states] = one_latent_bic(panel, model.tables(rows))
-        return found[n_states][0]
+    ``fit(n_states)`` returns the BIC, higher is better, and what belongs to it.
+    """
+    fit, best = cache(fit), first
+    for step in (1, -1):
+        while (
+            2 <= best + step <= options.max_states
+            and fit(best + step)[0] > fit(best)[0]
+        ):
+            best += step
+        if best != first:
+            break
+    return fit(best)[1]
 
-    step = 1 if best < options.max_states and bic(best + 1) > bic(best) else -1
-    while 2 <= best + step <= options.max_states and bic(best + step) > bic(best):
-        best += step
-    bic(best)
-    return found[best][1]
+
+def chain_states(panel: Panel, n_states: int, options) -> tuple[float, list]:
+    """BIC and tables of a chain of one latent with a number of states."""
+    rows = Rows.pooled(panel)
+    model = fit_classes(rows, n_states, random_state=options.seed)
+    return one_latent_bic(panel, model.tables(rows))
 
 
 def one_latent_bic(panel: Panel, emission) -> tuple[float, list]:
@@ -92,15 +91,24 @@ def one_latent_bic(panel: Panel, emission) -> tuple[float, list]:
     return chain_bic(panel, complete_graph(np.ones((1, panel.n_observed))), emission)
 
 
-def chain_bic(panel: Panel, graph, emission) -> tuple[float, list]:
+def chain_bic(panel: Panel, graph, initial) -> tuple[float, list]:
     """BIC of the chain with a given graph, higher is better; its emission tables."""
-    cardinality = [
-        len(emission[graph.features_of(j)[0]]) for j in range(len(graph.structure))
-    ]
-    ascent = fit_chain(panel, graph, cardinality, emission, COMPARED)
-    network, counts = ascent.state, ascent.statistics
-    value = counts.log_likelihood - chain_penalty(network, panel)
-    return value, list(network.emission)
+    value, ascent = compared_chain(panel, graph, initial)
+    return value, list(ascent.state.emission)
+
+
+def compared_chain(panel: Panel, graph, initial) -> tuple[float, Ascent]:
+    """BIC of the chain with a given graph, and where its EM ended.
+
+    initial: a network, or emission tables
+    """
+    emission = initial.emission if isinstance(initial, LatentDBN) else initial
+    cardinality = [len(emission[features.argmax()]) for features in graph.structure]
+    total = max(float(panel.weights.sum()), 1.0)
+    options = replace(COMPARED, tol=COMPARED_GAIN / total)
+    ascent = fit_chain(panel, graph, cardinality, initial, options)
+    value = ascent.statistics.log_likelihood - chain_penalty(ascent.state, panel)
+    return value, ascent
 
 
 def chain_penalty(network, panel: Panel) -> float:
@@ -177,6 +185,11 @@ class Measurement:
             for feature, table in zip(group, tables, strict=True):
                 emission[feature] = table
         return emission
+
+    def with_tables(self, j: int, tables) -> Measurement:
+        """Other tables of one latent."""
+        changed = [*self.tables[:j], tables, *self.tables[j + 1 :]]
+        return Measurement(self.groups, changed, self.n_observed)
 
     def with_groups(self, groups, panel: Panel, options: SearchOptions) -> Measurement:
         """Other groups, and the latents of their own of features in none of them.

@@ -32,6 +32,10 @@ NEARLY = 0.5
 # Level of the test of independence that decides which features are looked at together.
 LEVEL = 1e-3
 
+# Rows that show two latents show them all the more if there are more, so that a sample
+# of this many is asked first.
+FEW_ROWS = 1000
+
 # Steps of EM from a start that is nearly right already.
 SHORT = 60
 
@@ -64,6 +68,10 @@ class MeasurementSearch:
         self.information = information
         self.totals = totals
         self.dependent = _dependent(information, totals / effect, rows.n_categories)
+        sample = rows.thinned(FEW_ROWS)
+        self.thin = (
+            None if sample is rows else MeasurementSearch(sample, effect, options)
+        )
         self._rows: dict[frozenset, Rows] = {}
         self._models: dict[frozenset, list[LatentClasses]] = {}
         self._pairs: dict[tuple[frozenset, frozenset], LatentPair] = {}
@@ -163,6 +171,10 @@ class MeasurementSearch:
 
     def _split(self, group: frozenset) -> list[frozenset]:
         """Split a group in two, again and again, while BIC gains."""
+        if self.thin is not None:
+            parts = self.thin._split(group)
+            if len(parts) > 1:
+                return [part for half in parts for part in self._split(half)]
         halves = self.best_halves(group)
         if not halves or halves[0][2] <= self.one_class(group).bic:
             return [group]
@@ -219,15 +231,21 @@ class MeasurementSearch:
         while len(groups) > 1:
             pairs = self.neighbours(groups)
             for i, j in pairs:
-                joined = groups[i] | groups[j]
-                two = self.two_classes(groups[i], groups[j])
-                if self.one_class(joined).bic >= two.bic:
+                if not self._are_two(groups[i], groups[j]):
+                    joined = groups[i] | groups[j]
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]
                     groups.append(joined)
                     break
             else:
                 break
         return groups
+
+    def _are_two(self, first, second) -> bool:
+        """Whether two hidden classes explain two groups better than one."""
+        if self.thin is not None and self.thin._are_two(first, second):
+            return True
+        two = self.two_classes(first, second)
+        return two.bic > self.one_class(first | second).bic
 
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""

@@ -1,0 +1,1 @@
+"""Whether sequences follow a fitted network."""

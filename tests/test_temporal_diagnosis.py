@@ -1,0 +1,228 @@
+"""Whether sequences follow a fitted network."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from dbn_strategies import mixed_dbns, seeds, sequences
+from hypothesis import given, settings
+from scipy.stats import kurtosis
+
+from sklearn_latent import LPCC, LatentDBN, LGLPCCTemporal
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal import TemporalGraph, sequences_from_frame
+from sklearn_latent.temporal._diagnosis.diagnosis import Subject, diagnose_network
+from sklearn_latent.temporal._diagnosis.sums import Marks, Spread, Sums, draw_like
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.LatentWarning"
+)
+
+COLUMNS = ["check", "what", "observed", "expected", "z", "ok"]
+
+
+def failing(checks):
+    return set(checks.check[~checks.ok])
+
+
+def subject(network, values, **options):
+    names = [f"x{f}" for f in range(network.n_observed)]
+    labels = [range(emission.n_categories) for emission in network.emissions]
+    latents = [f"latent{j}" for j in range(network.n_latents)]
+    times = [str(t) for t in range(values.shape[1])]
+    return Subject(network, values, names, latents, times, labels, **options)
+
+
+def chain(stay=0.9, share=0.9, n_features=3):
+    """One latent of two states that stays, and features that show it."""
+    table = np.array([[share, 1 - share], [1 - share, share]])
+    moves = np.array([[stay, 1 - stay], [1 - stay, stay]])
+    graph = TemporalGraph(np.ones((1, n_features)), [[0]], [[1]])
+    return LatentDBN(graph, [2], [[0.5, 0.5]], [moves], [table] * n_features)
+
+
+class TestSums:
+    @settings(max_examples=25, deadline=None)
+    @given(mixed_dbns(), seeds)
+    def test_against_plain_loops(self, network, seed):
+        values = sequences(network, 4, 3, seed).astype(float)
+        values[values == -1] = np.nan
+        marks = Marks(network.emissions, values)
+        sums, possible = Sums.of(marks, values), Sums.possible(marks, values)
+        own = marks.of(values)
+        for k, (f, label) in enumerate(zip(marks.owner, marks.label, strict=True)):
+            column = values[:, :, f]
+            known = ~np.isnan(column)
+            assert possible.rate[k] == known.sum()
+            if label >= 0:
+                assert sums.rate[k] == (column == label).sum()
+                again = (column[:, 1:] == label) & (column[:, :-1] == label)
+                both = marks.step_pairs[0] == k
+                both &= marks.step_pairs[1] == k
+                np.testing.assert_allclose(sums.step[:, both][:, 0], again.sum(axis=0))
+            for other in range(len(marks.owner)):
+                expected = (own[:, :, k] * own[:, :, other]).sum()
+                assert sums.pair[k, other] == pytest.approx(expected)
+        for f, emission in enumerate(network.emissions):
+            column = values[:, :, f]
+            if not emission.is_numeric:
+                assert sums.older[f] == (column[:, 2:] == column[:, :-2]).sum()
+                assert sums.tail[f] == 0
+
+    def test_tails_are_those_of_the_kurtosis(self):
+        rng = np.random.default_rng(0)
+        network = make_numeric(rng)
+        values = rng.standard_t(5, size=(50, 4, 1))
+        sums = Sums.of(Marks(network.emissions, values), values)
+        assert sums.tail[0] / values.size == pytest.approx(kurtosis(values, None) + 3)
+
+    def test_mean_and_variance_of_several_tables(self):
+        rng = np.random.RandomState(0)
+        network = chain()
+        values = network.sample(20, 4, random_state=0)[0]
+        marks = Marks(network.emissions, values)
+        tables = [Sums.of(marks, draw_like(network, values, rng)) for _ in range(5)]
+        spread = Spread.of(tables)
+        rates = np.array([table.rate for table in tables])
+        np.testing.assert_allclose(spread.mean.rate, rates.mean(axis=0))
+        np.testing.assert_allclose(spread.variance.rate, rates.var(axis=0, ddof=1))
+
+    def test_drawn_tables_have_the_same_gaps(self):
+        network = chain()
+        values = network.sample(20, 4, random_state=0)[0]
+        values[::2, 1] = -1
+        drawn = draw_like(network, values, np.random.RandomState(0))
+        np.testing.assert_array_equal(drawn == -1, values == -1)
+
+
+def make_numeric(rng):
+    from sklearn_latent.temporal._emissions.gaussian import Gaussian
+
+    flat = rng.normal(size=(100, 4, 1))
+    model = LGLPCCTemporal(4, random_state=0).fit(flat)
+    assert isinstance(model.network_.emissions[0], Gaussian)
+    return model.network_
+
+
+class TestChecks:
+    def test_few_of_many_tables_fail(self):
+        network = chain()
+        failed = 0
+        for seed in range(40):
+            values = network.sample(150, 5, random_state=seed)[0]
+            values[np.random.default_rng(seed).random(values.shape) < 0.1] = -1
+            checks = diagnose_network(subject(network, values))
+            failed += not all(check.ok for check in checks)
+        assert failed <= 5  # 5% are 2; 6 or more have a probability of 1.4%
+
+    @pytest.mark.parametrize(
+        ("other", "check"),
+        [
+            (chain(stay=0.6), "own past"),
+            (chain(share=0.6), "pair"),
+            (chain(stay=0.6), "older past"),
+        ],
+    )
+    def test_data_of_another_network(self, other, check):
+        values = other.sample(500, 5, random_state=0)[0]
+        checks = diagnose_network(subject(chain(), values))
+        assert check in {line.check for line in checks if not line.ok}
+
+    def test_other_rates_in_one_slice(self):
+        network = chain()
+        values = network.sample(500, 5, random_state=0)[0]
+        values[:, 3, 1] = np.random.default_rng(0).random(500) < 0.2
+        checks = diagnose_network(subject(network, values))
+        lines = [line for line in checks if line.check == "slice" and not line.ok]
+        assert lines
+        assert all("x1" in line.what and line.what.endswith("at 3") for line in lines)
+
+    def test_rates(self):
+        network = chain()
+        values = np.ones((300, 3, 3), dtype=int)
+        checks = diagnose_network(subject(network, values))
+        line = next(line for line in checks if line.check == "rate")
+        assert (line.observed, line.ok) == (
+            1.0 if line.what.endswith("1") else 0.0,
+            False,
+        )
+        assert not next(line for line in checks if line.check == "likelihood").ok
+
+    def test_rows_that_taught_little_leave_more_open(self):
+        network = chain()
+        values = chain(stay=0.8).sample(300, 5, random_state=0)[0]
+        sure = diagnose_network(subject(network, values))
+        unsure = diagnose_network(subject(network, values, n_learned=30))
+        z = [
+            max(abs(c.z) for c in found if c.check == "own past")
+            for found in (sure, unsure)
+        ]
+        assert z[1] < z[0] / 2
+
+    def test_a_latent_that_nothing_shows(self):
+        checks = diagnose_network(
+            subject(chain(share=0.5), np.zeros((50, 3, 3), dtype=int))
+        )
+        line = next(line for line in checks if line.check == "certainty")
+        assert not line.ok
+        assert line.observed == pytest.approx(0.0, abs=1e-9)
+
+
+class TestEstimators:
+    def test_a_model_of_its_own_data(self):
+        X = make_latent_dbn("G2", 400, 4, random_state=0).X
+        model = LGLPCCTemporal(4, random_state=0).fit(X)
+        checks = model.diagnose(X)
+        assert list(checks.columns) == COLUMNS
+        assert checks.ok.all()
+        assert checks.ok.dtype == bool
+
+    def test_rows_without_time(self):
+        X = make_latent_dbn("G2", 500, 1, random_state=0).X
+        checks = LPCC(random_state=0).fit(X).diagnose(X)
+        assert checks.ok.all()
+        assert not {"own past", "older past", "slice", "step"} & set(checks.check)
+
+    def test_a_latent_of_second_order(self):
+        rng = np.random.default_rng(0)
+        states = rng.integers(2, size=(400, 8))
+        for t in range(2, 8):
+            kept = rng.random(400) < 0.9
+            states[:, t] = np.where(kept, states[:, t - 2], 1 - states[:, t - 2])
+        wrong = rng.random((400, 8, 4)) < 0.1
+        X = np.where(wrong, 1 - states[:, :, None], states[:, :, None]).astype(float)
+        # More states would remember more than one slice.
+        model = LGLPCCTemporal(8, cardinality=2, random_state=0).fit(X)
+        assert "older past" in failing(model.diagnose(X))
+
+    def test_names_of_features_and_times(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(
+            {
+                "id": np.repeat(np.arange(100), 3),
+                "month": np.tile([0, 6, 12], 100),
+                "mood": rng.integers(2, size=300),
+                "pulse": rng.normal(size=300),
+            }
+        )
+        X = sequences_from_frame(frame, sequence="id", time="month")
+        checks = LGLPCCTemporal(3, random_state=0).fit(X).diagnose(X)
+        assert checks.what.str.contains("mood=").any()
+        assert checks.what.str.contains("at 6|at 12|at 0").any()
+        assert "pulse" in set(checks.what[checks.check == "tails"])
+
+    def test_heavy_tails(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_t(2, size=(300, 4, 1))
+        checks = LGLPCCTemporal(4, cardinality=2, random_state=0).fit(X).diagnose(X)
+        assert set(checks.columns) == set(COLUMNS)
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_few_sequences(self, n):
+        X = make_latent_dbn("G1", 200, 3, random_state=0).X
+        model = LGLPCCTemporal(3, random_state=0).fit(X)
+        assert np.isfinite(model.diagnose(X[:n]).observed).all()
+
+    def test_many_sequences_are_thinned_out(self):
+        X = make_latent_dbn("G1", 2500, 3, random_state=0).X
+        model = LGLPCCTemporal(3, random_state=0).fit(X)
+        pd.testing.assert_frame_equal(model.diagnose(X), model.diagnose(X))
