@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..._persistence import Persistent
@@ -86,7 +87,7 @@ class Emission(Persistent, ABC):
         """Coefficients of the sufficient statistics, (n_states, n_statistics)."""
 
     @abstractmethod
-    def design(self, values, previous) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
         """Sufficient statistics of values (n,) after others (n,), 0 where missing.
 
         The result has shape (n, n_statistics).
@@ -102,18 +103,18 @@ class Emission(Persistent, ABC):
         """Statistics that the prior adds to those of each state, (n_statistics,)."""
 
     @abstractmethod
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """M-step: the most probable emission of this kind, given statistics.
 
         statistics (n_states, n_statistics).
         """
 
     @abstractmethod
-    def draw(self, states, rng) -> np.ndarray:
+    def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw a value for each state, (n, n_slices)."""
 
     @abstractmethod
-    def predicted(self, posterior, values) -> np.ndarray:
+    def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """What each value should be, given states (n, n_slices, n_states).
 
         Probabilities of categories, (n, n_slices, n_categories), or mean and standard
@@ -140,7 +141,7 @@ class Emission(Persistent, ABC):
         natural = np.maximum(self.natural, SMALLEST_LOG)
         return float((natural * self.pseudo_statistics(smoothing)).sum())
 
-    def expected_log_likelihood(self, statistics) -> float:
+    def expected_log_likelihood(self, statistics: np.ndarray) -> float:
         """Log-likelihood of values with given expected statistics."""
         seen = statistics != 0  # 0 times log(0) is 0 here
         return float((self.natural[seen] * statistics[seen]).sum())
@@ -154,9 +155,9 @@ def previous_values(values: np.ndarray) -> np.ndarray:
     return previous
 
 
-def as_codes(values: np.ndarray) -> np.ndarray:
+def as_codes(values: ArrayLike) -> np.ndarray:
     """Category numbers of values that may be floats with NaN for missing."""
-    values = np.asarray(values)
-    if values.dtype.kind in "iu":
-        return values
-    return np.where(np.isnan(values), MISSING, values).astype(np.int64)
+    array = np.asarray(values)
+    if array.dtype.kind in "iu":
+        return array
+    return np.where(np.isnan(array), MISSING, array).astype(np.int64)

@@ -48,6 +48,6 @@ class Categorical(Discrete):
         """The same share of all categories."""
         return np.full(self.n_categories, smoothing / self.n_categories)
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Shares of the categories."""
         return type(self)(normalized(statistics, smoothing))

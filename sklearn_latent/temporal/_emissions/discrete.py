@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .._panels.panel import MISSING
@@ -52,7 +54,7 @@ class Discrete(Emission):
         after = self.after.reshape(self.n_states, -1)
         return log_table(np.concatenate([after, self.table], axis=1))
 
-    def design(self, values, previous) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
         """Indicators of the category, or of the pair of it and that before."""
         codes, width = as_codes(values), self.n_categories
         if self.has_memory:
@@ -72,13 +74,13 @@ class Discrete(Emission):
             shares.append(np.einsum("sp,spc->sc", shares[-1], self.after))
         return np.mean(shares, axis=0)
 
-    def split(self, statistics) -> tuple[np.ndarray, np.ndarray]:
+    def split(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Counts of pairs, (n_states, n_categories, n_categories), and of the rest."""
         width = self.n_categories
         pairs = statistics[:, :-width].reshape(-1, width, width)
         return pairs, statistics[:, -width:]
 
-    def draw(self, states, rng) -> np.ndarray:
+    def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw categories, slice by slice if each depends on the last."""
         if not self.has_memory:
             rows = self.table[states.ravel()]
@@ -90,7 +92,7 @@ class Discrete(Emission):
             codes[:, t] = draw_categories(rows, rng)
         return codes
 
-    def predicted(self, posterior, values) -> np.ndarray:
+    def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """P(category) of each value."""
         posterior = np.asarray(posterior)
         shares = posterior @ self.table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,7 +98,7 @@ class Gaussian(Emission):
         """Coefficients of 1, z and z squared; z is the standardised number."""
         return self._natural(*self._relative(self.mean, self.std))
 
-    def design(self, values, previous) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
         """1, z and z squared."""
         z = self._relative_numbers(values)
         powers = np.stack([np.ones_like(z), z, z**2], axis=1)
@@ -108,17 +108,17 @@ class Gaussian(Emission):
         """Standard normal numbers: those of the column."""
         return smoothing * np.array([1.0, 0.0, 1.0])
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Mean and variance of the numbers."""
         statistics = statistics + self.pseudo_statistics(smoothing)
         mean, variance = moments(statistics[:, :3])
         return type(self)(*self._in_units(mean, variance), self.center, self.scale)
 
-    def draw(self, states, rng) -> np.ndarray:
+    def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw numbers."""
         return rng.normal(self.mean[states], self.std[states])
 
-    def predicted(self, posterior, values) -> np.ndarray:
+    def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """Mean and standard deviation of each number."""
         return self._mixed(posterior, *self._relative(self.mean, self.std))
 
@@ -127,11 +127,11 @@ class Gaussian(Emission):
         """Shares of bins of the column's numbers."""
         return bin_shares(*self._relative(self.mean, self.std))
 
-    def standardized(self, values) -> np.ndarray:
+    def standardized(self, values: ArrayLike) -> np.ndarray:
         """Numbers less the center, in units of the scale."""
         return self._relative_numbers(values)
 
-    def restored(self, z) -> np.ndarray:
+    def restored(self, z: np.ndarray) -> np.ndarray:
         """Numbers of standardised ones."""
         return self.center + self.scale * z
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,7 +96,7 @@ class GaussianMemory(Gaussian):
         alone = super().natural
         return np.concatenate([self._natural(level, noise), after, alone], axis=1)
 
-    def design(self, values, previous) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
         """1, z, z² and with the number before, p, also p, p², zp; elsewhere 0."""
         z, p = self._relative_numbers(values), self._relative_numbers(previous)
         powers = np.stack([np.ones_like(z), z, z**2, p, p**2, z * p], axis=1)
@@ -111,7 +111,7 @@ class GaussianMemory(Gaussian):
         alone = np.array([1.0, 0.0, 1.0])
         return smoothing * np.concatenate([alone, alone[1:], [0.0], alone])
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Mean and spread of numbers, and regression on those before."""
         statistics = statistics + self.pseudo_statistics(smoothing)
         mean, std = self._in_units(*moments(statistics[:, 6:9]))
@@ -119,7 +119,7 @@ class GaussianMemory(Gaussian):
         level, noise = self._in_units(level, noise)
         return type(self)(mean, std, level, slope, noise, self.center, self.scale)
 
-    def draw(self, states, rng) -> np.ndarray:
+    def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw numbers slice by slice."""
         values = np.empty(states.shape)
         values[:, 0] = super().draw(states[:, 0], rng)
@@ -130,7 +130,7 @@ class GaussianMemory(Gaussian):
             values[:, t] = rng.normal(mean, self.noise[state])
         return values
 
-    def predicted(self, posterior, values) -> np.ndarray:
+    def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """Mean and standard deviation of each number."""
         posterior, numbers = np.asarray(posterior), self._relative_numbers(values)
         mean, variance = self._relative(self.mean, self.std)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from .base import Column
@@ -35,7 +36,7 @@ class Logarithmic(Gaussian):
         """Coefficients of the logarithms' statistics, and 1."""
         return np.append(super().natural, np.ones((self.n_states, 1)), axis=1)
 
-    def design(self, values, previous) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
         """Statistics of the logarithms, and the logarithm of the derivative."""
         logs = logarithms(values)
         rows = super().design(logs, logarithms(previous))
@@ -46,19 +47,19 @@ class Logarithmic(Gaussian):
         """Those of logarithms."""
         return np.append(super().pseudo_statistics(smoothing), 0.0)
 
-    def draw(self, states, rng) -> np.ndarray:
+    def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw positive numbers."""
         return np.exp(np.minimum(super().draw(states, rng), MOST))
 
-    def predicted(self, posterior, values) -> np.ndarray:
+    def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """Mean and standard deviation of each number."""
         return super().predicted(posterior, logarithms(values))
 
-    def standardized(self, values) -> np.ndarray:
+    def standardized(self, values: ArrayLike) -> np.ndarray:
         """Standardised logarithms of numbers."""
         return super().standardized(logarithms(values))
 
-    def restored(self, z) -> np.ndarray:
+    def restored(self, z: np.ndarray) -> np.ndarray:
         """Numbers of standardised logarithms."""
         return np.exp(np.clip(super().restored(z), LEAST, MOST))
 

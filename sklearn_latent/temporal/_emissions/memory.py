@@ -86,7 +86,7 @@ class CategoricalMemory(Discrete):
         rest = np.full(self.n_categories, smoothing / self.n_categories)
         return np.concatenate([MEMORY_SMOOTHING * self.prior.ravel(), rest])
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Shares of the categories, of each state and category before."""
         pairs, rest = self.split(statistics + self.pseudo_statistics(smoothing))
         return type(self)(normalized(rest), normalized(pairs), self.prior)

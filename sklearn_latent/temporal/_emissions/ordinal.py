@@ -61,7 +61,7 @@ class Ordinal(Discrete):
         """The same share of all categories."""
         return np.full(self.n_categories, smoothing / self.n_categories)
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Thresholds and locations by Fisher scoring."""
         counts = statistics + self.pseudo_statistics(smoothing)
         return type(self)(*fit_states(counts, self.thresholds, self.location))

@@ -91,7 +91,7 @@ class OrdinalMemory(Discrete):
         width = self.n_categories
         return np.full(width * (width + 1), smoothing / width)
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Thresholds, locations and shifts by Fisher scoring."""
         pairs, rest = self.split(statistics + self.pseudo_statistics(smoothing))
         alone = fit_states(rest, self.thresholds, self.location)
