@@ -25,6 +25,7 @@ from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._local.redundant import Redundant
 from ._measurement.groups import SearchOptions
+from ._measurement.revision import revise_states
 from ._panel_estimator import Forecaster, PanelModel
 from ._panels.encoding import PanelEncoder
 from ._panels.panel import Panel
@@ -84,7 +85,10 @@ class StructureLearner(PanelModel):
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
         ascent = fit_chain(panel, graph, cardinality, emission, em)
-        ascent = choose_emissions(panel, ascent, em)
+        if self.local == "bic":
+            ascent = choose_emissions(panel, ascent, em)
+            if options.n_states is None and panel.n_slices > 1:
+                ascent = revise_states(panel, ascent, options, em)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         if not training.sample.is_all:
             encoded = training.blocks.map(encode_block, training.encoder)
@@ -200,7 +204,8 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         same of logarithms. "ordinal": categories in order, with one location by state;
         "ordinal memory": shifted by the category before. "auto": numbers with many
         values are gaussian or lognormal, ordered pandas categories ordinal if BIC
-        prefers that, all others categorical; memory is added where BIC gains.
+        prefers that, all others categorical; memory is added where BIC gains, unless
+        `local` is "lpcc".
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
         cut into as many bins of about equal size while the latents are sought, and for
