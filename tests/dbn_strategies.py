@@ -13,6 +13,7 @@ from sklearn_latent.temporal._emissions.lognormal import LogNormal, LogNormalMem
 from sklearn_latent.temporal._emissions.memory import CategoricalMemory
 from sklearn_latent.temporal._emissions.ordinal import Ordinal
 from sklearn_latent.temporal._emissions.ordinal_memory import OrdinalMemory
+from sklearn_latent.temporal._emissions.repeat import CategoricalRepeat
 
 __all__ = [
     "DISCRETE",
@@ -28,6 +29,7 @@ __all__ = [
 
 KINDS = (
     "categorical",
+    "repeat",
     "memory",
     "gaussian",
     "gaussian memory",
@@ -84,6 +86,8 @@ def random_emission(kind, n_states, width, rng):
             return Ordinal(*parts)
         parts += [np.sort(rng.normal(size=width - 1)), rng.normal(size=n_states)]
         return OrdinalMemory(*parts, 1.5 * rng.normal(size=width))
+    if kind == "repeat":
+        return CategoricalRepeat(table, rng.uniform(0.1, 0.9, width))
     if kind == "memory":
         after = rng.dirichlet(np.ones(width), (n_states, width))
         return CategoricalMemory(table, after, rng.dirichlet(np.ones(width), width))
@@ -102,6 +106,10 @@ def emission_likelihood(emission, state, value, before):
         return _ordinal_likelihood(emission, state, int(value), before)
     if emission.kind == "categorical" or np.isnan(before) or before < 0:
         return emission.table[state, int(value)]
+    if emission.kind == "repeat":
+        kept = emission.repeat[int(before)]
+        drawn = (1 - kept) * emission.table[state, int(value)]
+        return drawn + kept * (before == value)
     return emission.after[state, int(before), int(value)]
 
 

@@ -46,7 +46,7 @@ PARTS = re.compile(
     r"sklearn_latent\.(\w+\.)?("
     r"(Additive|Linear|Link|Multiplicative|Noise|Sigmoid|Student|TemporalGraph)\.\w+"
     r"|(Margin|MixtureMargin|NormalMargin)\.\w+"
-    r"|(Emission|Categorical|Gaussian|LogNormal|Ordinal)(Memory)?\.\w+"
+    r"|(Emission|Categorical|Gaussian|LogNormal|Ordinal)(Memory|Repeat)?\.\w+"
     r"|Schedule|Step)"
 )
 IGNORED_OF_PARTS = {"PR01", "PR04", "RT01"}

@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from dbn_strategies import dbns, mixed_dbns, seeds
-from hypothesis import assume, given, settings
+from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds
+from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ModelMisfitWarning
@@ -22,9 +22,8 @@ def panel_of(network, codes, weights=None):
 
 
 @few
-@given(mixed_dbns(max_latents=2), seeds)
+@given(mixed_dbns(DISCRETE, max_latents=2), seeds)
 def test_expected_shares_are_those_given_the_past(network, seed):
-    assume(not any(emission.is_numeric for emission in network.emissions))
     codes, _ = network.sample(1, 4, random_state=seed)
     found = surprise(network, panel_of(network, codes))
     # All in one window: sums over the states before are plain sums of shares.
@@ -98,8 +97,8 @@ def two_processes(n, n_slices, at, seed, what):
 
     first = [table(rng.permutation(3)) for _ in range(4)]
     later = list(first)
-    for place in (0,) if what == "transition" else (1, 2):
-        later[place] = np.roll(first[place], 1, axis=0)
+    place = 0 if what == "transition" else 1
+    later[place] = np.roll(first[place], 1, axis=0)
     networks = [
         LatentDBN(graph, [3], [[1.0, 0.0, 0.0]], [one[0]], one[1:])
         for one in (first, later)
@@ -121,8 +120,13 @@ def two_processes(n, n_slices, at, seed, what):
 def test_change_points_are_found(what):
     for seed in range(5):
         codes, _ = two_processes(300, 9, 5, seed, what)
-        with pytest.warns(ModelMisfitWarning, match=r"since slice 5(, 7)?, most in"):
+        # A single model of a process that changes may see more than one change.
+        with pytest.warns(
+            ModelMisfitWarning, match=r"since slice (\d, )*5(, \d)*, most"
+        ):
             LGLPCCTemporal(random_state=0).fit(codes)
+        model = LGLPCCTemporal(epochs="auto", random_state=0).fit(codes)
+        assert model.epochs_.tolist() == [0, 5]
 
 
 def test_a_start_of_its_own_is_no_change():
@@ -167,6 +171,7 @@ def test_features_are_named_the_most_surprising_first():
         unit=np.ones((2, 3)),
         feature=np.array([4, 2, 7]),
         first=np.array([1, 2]),
+        last=2,
     )
     assert found.changed_features().tolist() == [2, 4]
     assert found.is_odd.any(axis=0).tolist() == [True, True, False]

@@ -614,7 +614,7 @@ def test_memory_is_found_where_it_is(seed):
     true, panel = sticky_panel(seed=seed)
     ascent = fit_chain(panel, true.graph, [2])
     found = choose_emissions(panel, ascent).state
-    assert kinds_of(found) == ["categorical", "categorical", "memory"]
+    assert kinds_of(found) == ["categorical", "categorical", "repeat"]
     order = np.argsort(found.emission[0][:, 1])
     np.testing.assert_allclose(
         found.emissions[2].after[order], true.emissions[2].after, atol=0.12
@@ -658,7 +658,7 @@ def test_a_constant_feature_of_no_latent_is_a_chain():
     panel = Panel.of(codes, [3])
     graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
     found = choose_emissions(panel, fit_chain(panel, graph, [])).state
-    assert kinds_of(found) == ["memory"]
+    assert kinds_of(found) == ["repeat"]
     assert (found.emissions[0].after[0].diagonal() > 0.98).all()
 
 

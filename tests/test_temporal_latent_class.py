@@ -139,3 +139,16 @@ def test_features_of_which_nothing_is_known():
     model = fit_classes(nothing, 2)
     assert model.log_likelihood == 0
     assert np.allclose(model.emission.sum(axis=1), 2)
+
+
+def test_a_sample_of_rows_is_representative():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(3, size=(5000, 4))
+    rows = Rows.of(codes, np.ones(5000), [3] * 4)
+    thin = rows.thinned(600)
+    assert thin.total == 600
+    np.testing.assert_allclose(thin.marginals(), rows.marginals(), atol=0.05)
+    # Weights are rows, and rows that are few enough stay as they are.
+    twice = Rows.of(codes, np.full(5000, 2.0), [3] * 4).thinned(600)
+    np.testing.assert_array_equal(twice.weights, thin.weights)
+    assert rows.thinned(5000) is rows

@@ -15,9 +15,11 @@ from sklearn_latent.temporal._edges.structure import (
     _Review,
 )
 from sklearn_latent.temporal._measurement.groups import (
+    Measurement,
     SearchOptions,
-    choose_states,
+    best_states,
     lone_states,
+    slice_states,
 )
 from sklearn_latent.temporal._measurement.measurement import (
     MeasurementSearch,
@@ -68,8 +70,9 @@ def test_two_features_per_latent():
     )
     data = make_latent_dbn(graph, 1000, 4, random_state=0)
     assert groups_of(data.codes) == [(0, 1), (2, 3)]
-    tables = choose_states(Panel.of(data.codes[:, :, :2], [4, 4]), OPTIONS)
-    assert len(tables[0]) == 4
+    panel = Panel.of(data.codes[:, :, :2], [4, 4])
+    found = Measurement([], [], 2).with_groups([(0, 1)], panel, OPTIONS)
+    assert found.with_chain_states(panel, OPTIONS).cardinality == [4]
 
 
 def test_one_latent_is_not_split():
@@ -114,10 +117,24 @@ def test_start_from_wrong_groups_moves_features():
     assert found == [(0, 1, 2), (3, 4, 5)]
 
 
+@pytest.mark.parametrize(
+    ("first", "bics", "best"),
+    [
+        (3, {2: 1, 3: 2, 4: 3, 5: 2}, 4),  # up, then down
+        (4, {2: 1, 3: 3, 4: 2, 5: 1}, 3),  # up loses, so down
+        (6, {5: 1, 6: 2}, 6),  # no further than the largest
+        (2, {2: 2, 3: 2}, 2),  # equal is no gain; no fewer than two
+    ],
+)
+def test_number_of_states_climbs(first, bics, best):
+    found = best_states(first, lambda n: (bics[n], n), SearchOptions(max_states=6))
+    assert found == best
+
+
 def test_known_number_of_states():
     data = make_latent_dbn("G1", 300, 3, random_state=0)
     panel = Panel.of(data.codes, [4, 4, 4])
-    tables = choose_states(panel, SearchOptions(n_states=3))
+    tables = slice_states(panel, SearchOptions(n_states=3))
     assert [table.shape for table in tables] == [(3, 4)] * 3
 
 

@@ -62,6 +62,8 @@ def draw_two_slices(graph, ax, options: GraphOptions):
     titles = ("time t", "time t + 1") if n_slices == 2 else ()
     for x, title in zip(LATENT_X, titles, strict=False):
         ax.text(x, 0.2 + 0.4 * top, title, ha="center", fontsize=10, color="0.35")
+    note = graph.graph.get("note", "")
+    ax.text(0.5, 0.2 + 0.8 * top, note, ha="center", fontsize=8, color="0.35")
     if not n_latents:
         ax.text(0.5, -n_rows / 2, "no latents", ha="center", color="0.5", fontsize=12)
     if options.legend:

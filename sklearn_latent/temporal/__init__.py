@@ -8,6 +8,8 @@ from ._emissions.lognormal import LogNormal, LogNormalMemory
 from ._emissions.memory import CategoricalMemory
 from ._emissions.ordinal import Ordinal
 from ._emissions.ordinal_memory import OrdinalMemory
+from ._emissions.repeat import CategoricalRepeat
+from ._epochs import EpochDBN
 from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -22,7 +24,9 @@ __all__ = [
     "SEMDBN",
     "Categorical",
     "CategoricalMemory",
+    "CategoricalRepeat",
     "Emission",
+    "EpochDBN",
     "Forecast",
     "Gaussian",
     "GaussianMemory",

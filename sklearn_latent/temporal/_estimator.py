@@ -2,169 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
-from .._rows import is_blockwise
-from .._validation import (
-    MOST_COLUMNS,
-    check_choice,
-    check_count,
-)
-from .._warn import warn
-from ..exceptions import ModelMisfitWarning, PoorDataWarning
-from ._em.choice import choose_emissions
-from ._em.em import EMOptions, climb_chain, fit_chain
-from ._em.impute import Imputer
-from ._inference.changes import Surprise, surprise
-from ._inference.inference import warn_if_approximate
-from ._local.local import learn_global_graph, learn_latents
-from ._local.local_to_global import LocalGraph, Support, measure_support
-from ._local.redundant import Redundant
-from ._measurement.groups import SearchOptions
-from ._measurement.revision import revise_states
-from ._panel_estimator import Forecaster, PanelModel
-from ._panels.encoding import PanelEncoder
-from ._panels.panel import Panel
-from ._panels.reading import MAX_SAMPLE, encode_block
-
-LOCAL = ("bic", "lpcc")
-
-
-class StructureLearner(PanelModel):
-    """What `LPCC` and `LGLPCCTemporal` share: all but parameters."""
-
-    local_graphs_: list[LocalGraph]
-    support_: Support
-    duplicates_: list[list[int]]
-    constant_features_: np.ndarray
-    # What a row of the data is called.
-    _unit = "sequences"
-
-    def _check_parameters(self):
-        """Refuse parameters of the wrong kind."""
-        super()._check_parameters()
-        check_choice("local", self.local, LOCAL)
-        if isinstance(self.cardinality, str):
-            check_choice("cardinality", self.cardinality, ("auto",))
-        else:
-            check_count("cardinality", self.cardinality, 2, MOST_COLUMNS)
-        check_count("max_cardinality", self.max_cardinality, 2)
-
-    def _max_steps(self, X) -> int:
-        """Three steps, and those of EM over blocks, which are reported one by one."""
-        return 3 + (self.max_iter if is_blockwise(X) else 0)
-
-    def _learn(self, X, sample_weight, progress):
-        """From sequences to fitted attributes."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        most = MAX_SAMPLE if is_blockwise(X) else None
-        training = self._read_training(X, sample_weight, seed, most)
-        panel = training.panel
-        _warn_of_poor_data(panel, training.encoder, self._unit)
-        options = SearchOptions(
-            self.max_cardinality,
-            None if self.cardinality == "auto" else int(self.cardinality),
-            self.max_joint_states,
-            seed,
-        )
-        redundant = self._find_redundant(panel, training.encoder)
-        if self.local == "lpcc":
-            redundant = redundant.none_left_out()
-        found = self._learn_graph(panel, redundant, options, progress)
-        if redundant.loses(found[1]):
-            redundant = redundant.none_left_out()
-            found = self._learn_graph(panel, redundant, options, lambda _: None)
-        cardinality, *learned = found
-        graph, graphs, emission = redundant.expand(panel, *learned)
-        kept = panel.of_features(redundant.kept)
-        _warn_if_no_latent(graph.n_latents, kept, self.local)
-        progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
-        em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
-        ascent = fit_chain(panel, graph, cardinality, emission, em)
-        if self.local == "bic":
-            ascent = choose_emissions(panel, ascent, em)
-            if options.n_states is None and panel.n_slices > 1:
-                ascent = revise_states(panel, ascent, options, em)
-        progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
-        if not training.sample.is_all:
-            encoded = training.blocks.map(encode_block, training.encoder)
-            ascent = climb_chain(
-                ascent.state,
-                encoded,
-                em,
-                lambda n, value: n and progress(f"log-posterior {value:.6g}"),
-            )
-        warn_if_approximate(ascent.state)
-        self._store(ascent.state, training.encoder, Imputer(panel))
-        if panel.n_slices > 2:
-            self._warn_if_process_changes(surprise(ascent.state, panel))
-        self._store_fit(
-            ascent.statistics.log_likelihood,
-            training.sample.total,
-            is_exact=ascent.state.is_exact(),
-        )
-        self.local_graphs_ = graphs
-        self.support_ = measure_support(graphs, graph)
-        self.n_iter_ = ascent.n_iter
-        self.converged_ = ascent.converged
-        # A callback may have asked for fewer steps.
-        if not self.converged_ and self.n_iter_ >= self.max_iter:
-            warn(
-                f"EM did not converge in max_iter={self.max_iter} iterations.",
-                ConvergenceWarning,
-            )
-
-    def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
-        """Numbers of states, graph, local graphs and emissions of the features kept."""
-        panel = panel.of_features(redundant.kept)
-        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
-        progress(f"{len(measurement.groups)} latents")
-        graph, emission = learn_global_graph(
-            panel, self.local, measurement, graphs, options
-        )
-        cardinality = [len(emission[f.argmax()]) for f in graph.structure]
-        return cardinality, graph, graphs, emission
-
-    def _find_redundant(self, panel: Panel, encoder: PanelEncoder) -> Redundant:
-        """Near-duplicates and features that never change, with a word about them."""
-        found = Redundant.of(panel)
-        self.duplicates_ = found.groups
-        self.constant_features_ = np.flatnonzero(found.constant)
-        for group in found.groups[:10]:
-            names = ", ".join(map(encoder.name_of, group))
-            warn(
-                f"Features are nearly the same: {names}. They share a latent, and "
-                "count as so many measurements of it; consider leaving one.",
-                PoorDataWarning,
-            )
-        if found.constant.any():
-            names = ", ".join(map(encoder.name_of, self.constant_features_[:10]))
-            warn(
-                f"Features that never change within a sequence measure no latent: "
-                f"{names}.",
-                PoorDataWarning,
-            )
-        return found
-
-    def _warn_if_process_changes(self, found: Surprise) -> None:
-        """Say so if slices contradict each other."""
-        if not found.is_odd.any():
-            return
-        points, names = found.change_points(), self._slice_names()
-        odd = found.first[found.is_odd.any(axis=1)]
-        times = ", ".join(names[t] for t in (points if len(points) else odd)[:10])
-        features = map(self._encoder.name_of, found.changed_features()[:5])
-        warn(
-            "The process changes: what follows on the past is different "
-            f"{'since' if len(points) else 'at'} slice {times}, "
-            f"most in {', '.join(features)}. One model for all slices mixes what "
-            "differs, and may need false states for it.",
-            ModelMisfitWarning,
-        )
+from .._validation import MOST_COLUMNS, check_choice, check_count, check_numbers, shown
+from ._inference.changes import Surprise
+from ._panel_estimator import Forecaster
+from ._structure_learner import StructureLearner
 
 
 class LGLPCCTemporal(StructureLearner, Forecaster):
@@ -198,7 +44,8 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         How each feature shows the state of its latent: a kind for all features, a list
         of one per feature of a slice, or a dictionary by name or number, in which
         features that are not named are "auto". "categorical": a probability of each
-        category by state; numbers are cut into bins. "memory": also by the category
+        category by state; numbers are cut into bins. "repeat": the category before is
+        kept with some probability; "memory": probabilities by state and category
         before. "gaussian": a mean and a standard deviation by state; "gaussian memory":
         a linear regression on the number before; "lognormal", "lognormal memory": the
         same of logarithms. "ordinal": categories in order, with one location by state;
@@ -206,6 +53,12 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         values are gaussian or lognormal, ordered pandas categories ordinal if BIC
         prefers that, all others categorical; memory is added where BIC gains, unless
         `local` is "lpcc".
+    epochs : None, "auto", int or list of int, default=None
+        Whether the tables change at some slices. None: they do not; if the data say
+        otherwise, there is a warning. "auto": change points are found by BIC. A number
+        of epochs, or a list of their first slices. Latents, edges and numbers of states
+        are then learned from the longest epoch, and each epoch has tables of its own
+        where BIC gains. Exact inference only, and sequences that fit in memory.
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
         cut into as many bins of about equal size while the latents are sought, and for
@@ -251,9 +104,11 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     emission_ : list of ndarray or Emission
         Emission of each feature; of a categorical one P(category | state).
     network_ : LatentDBN
-        The fitted network.
+        The fitted network; an `EpochDBN` if there are several epochs.
     categories_ : list of ndarray
         Labels of each feature of a slice, by number; none for numbers.
+    epochs_ : ndarray of int of shape (n_epochs,)
+        First slices of the epochs.
     n_latents_ : int
         Number of latents.
     duplicates_ : list of list of int
@@ -284,7 +139,7 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     See Also
     --------
     LPCC : The same for rows without time.
-    SEMDBN : Structural EM, slower and told the number of latents.
+    SEMDBN : Structural EM, which is told the number of latents.
     sequences_from_frame : Makes sequences of a long table.
 
     References
@@ -319,6 +174,7 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         cardinality: int | str = "auto",
         max_cardinality: int = 6,
         emissions: Any = "auto",
+        epochs: Any = None,
         n_bins: int = 4,
         max_categories: int = 10,
         max_joint_states: int = 500,
@@ -333,6 +189,7 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         self.cardinality = cardinality
         self.max_cardinality = max_cardinality
         self.emissions = emissions
+        self.epochs = epochs
         self.n_bins = n_bins
         self.max_categories = max_categories
         self.max_joint_states = max_joint_states
@@ -342,44 +199,37 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _check_parameters(self):
+        super()._check_parameters()
+        epochs = self.epochs
+        if isinstance(epochs, str):
+            check_choice("epochs", epochs, ("auto",))
+        elif epochs is None or isinstance(epochs, Integral):
+            check_count("epochs", epochs, 1, MOST_COLUMNS, optional=True)
+        else:
+            firsts = check_numbers("epochs", epochs).reshape(-1)
+            if (firsts < 0).any() or (firsts % 1).any() or (np.diff(firsts) <= 0).any():
+                raise ValueError(
+                    'epochs must be None, "auto", a number or a list of first slices '
+                    f"in increasing order, got {shown(epochs)}."
+                )
 
-def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
-    """Say what cannot be learned from; `unit` is what a row of the data is called."""
-    codes = panel.codes
-    empty = int((codes < 0).all(axis=(1, 2)).sum())
-    if empty == len(codes):
-        warn(
-            "X has no value at all, so nothing can be learned from it.",
-            PoorDataWarning,
-        )
-    elif empty:
-        warn(
-            f"{empty} of {len(codes)} {unit} have no value at all and say nothing.",
-            PoorDataWarning,
-        )
-    constant = np.flatnonzero(panel.n_categories < 2)
-    if len(constant):
-        names = ", ".join(encoder.name_of(j) for j in constant[:10])
-        warn(f"Features with one value measure no latent: {names}.", PoorDataWarning)
+    @property
+    def _prunes(self) -> bool:
+        return isinstance(self.epochs, str)
 
-
-def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:
-    """Say so if no latent was found."""
-    if n_latents or not (panel.n_categories > 1).any():
-        return
-    if local == "lpcc":
-        reason = (
-            "no two features change together in all comparisons of large clusters, "
-            'which takes clean data; local="bic" needs less'
-        )
-    elif panel.n_slices == 1:
-        reason = "the features show no dependence, or the rows are too few to tell"
-    else:
-        reason = (
-            "the features depend neither on each other nor on their own past, or the "
-            "sequences are too few to tell"
-        )
-    warn(
-        f"No latent found: {reason}. The model treats all values as independent.",
-        PoorDataWarning,
-    )
+    def _change_points(self, changes: Surprise) -> np.ndarray:
+        if self.epochs is None:
+            return super()._change_points(changes)
+        if isinstance(self.epochs, str):
+            odd = changes.is_odd.any()
+            return changes.change_points() if odd else super()._change_points(changes)
+        if isinstance(self.epochs, Integral):
+            return changes.change_points(int(self.epochs))
+        firsts = check_numbers("epochs", self.epochs).reshape(-1).astype(int)
+        if firsts.max(initial=0) > changes.last:
+            raise ValueError(
+                f"epochs must be first slices of X, up to {changes.last}, got "
+                f"{shown(self.epochs)}."
+            )
+        return firsts[firsts > 0]

@@ -24,6 +24,7 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
     graph = nx.DiGraph(
         family="temporal",
         edge_attributes="kind directed support strength",
+        note=_note(network),
     )
     has_time = network.has_time
     slices = (0, 1) if has_time else (0,)
@@ -125,6 +126,14 @@ def _pgmpy_shares(network, features) -> list[np.ndarray]:
             LatentWarning,
         )
     return [emission.typical for emission in network.emissions]
+
+
+def _note(network) -> str:
+    """What to say of epochs, of which the last is exported."""
+    points = np.asarray(getattr(network, "change_points", []), dtype=int).tolist()
+    if not points:
+        return ""
+    return f"last of {len(points) + 1} epochs, since slice {points[-1]}"
 
 
 def _share(support, kind, i, j) -> float:

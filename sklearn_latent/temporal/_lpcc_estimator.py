@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._estimator import StructureLearner
+from ._structure_learner import StructureLearner
 
 
 class LPCC(StructureLearner):
@@ -29,7 +29,8 @@ class LPCC(StructureLearner):
         How each feature shows the state of its latent: a kind for all features, a list
         of one per feature of a slice, or a dictionary by name or number, in which
         features that are not named are "auto". "categorical": a probability of each
-        category by state; numbers are cut into bins. "memory": also by the category
+        category by state; numbers are cut into bins. "repeat": the category before is
+        kept with some probability; "memory": probabilities by state and category
         before. "gaussian": a mean and a standard deviation by state; "gaussian memory":
         a linear regression on the number before; "lognormal", "lognormal memory": the
         same of logarithms. "ordinal": categories in order, with one location by state;

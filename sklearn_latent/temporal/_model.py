@@ -34,7 +34,9 @@ from ._inference.forecast import look_ahead
 from ._inference.inference import (
     ChainCounts,
     ChainData,
+    Expectation,
     expectation,
+    filtered_states,
     most_probable_states,
     sequence_log_likelihood,
     warn_if_approximate,
@@ -269,7 +271,7 @@ class LatentDBN(Network):
             A lower bound where inference is factored.
         """
         warn_if_approximate(self)
-        return sequence_log_likelihood(self, self._data(codes))
+        return self._log_likelihoods(self._data(codes))
 
     def posterior(self, codes: ArrayLike) -> list[np.ndarray]:
         """P(state | whole sequence) of each latent in each slice.
@@ -285,7 +287,7 @@ class LatentDBN(Network):
             One array per latent.
         """
         warn_if_approximate(self)
-        return expectation(self, self._data(codes)).states
+        return self._expect(self._data(codes)).states
 
     def expected_counts(
         self, codes: ArrayLike, sample_weight: ArrayLike | None = None
@@ -305,7 +307,7 @@ class LatentDBN(Network):
             In the shape of the tables; counts of several panels add up.
         """
         warn_if_approximate(self)
-        return expectation(self, self._data(codes, sample_weight)).counts
+        return self._expect(self._data(codes, sample_weight)).counts
 
     def viterbi(self, codes: ArrayLike, *, return_log_probability: bool = False) -> Any:
         """Most probable states of all latents in all slices, taken together.
@@ -325,7 +327,7 @@ class LatentDBN(Network):
             Only with `return_log_probability`.
         """
         warn_if_approximate(self)
-        states, log_probability = most_probable_states(self, self._data(codes))
+        states, log_probability = self._paths(self._data(codes))
         return (states, log_probability) if return_log_probability else states
 
     def predictive(self, codes: ArrayLike) -> list[np.ndarray]:
@@ -439,21 +441,24 @@ class LatentDBN(Network):
         rng = check_random_state(random_state)
         graph = self.directed_graph
         states = np.zeros((n_samples, n_slices, self.n_latents), dtype=np.intp)
-        for t in range(n_slices):
-            for j in slice_order(graph):
-                *parents, _ = family_of(graph, j, later=t > 0)
-                table = self.transition[j] if t else self.start[j]
-                rows = table[tuple(states[:, t - (not now), i] for i, now in parents)]
-                rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
-                states[:, t, j] = draw_categories(rows, rng)
+        spans = self._spans(n_slices)
+        for network, span in spans:
+            for t in range(span.start, span.stop):
+                for j in slice_order(graph):
+                    *parents, _ = family_of(graph, j, later=t > 0)
+                    table = network.transition[j] if t else self.start[j]
+                    past = tuple(states[:, t - (not now), i] for i, now in parents)
+                    rows = table[past]
+                    rows = np.broadcast_to(rows, (n_samples, rows.shape[-1]))
+                    states[:, t, j] = draw_categories(rows, rng)
         numeric = any(emission.is_numeric for emission in self.emissions)
         dtype = np.float64 if numeric else np.int64
         codes = np.empty((n_samples, n_slices, self.n_observed), dtype=dtype)
         alone = np.zeros(codes.shape[:2], dtype=int)
-        for f, (j, emission) in enumerate(
-            zip(self._parents, self.emissions, strict=True)
-        ):
-            codes[:, :, f] = emission.draw(states[:, :, j] if j >= 0 else alone, rng)
+        for f, j in enumerate(self._parents):
+            behind = states[:, :, j] if j >= 0 else alone
+            for network, span in spans:
+                codes[:, span, f] = network.emissions[f].draw(behind[:, span], rng)
         return codes, states
 
     def joint_tables(
@@ -513,6 +518,26 @@ class LatentDBN(Network):
             Two slices; undirected edges are oriented as in `directed_graph`.
         """
         return dbn_to_pgmpy(self, latent_names, feature_names)
+
+    def _expect(self, data: ChainData) -> Expectation:
+        """States of the latents and expected counts of all tables."""
+        return expectation(self, data)
+
+    def _log_likelihoods(self, data: ChainData) -> np.ndarray:
+        """Log-likelihood of each sequence."""
+        return sequence_log_likelihood(self, data)
+
+    def _paths(self, data: ChainData) -> tuple[np.ndarray, np.ndarray]:
+        """Most probable states, and their log-probability."""
+        return most_probable_states(self, data)
+
+    def _filtered(self, data: ChainData) -> list[np.ndarray | None]:
+        """Joint states given the past, of each part; None where they are too many."""
+        return filtered_states(self, data)
+
+    def _spans(self, n_slices: int) -> list[tuple[LatentDBN, slice]]:
+        """Networks, and the slices that each is for."""
+        return [(self, slice(0, n_slices))]
 
     def _data(self, codes, sample_weight=None) -> ChainData:
         """Validate codes and find their patterns."""

@@ -35,9 +35,10 @@ class SEMDBN(Forecaster):
     and moves of the structure that raise the expected score: a feature goes to another
     latent; an edge between latents is added, deleted or reversed. Each round runs
     forward-backward over all sequences many times, and a start may end in a poor local
-    optimum, so that several are needed. It is slow where latents are many, because
-    their joint states are enumerated; `LGLPCCTemporal` needs neither starts nor to be
-    told how many latents there are.
+    optimum, so that several are needed. On small panels with few latents it is often
+    faster than `LGLPCCTemporal`, because it has less to find; where latents are many it
+    is slow, because their joint states are enumerated. `LGLPCCTemporal` needs neither
+    starts nor to be told how many latents there are.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ class SEMDBN(Forecaster):
 
     See Also
     --------
-    LGLPCCTemporal : Finds the number of latents, and is much faster.
+    LGLPCCTemporal : Finds the number of latents and of their states.
 
     References
     ----------

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 from ..._diagnosis import Check, count_z, critical_z, shown_lines
 from .._emissions.base import as_codes
-from .._inference.inference import ChainData, expectation
+from .._inference.inference import ChainData
 from .sums import Marks, Spread, Sums, draw_like
 
 # Kinds of checks that share the level: rates, pairs, own past, older past, slices,
@@ -74,7 +74,7 @@ def diagnose_network(subject: Subject) -> list[Check]:
     tables = (Sums.of(marks, draw_like(network, values, rng)) for _ in range(N_DRAWN))
     comparison = _Comparison(subject, marks, Spread.of(tables))
     data = network._data(values)
-    found = expectation(network, data)
+    found = network._expect(data)
     checks = [_check_likelihood(subject, found.log_likelihood), *comparison.rates()]
     checks += comparison.pairs()
     if values.shape[1] > 1:

@@ -80,7 +80,7 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
     def fit(n_states):
         tables = measurement.tables[j]
         if n_states != first:
-            tables = chain_states(alone, n_states, options)[1]
+            tables = chain_states(alone, options, n_states)[1]
         trial = measurement.with_tables(j, tables)
         start = [table for i in latents for table in trial.tables[i]]
         bic, emission = chain_bic(within, part, start)

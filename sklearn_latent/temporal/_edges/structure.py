@@ -26,6 +26,10 @@ from .edges import AssignedCounts, JointCounts, best_edges
 # whose evidence is less than this many penalties is tested on the sequences themselves.
 DOUBT = 3.0
 
+# Products of a step of EM of that chain; where they would be more, rows are many and
+# states of single slices show the same edges.
+MAX_PRODUCTS = 5e8
+
 # Steps of EM of the chain in which every latent depends on all others.
 COMPLETE_ITER = 100
 
@@ -44,7 +48,9 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     cards = measurement.cardinality
     if not len(cards):
         return JointCounts(np.zeros(()), 0), emission
-    if np.prod(cards.astype(float)) > options.max_joint_states:
+    n_joint = np.prod(cards.astype(float))
+    n_rows = panel.codes.shape[0] * panel.codes.shape[1]
+    if n_joint > options.max_joint_states or n_joint**2 * n_rows > MAX_PRODUCTS:
         return assigned_counts(panel, measurement), emission
     em = EMOptions(
         COMPLETE_ITER, max_joint_states=options.max_joint_states, patient=False
@@ -240,4 +246,7 @@ class _Review:
         ]
         measurement = Measurement(groups, tables, len(both))
         panel = self.panel.of_features(both)
-        return learn_graph(panel, measurement, self.options, score=True)[2]
+        intra, inter, _ = best_edges(assigned_counts(panel, measurement))
+        inter |= np.eye(2, dtype=bool)
+        graph = TemporalGraph(measurement.structure, intra, inter)
+        return compared_chain(panel, graph, measurement.emission(panel))[0]

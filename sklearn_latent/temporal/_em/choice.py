@@ -32,24 +32,24 @@ def choose_emissions(
     one. So if any memory is found, the way back from memory everywhere is tried too.
     """
     panel = panel.merged()
-    forward = improve_emissions(panel, ascent, options)
+    forward = _improved(panel, ascent, options)
     if forward is ascent:
         return ascent
     network = ascent.state
-    richest = with_memory(panel)
+    richest = _with_memory(panel)
     first = fit_chain(richest, network.graph, network.cardinality, None, options)
-    backward = improve_emissions(panel, first, options)
+    backward = _improved(panel, first, options)
     return max(forward, backward, key=lambda found: _score(panel, found))
 
 
-def with_memory(panel: Panel) -> Panel:
+def _with_memory(panel: Panel) -> Panel:
     """The same panel, all of whose features have a memory if they may."""
     kinds = [panel.kinds_of(f) for f in range(panel.n_observed)]
     chosen = [next((k for k in own if KINDS[k].has_memory), own[0]) for own in kinds]
     return replace(panel, kinds=tuple((kind,) for kind in chosen))
 
 
-def improve_emissions(panel: Panel, ascent: Ascent, options) -> Ascent:
+def _improved(panel: Panel, ascent: Ascent, options) -> Ascent:
     """Take turns between choice and EM until nothing changes."""
     for _ in range(MAX_ROUNDS):
         network = ascent.state

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from .._emissions.base import as_codes
-from .._inference.inference import expectation, warn_if_approximate
+from .._inference.inference import warn_if_approximate
 from .._panels.panel import MISSING, Panel, is_known
 
 IMPUTE_STRATEGIES = ("posterior", "hybrid")
@@ -129,7 +129,7 @@ def _some_sequences(panel: Panel) -> Panel:
 
 def _inputs(network, codes, wanted):
     """What is known near the wanted values, and what the model says, by feature."""
-    posterior = expectation(network, network._data(codes)).states
+    posterior = network._expect(network._data(codes)).states
     states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
     own = network._predicted(posterior, codes)
     for f, (found, emission) in enumerate(zip(own, network.emissions, strict=True)):

@@ -18,11 +18,13 @@ from .lognormal import LogNormal, LogNormalMemory
 from .memory import CategoricalMemory
 from .ordinal import Ordinal
 from .ordinal_memory import OrdinalMemory
+from .repeat import CategoricalRepeat
 
 KINDS: dict[str, type[Emission]] = {
     kind.kind: kind
     for kind in (
         Categorical,
+        CategoricalRepeat,
         CategoricalMemory,
         Gaussian,
         GaussianMemory,

@@ -27,6 +27,9 @@ MIN_VALUES = 100
 # Variance from which a sum says something of its own.
 MIN_VARIANCE = 2.0
 
+# More epochs are a trend rather than changes.
+MAX_EPOCHS = 10
+
 # Fewer slices are a bad day rather than an epoch.
 MIN_LENGTH = 2
 
@@ -42,6 +45,7 @@ class Surprise:
     unit: typical weight of a value, (n_windows, n_cells)
     feature: number of the feature of each cell, (n_cells,)
     first: first slice of each window, (n_windows,)
+    last: last slice
     """
 
     observed: np.ndarray
@@ -50,6 +54,7 @@ class Surprise:
     unit: np.ndarray
     feature: np.ndarray
     first: np.ndarray
+    last: int
 
     @property
     def z(self) -> np.ndarray:
@@ -73,10 +78,11 @@ class Surprise:
         z = np.abs(self.z)
         return z > critical_z(int((z > 0).sum()), 2)
 
-    def change_points(self) -> np.ndarray:
+    def change_points(self, n_epochs: int | None = None) -> np.ndarray:
         """First slices of later epochs: segments of windows of the highest BIC."""
         difference = self.observed - self.expected
-        return self.first[_segments(difference, self.variance, self.feature)]
+        cuts = _segments(difference, self.variance, self.feature, n_epochs)
+        return self.first[cuts]
 
     def changed_features(self) -> np.ndarray:
         """Features that differ by more than chance, the most surprising first."""
@@ -110,6 +116,7 @@ def surprise(network, panel: Panel) -> Surprise:
         unit,
         np.concatenate(features),
         1 + firsts,
+        panel.n_slices - 1,
     )
 
 
@@ -175,17 +182,17 @@ def _sums(emission, panel: Panel, f: int, before, now, copies) -> np.ndarray:
     return sums.reshape(4, codes.shape[1] - 1, -1)
 
 
-def _segments(difference, variance, feature) -> np.ndarray:
+def _segments(difference, variance, feature, n_segments=None) -> np.ndarray:
     """Where to cut windows into segments that are alike, by dynamic programming.
 
     A segment gains what shifts of the cells of its features would add to the
     log-likelihood, to second order. It pays for them, feature by feature: one that
-    does not change is left alone.
+    does not change is left alone. None: the best number of segments.
     """
     n, n_cells = difference.shape
     d = np.vstack([np.zeros(n_cells), difference.cumsum(axis=0)])
     v = np.vstack([np.zeros(n_cells), variance.cumsum(axis=0)])
-    prices = bic_price(max(v[-1].sum(), 2.0)) * np.bincount(feature)
+    prices = bic_price(v[-1].sum()) * np.bincount(feature)
 
     def gain(low, high):
         spread = v[high] - v[low]
@@ -193,15 +200,19 @@ def _segments(difference, variance, feature) -> np.ndarray:
         gains = np.bincount(feature, square * (spread >= MIN_VARIANCE)) / 2
         return np.maximum(gains - prices, 0.0).sum()
 
-    best, cut = np.full(n + 1, -np.inf), np.zeros(n + 1, dtype=int)
-    best[0] = 0.0
+    most = min(n_segments or MAX_EPOCHS, max(n // MIN_LENGTH, 1))
+    best = np.full((most + 1, n + 1), -np.inf)
+    cut = np.zeros((most + 1, n + 1), dtype=int)
+    best[0, 0] = 0.0
     for high in range(1, n + 1):
         for low in range(max(high - MIN_LENGTH + 1, 1)):
-            value = best[low] + gain(low, high)
-            if value > best[high]:
-                best[high], cut[high] = value, low
+            value = best[:-1, low] + gain(low, high)
+            better = np.flatnonzero(value > best[1:, high]) + 1
+            best[better, high], cut[better, high] = value[better - 1], low
+    k = most if n_segments else int(best[:, n].argmax())
     points: list[int] = []
-    while cut[n] > 0:
-        n = cut[n]
+    while k > 1:
+        n = cut[k, n]
         points.append(n)
+        k -= 1
     return np.array(points[::-1], dtype=int)

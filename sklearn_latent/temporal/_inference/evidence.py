@@ -141,6 +141,13 @@ class Evidence:
             joint = (joint[:, :, None] + term[:, None, :]).reshape(len(joint), -1)
         return joint
 
+    def scale_at(self, rows, t: int) -> np.ndarray:
+        """What was taken off at slice `t`, shape (n_rows,)."""
+        return sum(
+            scale[index[rows, t]]
+            for scale, index in zip(self.scale, self.index, strict=True)
+        )
+
     def total_scale(self, rows) -> np.ndarray:
         """Sum over slices of what was taken off, shape (n_rows,)."""
         return sum(

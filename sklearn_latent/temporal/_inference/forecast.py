@@ -9,7 +9,6 @@ from .._emissions.discrete import Discrete
 from .._panels.panel import MISSING, is_known
 from .._tables import slice_order
 from .inference import ChainData, expectation, joint_matrices
-from .underflow import careful_filter
 
 
 def look_ahead(network, values, n_steps: int) -> tuple[np.ndarray, list, list]:
@@ -28,12 +27,15 @@ def look_ahead(network, values, n_steps: int) -> tuple[np.ndarray, list, list]:
         for f in features:
             found[f] = _values_ahead(network.emissions[f], before[:, f], *future)
 
-    for latents in network.directed_graph.components():
-        if network.is_exact(latents):
-            joint, transition = _exact_states(network, latents, values, last, n_steps)
+    data = ChainData.of(values, network.graph.structure)
+    parts = network.directed_graph.components()
+    for latents, filtered in zip(parts, network._filtered(data), strict=True):
+        if filtered is not None:
+            start, transition = joint_matrices(network, latents)
+            joint = _joint_states(start, transition, filtered, last, n_steps)
             cards = [int(network.cardinality[j]) for j in latents]
-            parts = np.unravel_index(np.arange(joint.shape[2]), cards)
-            for j, part in zip(latents, parts, strict=True):
+            places = np.unravel_index(np.arange(joint.shape[2]), cards)
+            for j, part in zip(latents, places, strict=True):
                 fill(network.graph.features_of(j), joint, part, transition)
                 states[j] = joint @ np.eye(network.cardinality[j])[part]
         else:
@@ -59,18 +61,14 @@ def _at(values, last) -> np.ndarray:
     return values[np.arange(len(values)), np.maximum(last, 0)]
 
 
-def _exact_states(network, latents, values, last, n_steps):
-    """Joint states of some latents, (n, n_steps, n_states), and their transition."""
-    start, transition = joint_matrices(network, latents)
-    evidence = ChainData.of(values, network.graph.structure).evidence(network, latents)
-    rows = np.arange(len(values))
-    filtered, *_ = careful_filter(start, transition, evidence, rows)
-    now = filtered[np.maximum(last, 0), rows] @ transition
-    joint = np.empty((len(values), n_steps, len(start)))
+def _joint_states(start, transition, filtered, last, n_steps) -> np.ndarray:
+    """Joint states of some latents ahead, (n, n_steps, n_states)."""
+    now = filtered[np.maximum(last, 0), np.arange(len(last))] @ transition
+    joint = np.empty((len(last), n_steps, len(start)))
     for step in range(n_steps):
         now = now @ transition if step else np.where(last[:, None] < 0, start, now)
         joint[:, step] = now
-    return joint, transition
+    return joint
 
 
 def _factored_states(network, values, last, n_steps) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ from .._tables import family_counts, family_of
 from .chain import chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns
 from .mean_field import MeanField, first_counts, step_counts
+from .underflow import careful_filter
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,23 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
             field.fit()
             total = total + field.bound()
     return total
+
+
+def filtered_states(network, data: ChainData) -> list[np.ndarray | None]:
+    """Joint states given the past of each part, (n_slices, n, n_states).
+
+    None where they are too many.
+    """
+    rows = np.arange(len(data.values))
+    found: list[np.ndarray | None] = []
+    for latents in network.directed_graph.components():
+        filtered = None
+        if network.is_exact(latents):
+            tables = joint_matrices(network, latents)
+            evidence = data.evidence(network, latents)
+            filtered = careful_filter(*tables, evidence, rows)[0]
+        found.append(filtered)
+    return found
 
 
 def most_probable_states(network, data: ChainData):

@@ -23,7 +23,7 @@ def careful_filter(start, transition, evidence: Evidence, rows):
     for t in range(n_slices):
         predicted[t] = filtered[t - 1] @ transition if t else start
         log_joint = log_table(predicted[t]) + evidence.log_at(rows, t)
-        filtered[t], log_total = _exponentials(log_joint)
+        filtered[t], log_total = normalized_exponentials(log_joint)
         log_likelihood += log_total
     return filtered, predicted, log_likelihood
 
@@ -55,7 +55,7 @@ def _step_back(filtered, transition, smoothed):
     return both.sum(axis=2) + lost * filtered, both
 
 
-def _exponentials(log_joint):
+def normalized_exponentials(log_joint):
     """Normalised exponentials of each row, and the logarithm of what they sum to."""
     peak = log_joint.max(axis=1, keepdims=True)
     possible = np.isfinite(peak)

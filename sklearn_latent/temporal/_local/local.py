@@ -51,7 +51,8 @@ def learn_latents(
         # A feature that most pairs of slices leave alone stays alone.
         shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
     groups = global_partners(local_partners(shared), shared)
-    return pooled.with_groups(groups, panel, options), graphs
+    found = pooled.with_groups(groups, panel, options)
+    return found.with_chain_states(panel, options), graphs
 
 
 def learn_global_graph(

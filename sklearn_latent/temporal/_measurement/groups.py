@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import compress
 
 import numpy as np
@@ -42,24 +42,14 @@ class SearchOptions:
     seed: int = 0
 
 
-def choose_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
-    """Choose the number of states of the latent behind all features of a panel.
-
-    Latent class models of single slices are the starts, and decide where there is one
-    slice. Two features, or poor ones, do not show more than a few states in a slice,
-    but sequences do: the chain of the latent over time has the last word. Returns the
-    emission tables.
-    """
+def slice_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
+    """Emission tables of the latent behind all features, by slices alone."""
     rows = Rows.pooled(panel)
     if options.n_states is not None:
-        return fit_classes(rows, options.n_states, random_state=options.seed).tables(
-            rows
-        )
+        model = fit_classes(rows, options.n_states, random_state=options.seed)
+        return model.tables(rows)
     models = fit_classes_bic(rows, options.max_states, random_state=options.seed)
-    best = max(range(1, len(models)), key=lambda k: models[k].bic) + 1
-    if panel.n_slices == 1:
-        return models[best - 1].tables(rows)
-    return best_states(best, lambda n: chain_states(panel, n, options), options)
+    return max(models[1:], key=lambda model: model.bic).tables(rows)
 
 
 def best_states(first: int, fit: Callable, options: SearchOptions):
@@ -79,7 +69,7 @@ def best_states(first: int, fit: Callable, options: SearchOptions):
     return fit(best)[1]
 
 
-def chain_states(panel: Panel, n_states: int, options) -> tuple[float, list]:
+def chain_states(panel: Panel, options, n_states: int) -> tuple[float, list]:
     """BIC and tables of a chain of one latent with a number of states."""
     rows = Rows.pooled(panel)
     model = fit_classes(rows, n_states, random_state=options.seed)
@@ -203,10 +193,25 @@ class Measurement:
         tables = [
             known[group]
             if group in known
-            else choose_states(panel.of_features(group), options)
+            else slice_states(panel.of_features(group), options)
             for group in groups
         ]
         return Measurement(groups, tables, self.n_observed)
+
+    def with_chain_states(self, panel: Panel, options: SearchOptions) -> Measurement:
+        """Numbers of states by BIC of the chain of each latent by itself.
+
+        Two features, or poor ones, do not show more than a few states in a slice, but
+        sequences do.
+        """
+        if panel.n_slices == 1 or options.n_states is not None:
+            return self
+        tables = []
+        for group, found in zip(self.groups, self.tables, strict=True):
+            own = panel.of_features(group)
+            fit = partial(chain_states, own, options)
+            tables.append(best_states(len(found[0]), fit, options))
+        return Measurement(self.groups, tables, self.n_observed)
 
     def with_lone_features(self, panel: Panel, options: SearchOptions) -> Measurement:
         """Further latents, for features that depend on their own past alone."""

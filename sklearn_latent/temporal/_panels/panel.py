@@ -11,7 +11,7 @@ MISSING = -1
 
 
 # Kinds of emissions that a feature may have if nothing is said of it.
-DEFAULT_KINDS = ("categorical", "memory")
+DEFAULT_KINDS = ("categorical", "repeat", "memory")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,245 @@
+"""What LPCC and LGLPCCTemporal share: from sequences to a fitted model."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._rows import is_blockwise
+from .._validation import (
+    MOST_COLUMNS,
+    check_choice,
+    check_count,
+)
+from .._warn import warn
+from ..exceptions import ModelMisfitWarning, PoorDataWarning
+from ._em.choice import choose_emissions
+from ._em.em import EMOptions, climb_chain, fit_chain
+from ._em.epochs import fit_epochs
+from ._em.impute import Imputer
+from ._inference.changes import Surprise, surprise
+from ._inference.inference import warn_if_approximate
+from ._local.local import learn_global_graph, learn_latents
+from ._local.local_to_global import LocalGraph, Support, measure_support
+from ._local.redundant import Redundant
+from ._measurement.groups import SearchOptions
+from ._panel_estimator import PanelModel
+from ._panels.encoding import PanelEncoder
+from ._panels.panel import Panel
+from ._panels.reading import MAX_SAMPLE, encode_block
+
+LOCAL = ("bic", "lpcc")
+
+
+class StructureLearner(PanelModel):
+    """What `LPCC` and `LGLPCCTemporal` share: all but parameters."""
+
+    local_graphs_: list[LocalGraph]
+    support_: Support
+    epochs_: np.ndarray
+    duplicates_: list[list[int]]
+    constant_features_: np.ndarray
+    # What a row of the data is called.
+    _unit = "sequences"
+
+    def _check_parameters(self):
+        """Refuse parameters of the wrong kind."""
+        super()._check_parameters()
+        check_choice("local", self.local, LOCAL)
+        if isinstance(self.cardinality, str):
+            check_choice("cardinality", self.cardinality, ("auto",))
+        else:
+            check_count("cardinality", self.cardinality, 2, MOST_COLUMNS)
+        check_count("max_cardinality", self.max_cardinality, 2)
+
+    def _max_steps(self, X) -> int:
+        """Three steps, and those of EM over blocks, which are reported one by one."""
+        return 3 + (self.max_iter if is_blockwise(X) else 0)
+
+    def _learn(self, X, sample_weight, progress):
+        """From sequences to fitted attributes."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        most = MAX_SAMPLE if is_blockwise(X) else None
+        training = self._read_training(X, sample_weight, seed, most)
+        panel = training.panel
+        _warn_of_poor_data(panel, training.encoder, self._unit)
+        options = SearchOptions(
+            self.max_cardinality,
+            None if self.cardinality == "auto" else int(self.cardinality),
+            self.max_joint_states,
+            seed,
+        )
+        redundant = self._find_redundant(panel, training.encoder)
+        em = EMOptions(self.max_iter, self.tol, self.max_joint_states)
+
+        def fit_network(panel, progress):
+            return self._fit_network(panel, redundant, options, em, progress)
+
+        ascent, graphs = fit_network(panel, progress)
+        progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
+        changes = surprise(ascent.state, panel) if panel.n_slices > 2 else None
+        if not training.sample.is_all:
+            encoded = training.blocks.map(encode_block, training.encoder)
+            ascent = climb_chain(
+                ascent.state,
+                encoded,
+                em,
+                lambda n, value: n and progress(f"log-posterior {value:.6g}"),
+            )
+        elif changes and len(points := self._change_points(changes)):
+            part = panel.of_slices(_longest_epoch(panel, points))
+            some, graphs_of_part = fit_network(part, lambda _: None)
+            # Where joint states are too many, one model stands for all epochs.
+            if some.state.is_exact():
+                epochs = fit_epochs(panel, some.state, points, em, prune=self._prunes)
+                if len(epochs.state.change_points):
+                    ascent, graphs = epochs, graphs_of_part
+        warn_if_approximate(ascent.state)
+        self._store(ascent.state, training.encoder, Imputer(panel))
+        points = getattr(ascent.state, "change_points", np.zeros(0, dtype=int))
+        self.epochs_ = np.append(0, points)
+        if changes and not len(points):
+            self._warn_if_process_changes(changes)
+        self._store_fit(
+            ascent.statistics.log_likelihood,
+            training.sample.total,
+            is_exact=ascent.state.is_exact(),
+        )
+        self.local_graphs_ = graphs
+        self.support_ = measure_support(graphs, ascent.state.graph)
+        self.n_iter_ = ascent.n_iter
+        self.converged_ = ascent.converged
+        # A callback may have asked for fewer steps.
+        if not self.converged_ and self.n_iter_ >= self.max_iter:
+            warn(
+                f"EM did not converge in max_iter={self.max_iter} iterations.",
+                ConvergenceWarning,
+            )
+
+    def _fit_network(self, panel: Panel, redundant: Redundant, options, em, progress):
+        """Latents, edges and tables: the result of EM, and local graphs."""
+        if self.local == "lpcc":
+            redundant = redundant.none_left_out()
+        found = self._learn_graph(panel, redundant, options, progress)
+        if redundant.loses(found[1]):
+            redundant = redundant.none_left_out()
+            found = self._learn_graph(panel, redundant, options, lambda _: None)
+        cardinality, *learned = found
+        graph, graphs, emission = redundant.expand(panel, *learned)
+        kept = panel.of_features(redundant.kept)
+        _warn_if_no_latent(graph.n_latents, kept, self.local)
+        progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
+        ascent = fit_chain(panel, graph, cardinality, emission, em)
+        if self.local == "bic":
+            ascent = choose_emissions(panel, ascent, em)
+        return ascent, graphs
+
+    @property
+    def _prunes(self) -> bool:
+        """Whether change points that do not improve the BIC are dropped."""
+        return False
+
+    def _change_points(self, changes: Surprise) -> np.ndarray:
+        """First slices of later epochs; a model without them has one."""
+        return np.zeros(0, dtype=int)
+
+    def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
+        """Numbers of states, graph, local graphs and emissions of the features kept."""
+        panel = panel.of_features(redundant.kept)
+        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
+        progress(f"{len(measurement.groups)} latents")
+        graph, emission = learn_global_graph(
+            panel, self.local, measurement, graphs, options
+        )
+        cardinality = [len(emission[f.argmax()]) for f in graph.structure]
+        return cardinality, graph, graphs, emission
+
+    def _find_redundant(self, panel: Panel, encoder: PanelEncoder) -> Redundant:
+        """Near-duplicates and features that never change, with a word about them."""
+        found = Redundant.of(panel)
+        self.duplicates_ = found.groups
+        self.constant_features_ = np.flatnonzero(found.constant)
+        for group in found.groups[:10]:
+            names = ", ".join(map(encoder.name_of, group))
+            warn(
+                f"Features are nearly the same: {names}. They share a latent, and "
+                "count as so many measurements of it; consider leaving one.",
+                PoorDataWarning,
+            )
+        if found.constant.any():
+            names = ", ".join(map(encoder.name_of, self.constant_features_[:10]))
+            warn(
+                f"Features that never change within a sequence measure no latent: "
+                f"{names}.",
+                PoorDataWarning,
+            )
+        return found
+
+    def _warn_if_process_changes(self, found: Surprise) -> None:
+        """Say so if slices contradict each other."""
+        if not found.is_odd.any():
+            return
+        points, names = found.change_points(), self._slice_names()
+        odd = found.first[found.is_odd.any(axis=1)]
+        times = ", ".join(names[t] for t in (points if len(points) else odd)[:10])
+        features = map(self._encoder.name_of, found.changed_features()[:5])
+        warn(
+            "The process changes: what follows on the past is different "
+            f"{'since' if len(points) else 'at'} slice {times}, "
+            f"most in {', '.join(features)}. One model for all slices mixes what "
+            'differs, and may need false states for it; epochs="auto" fits several.',
+            ModelMisfitWarning,
+        )
+
+
+def _longest_epoch(panel: Panel, points) -> slice:
+    """Slices of the epoch with the most recorded values."""
+    recorded = panel.weights @ (panel.codes >= 0).any(axis=2)
+    ends = [0, *np.asarray(points).tolist(), panel.n_slices]
+    spans = [slice(low, high) for low, high in pairwise(ends)]
+    return max(spans, key=lambda span: recorded[span].sum())
+
+
+def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
+    """Say what cannot be learned from; `unit` is what a row of the data is called."""
+    codes = panel.codes
+    empty = int((codes < 0).all(axis=(1, 2)).sum())
+    if empty == len(codes):
+        warn(
+            "X has no value at all, so nothing can be learned from it.",
+            PoorDataWarning,
+        )
+    elif empty:
+        warn(
+            f"{empty} of {len(codes)} {unit} have no value at all and say nothing.",
+            PoorDataWarning,
+        )
+    constant = np.flatnonzero(panel.n_categories < 2)
+    if len(constant):
+        names = ", ".join(encoder.name_of(j) for j in constant[:10])
+        warn(f"Features with one value measure no latent: {names}.", PoorDataWarning)
+
+
+def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:
+    """Say so if no latent was found."""
+    if n_latents or not (panel.n_categories > 1).any():
+        return
+    if local == "lpcc":
+        reason = (
+            "no two features change together in all comparisons of large clusters, "
+            'which takes clean data; local="bic" needs less'
+        )
+    elif panel.n_slices == 1:
+        reason = "the features show no dependence, or the rows are too few to tell"
+    else:
+        reason = (
+            "the features depend neither on each other nor on their own past, or the "
+            "sequences are too few to tell"
+        )
+    warn(
+        f"No latent found: {reason}. The model treats all values as independent.",
+        PoorDataWarning,
+    )

@@ -1,0 +1,275 @@
+"""Processes that change: one network per epoch."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from dbn_strategies import (
+    DISCRETE,
+    dbns,
+    emission_likelihood,
+    mixed_dbns,
+    seeds,
+    sequences,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.exceptions import ApproximateInferenceWarning, ModelMisfitWarning
+from sklearn_latent.temporal import EpochDBN, LatentDBN, LGLPCCTemporal, TemporalGraph
+from sklearn_latent.temporal._em.em import replace_tables
+from sklearn_latent.temporal._epochs import summed_counts
+
+few = settings(max_examples=15, deadline=None)
+
+
+def rotated(network):
+    """The same network with its tables turned round."""
+    return replace_tables(
+        network,
+        transition=[np.roll(table, 1, axis=-1) for table in network.transition],
+        emission=[
+            np.roll(table, 1, axis=-1) if isinstance(table, np.ndarray) else table
+            for table in network.emission
+        ],
+    )
+
+
+def enumerated(networks, points, codes):
+    """All paths of one sequence and P(path, sequence), slice by slice."""
+    first = networks[0]
+    graph = first.directed_graph
+    joint = list(itertools.product(*[range(c) for c in first.cardinality]))
+    paths = list(itertools.product(joint, repeat=len(codes)))
+    chance = np.ones(len(paths))
+    for number, path in enumerate(paths):
+        for t, state in enumerate(path):
+            network = networks[sum(t >= point for point in points)]
+            for j in range(first.n_latents):
+                own = [*(state[i] for i in graph.parents_within(j)), state[j]]
+                if t:
+                    past = [path[t - 1][i] for i in graph.parents_before(j)]
+                    chance[number] *= network.transition[j][(*past, *own)]
+                else:
+                    chance[number] *= first.start[j][tuple(own)]
+            for f, emission in enumerate(network.emission):
+                parents = np.flatnonzero(graph.structure[:, f])
+                row = state[parents[0]] if len(parents) else 0
+                before = codes[t - 1, f] if t else np.nan
+                chance[number] *= emission_likelihood(
+                    emission, row, codes[t, f], before
+                )
+    return np.array(paths).reshape(len(paths), len(codes), -1), chance
+
+
+@few
+@given(mixed_dbns(DISCRETE, max_latents=2), seeds, st.sampled_from([[1], [2], [1, 2]]))
+def test_inference_is_that_of_enumeration(network, seed, points):
+    networks = [network, rotated(network), network][: len(points) + 1]
+    epochs = EpochDBN(networks, points)
+    codes = sequences(network, 2, 3, seed)
+    log_likelihood, posterior = epochs.log_likelihood(codes), epochs.posterior(codes)
+    best, log_best = epochs.viterbi(codes, return_log_probability=True)
+    for i in range(2):
+        paths, chance = enumerated(networks, points, codes[i])
+        assert log_likelihood[i] == pytest.approx(np.log(chance.sum()))
+        assert log_best[i] == pytest.approx(np.log(chance.max()))
+        own = (paths == best[i]).all(axis=(1, 2))
+        assert chance[own][0] == pytest.approx(chance.max())
+        for j, states in enumerate(posterior):
+            for k in range(network.cardinality[j]):
+                expected = (chance[:, None] * (paths[:, :, j] == k)).sum(axis=0)
+                np.testing.assert_allclose(
+                    states[i, :, k], expected / chance.sum(), atol=1e-9
+                )
+
+
+@few
+@given(dbns(max_latents=2), seeds)
+def test_equal_epochs_are_one(network, seed):
+    epochs = EpochDBN([network] * 2, [2])
+    codes = sequences(network, 5, 4, seed)
+    assert epochs.n_parameters == network.n_parameters
+    one, two = network.expected_counts(codes), epochs.expected_counts(codes)
+    for name in ("start", "transition", "emission"):
+        for a, b in zip(getattr(one, name), getattr(two, name), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-8)
+    for a, b in zip(network.predictive(codes), epochs.predictive(codes), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    ahead = zip(
+        network.forecast(codes, 2).probabilities,
+        epochs.forecast(codes, 2).probabilities,
+        strict=True,
+    )
+    for a, b in ahead:
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    np.testing.assert_array_equal(network.impute(codes), epochs.impute(codes))
+
+
+def switching():
+    """A latent that stays, and from slice 3 on moves; a feature that turns round."""
+    graph = TemporalGraph([[1, 1]], [[0]], [[1]])
+    stay, show = (
+        np.array([[0.95, 0.05], [0.05, 0.95]]),
+        np.array([[0.9, 0.1], [0.2, 0.8]]),
+    )
+    before = LatentDBN(graph, [2], [[1.0, 0.0]], [stay], [show, show])
+    after = LatentDBN(graph, [2], [[1.0, 0.0]], [stay[::-1]], [show, show[:, ::-1]])
+    return EpochDBN([before, after], [3])
+
+
+def test_samples_follow_their_epoch():
+    codes, states = switching().sample(4000, 6, random_state=0)
+    moved = states[:, 1:, 0] != states[:, :-1, 0]
+    np.testing.assert_allclose(moved.mean(axis=0), [0.05] * 2 + [0.95] * 3, atol=0.02)
+    same = (codes[:, :, 0] == codes[:, :, 1]).mean(axis=0)
+    assert (same[:3] > 0.6).all() and (same[3:] < 0.4).all()
+    short, _ = switching().sample(5, 2, random_state=0)
+    assert short.shape == (5, 2, 2)
+
+
+def test_what_it_is_made_of():
+    network = switching()
+    assert network.n_epochs == 2
+    assert network.epoch_of(5).tolist() == [0, 0, 0, 1, 1]
+    # One more transition table, and one more emission.
+    assert network.n_parameters == network.networks[0].n_parameters + 2 + 2
+    assert repr(network).startswith("EpochDBN(n_epochs=2, n_latents=1")
+    assert EpochDBN.from_json(network.to_json()) == network
+    assert pickle.loads(pickle.dumps(network)) == network
+    assert network.to_networkx().graph["note"] == "last of 2 epochs, since slice 3"
+    assert network.has_time
+    total = summed_counts(
+        network._chain(network._data(np.zeros((3, 5, 2), int))).counts()
+    )
+    assert sum(table.sum() for table in total.transition) == pytest.approx(3 * 4)
+
+
+@pytest.mark.parametrize(
+    ("n", "points", "match"),
+    [
+        (2, [0], "change_points must be slices from 1 on"),
+        (3, [4, 2], "in increasing order"),
+        (2, [1.5], "change_points must be slices"),
+        (3, [2], "one network per epoch, 2, got 3"),
+        (0, [], "one network per epoch, 1, got 0"),
+    ],
+)
+def test_wrong_epochs(n, points, match):
+    with pytest.raises(ValueError, match=match):
+        EpochDBN(switching().networks[:1] * n, points)
+
+
+def test_networks_must_agree_and_be_exact():
+    one = make_latent_dbn("G1", 2, 2, random_state=0).network
+    with pytest.raises(ValueError, match="the same graph"):
+        EpochDBN([one, switching().networks[0]], [1])
+    two = make_latent_dbn("G3", 2, 2, random_state=0).network
+    small = LatentDBN(
+        two.graph,
+        two.cardinality,
+        two.start,
+        two.transition,
+        two.emission,
+        max_joint_states=5,
+    )
+    with pytest.raises(ValueError, match="few enough joint states"):
+        EpochDBN([small, small], [1])
+    with pytest.raises(ValueError, match="networks must be a list"):
+        EpochDBN._fields["networks"].decode("networks", 3)
+
+
+def changing(seed, n=300, n_slices=9, at=(3, 6)):
+    """Four features of a latent of three states, whose moves change twice."""
+    rng = np.random.default_rng(seed)
+    graph = TemporalGraph([[1] * 4], [[0]], [[1]])
+    tables = [np.where(np.eye(3)[rng.permutation(3)] > 0, 0.8, 0.1) for _ in range(5)]
+    networks = [
+        LatentDBN(
+            graph, [3], [[1 / 3] * 3], [np.roll(tables[0], k, axis=1)], tables[1:]
+        )
+        for k in range(len(at) + 1)
+    ]
+    return EpochDBN(networks, at).sample(n, n_slices, random_state=seed)[0]
+
+
+@pytest.fixture(scope="module")
+def codes():
+    return changing(0)
+
+
+@pytest.fixture(scope="module")
+def model(codes):
+    return LGLPCCTemporal(epochs="auto", random_state=0).fit(codes)
+
+
+def test_change_points_are_found_and_what_is_the_same_is_shared(codes, model):
+    assert model.epochs_.tolist() == [0, 3, 6]
+    assert model.cardinality_.tolist() == [3]
+    # 2 of the start, 6 of each transition, 6 of each emission.
+    assert model.network_.n_parameters == 2 + 3 * 6 + 4 * 6
+    for one in model.network_.networks[1:]:
+        np.testing.assert_array_equal(one.emission[0], model.emission_[0])
+    with pytest.warns(ModelMisfitWarning, match="since slice 3, 6"):
+        pooled = LGLPCCTemporal(random_state=0).fit(codes)
+    assert pooled.epochs_.tolist() == [0]
+    assert model.bic_ < pooled.bic_
+    assert model.score(changing(0, n=200)) > pooled.score(changing(0, n=200))
+
+
+def test_all_methods_work(codes, model):
+    X = codes[:20].astype(float)
+    X[:, 4, 1] = np.nan
+    assert model.transform(X).shape == (20, 27)
+    assert model.predict(X).shape == (20, 9, 1)
+    filled = model.impute(X)
+    assert (filled[:, 4, 1] == codes[:20, 4, 1]).mean() > 0.5
+    assert model.forecast(X, 2).values.shape == (20, 2, 4)
+    assert model.sample(3, random_state=0)[0].shape == (3, 36)
+    assert model.score_samples(codes).sum() == pytest.approx(model.log_likelihood_)
+    assert len(model.to_frame()) == 9
+    assert model.to_pgmpy().check_model()
+    assert model.diagnose(codes)["ok"].mean() > 0.9
+    texts = [text.get_text() for text in model.plot().ax_.texts]
+    assert "last of 3 epochs, since slice 6" in texts
+
+
+@pytest.mark.parametrize("epochs", [3, [3, 6], [0, 3, 6], np.array([3, 6])])
+def test_epochs_that_are_told(codes, epochs):
+    model = LGLPCCTemporal(epochs=epochs, random_state=0).fit(codes)
+    assert model.epochs_.tolist() == [0, 3, 6]
+
+
+def test_false_change_points_are_dropped_by_auto_alone():
+    data = make_latent_dbn("G1", 300, 8, random_state=0)
+    model = LGLPCCTemporal(epochs="auto", random_state=0).fit(data.codes)
+    assert model.epochs_.tolist() == [0]
+    told = LGLPCCTemporal(epochs=[4], random_state=0).fit(data.codes)
+    assert told.epochs_.tolist() == [0, 4]
+    # All tables are shared, so nothing is lost.
+    assert told.bic_ == pytest.approx(model.bic_, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "match"),
+    [
+        ("all", "epochs must be one of"),
+        (0, "epochs must be an integer of at least|epochs must be an integer from"),
+        ([3, 3], "list of first slices in increasing order"),
+        ([2.5], "list of first slices"),
+        ([12], "epochs must be first slices of X, up to 8, got"),
+    ],
+)
+def test_wrong_values(codes, epochs, match):
+    with pytest.raises(ValueError, match=match):
+        LGLPCCTemporal(epochs=epochs, random_state=0).fit(codes[:50])
+
+
+def test_factored_inference_has_one_epoch():
+    data = make_latent_dbn("G3", 300, 8, cardinality=3, random_state=0)
+    model = LGLPCCTemporal(epochs=[4], max_joint_states=4, random_state=0)
+    with pytest.warns(ApproximateInferenceWarning):
+        model.fit(data.codes)
+    assert model.epochs_.tolist() == [0]

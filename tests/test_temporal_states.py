@@ -1,0 +1,78 @@
+"""Numbers of states, judged together with the latents around."""
+
+import numpy as np
+
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.temporal._edges.states import _near, settle_states
+from sklearn_latent.temporal._edges.structure import _without_edge
+from sklearn_latent.temporal._em.em import fit_chain
+from sklearn_latent.temporal._measurement.groups import (
+    Measurement,
+    SearchOptions,
+    compared_chain,
+    slice_states,
+)
+from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.temporal._tables import normalized
+
+OPTIONS = SearchOptions()
+
+
+def two_latents(n, seed=0):
+    """Two binary latents of two features each; the second depends on the first."""
+    structure = np.kron(np.eye(2), np.ones((1, 2)))
+    graph = TemporalGraph(structure, [[0, 1], [0, 0]], [[0, 0], [0, 1]])
+    data = make_latent_dbn(
+        graph, n, 4, cardinality=2, reliability=0.9, random_state=seed
+    )
+    return data, Panel.of(data.codes, [2] * 4)
+
+
+def with_states(panel, numbers):
+    """The two latents with given numbers of states."""
+    groups = [(0, 1), (2, 3)]
+    tables = [
+        slice_states(panel.of_features(g), SearchOptions(n_states=k))
+        for g, k in zip(groups, numbers, strict=True)
+    ]
+    return Measurement(groups, tables, 4)
+
+
+def test_too_many_states_are_taken_back():
+    _, panel = two_latents(2000)
+    settled = settle_states(panel, with_states(panel, [2, 3]), OPTIONS)
+    np.testing.assert_array_equal(settled.cardinality, [2, 2])
+
+
+def test_settled_states_stay():
+    _, panel = two_latents(500)
+    measurement = with_states(panel, [2, 2])
+    settled = settle_states(panel, measurement, OPTIONS)
+    np.testing.assert_array_equal(settled.cardinality, [2, 2])
+    nothing = Measurement([], [], 4)
+    assert settle_states(panel, nothing, OPTIONS).groups == []
+
+
+def test_neighbours_of_few_states_come_first():
+    cards = np.array([3, 6, 2, 4, 8])
+    assert _near(0, [1, 2, 3, 4], cards) == [0, 2, 3]
+    # All three would have too many joint states.
+    assert _near(4, [1, 3], np.array([2, 6, 2, 4, 8])) == [3, 4]
+    assert _near(2, [], cards) == [2]
+
+
+def test_a_graph_without_an_edge_starts_from_counts():
+    data, panel = two_latents(300)
+    ascent = fit_chain(panel, data.graph, [2, 2], data.network)
+    graph, start = _without_edge(ascent, "inter", 1, 1)
+    assert not graph.inter.any() and graph.intra[0, 1]
+    np.testing.assert_array_equal(start.start[1], ascent.state.start[1])
+    counts = ascent.statistics.transition[1].sum(axis=0)
+    np.testing.assert_allclose(start.transition[1], normalized(counts, 0.1))
+    graph, start = _without_edge(ascent, "intra", 0, 1)
+    assert not graph.intra.any() and graph.inter[1, 1]
+    assert start.start[1].shape == (2,) and start.transition[1].shape == (2, 2)
+    # It is as good a start as any.
+    cold = compared_chain(panel, graph, list(data.network.emission))[0]
+    assert compared_chain(panel, graph, start)[0] > cold - 0.5
