@@ -219,6 +219,21 @@ def test_wrong_requests(frame, emissions, message):
         LPCC(emissions=emissions).fit(frame.iloc[:, :8])
 
 
+@pytest.mark.filterwarnings("ignore:Features that never change")
+def test_published_graphs_have_no_memory():
+    rng = np.random.RandomState(0)
+    latent = states(rng, 300, 2, stay=0.9)
+    flip = rng.rand(3, *latent.shape) < 0.1
+    codes = np.stack([np.where(f, 1 - latent, latent) for f in flip], axis=2)
+    codes[:, 1:, 0] = codes[:, :1, 0]  # follows its own past alone
+    found = [
+        LGLPCCTemporal(N_SLICES, local=local, random_state=0).fit(codes)
+        for local in ("bic", "lpcc")
+    ]
+    assert any(emission.has_memory for emission in found[0].network_.emissions)
+    assert not any(emission.has_memory for emission in found[1].network_.emissions)
+
+
 def test_labels_among_numbers_of_later_tables_count_as_missing(model, frame):
     other = frame.iloc[:5].astype(object)
     other.iloc[0, 0] = "heavy"

@@ -51,7 +51,8 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         same of logarithms. "ordinal": categories in order, with one location by state;
         "ordinal memory": shifted by the category before. "auto": numbers with many
         values are gaussian or lognormal, ordered pandas categories ordinal if BIC
-        prefers that, all others categorical; memory is added where BIC gains.
+        prefers that, all others categorical; memory is added where BIC gains, unless
+        `local` is "lpcc".
     epochs : None, "auto", int or list of int, default=None
         Whether the tables change at some slices. None: they do not; if the data say
         otherwise, there is a warning. "auto": change points are found by BIC. A number

@@ -36,7 +36,8 @@ class LPCC(StructureLearner):
         same of logarithms. "ordinal": categories in order, with one location by state;
         "ordinal memory": shifted by the category before. "auto": numbers with many
         values are gaussian or lognormal, ordered pandas categories ordinal if BIC
-        prefers that, all others categorical; memory is added where BIC gains.
+        prefers that, all others categorical; memory is added where BIC gains, unless
+        `local` is "lpcc".
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
         cut into as many bins of about equal size while the latents are sought, and for

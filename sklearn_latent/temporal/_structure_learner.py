@@ -133,7 +133,9 @@ class StructureLearner(PanelModel):
         _warn_if_no_latent(graph.n_latents, kept, self.local)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         ascent = fit_chain(panel, graph, cardinality, emission, em)
-        return choose_emissions(panel, ascent, em), graphs
+        if self.local == "bic":
+            ascent = choose_emissions(panel, ascent, em)
+        return ascent, graphs
 
     @property
     def _prunes(self) -> bool:

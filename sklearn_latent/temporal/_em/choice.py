@@ -36,16 +36,17 @@ def choose_emissions(
     if forward is ascent:
         return ascent
     network = ascent.state
-    kinds = tuple((_with_memory(panel.kinds_of(f)),) for f in range(panel.n_observed))
-    richest = replace(panel, kinds=kinds)
+    richest = _with_memory(panel)
     first = fit_chain(richest, network.graph, network.cardinality, None, options)
     backward = _improved(panel, first, options)
     return max(forward, backward, key=lambda found: _score(panel, found))
 
 
-def _with_memory(kinds) -> str:
-    """The first of some kinds that has memory, or the first of all."""
-    return next((kind for kind in kinds if KINDS[kind].has_memory), kinds[0])
+def _with_memory(panel: Panel) -> Panel:
+    """The same panel, all of whose features have a memory if they may."""
+    kinds = [panel.kinds_of(f) for f in range(panel.n_observed)]
+    chosen = [next((k for k in own if KINDS[k].has_memory), own[0]) for own in kinds]
+    return replace(panel, kinds=tuple((kind,) for kind in chosen))
 
 
 def _improved(panel: Panel, ascent: Ascent, options) -> Ascent:
