@@ -21,9 +21,10 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     next [1]_. The result is a dynamic Bayesian network that infers latents, fills gaps,
     scores and draws sequences.
 
-    A local graph is learned for every pair of consecutive slices, and the local graphs
-    vote for the features that share a latent. Numbers of states are chosen by BIC, and
-    one EM on the chain of all slices gives the tables.
+    A local graph is learned for every pair of consecutive slices, or for windows of
+    several pairs where sequences are few, and the local graphs vote for the features
+    that share a latent. Numbers of states are chosen by BIC of the chain of each latent
+    and its neighbours, and one EM on the chain of all slices gives the tables.
 
     Parameters
     ----------
@@ -95,7 +96,8 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     graph_ : TemporalGraph
         The three matrices as one object.
     local_graphs_ : list of LocalGraph
-        One per pair of consecutive slices.
+        One per pair of consecutive slices; where sequences are few or long, one per
+        window of several pairs.
     support_ : Support
         Share of the local graphs behind each possible edge, in the matrices
         ``structure``, ``intra`` and ``inter``.

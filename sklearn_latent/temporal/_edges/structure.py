@@ -26,8 +26,8 @@ from .edges import AssignedCounts, JointCounts, best_edges
 # whose evidence is less than this many penalties is tested on the sequences themselves.
 DOUBT = 3.0
 
-# Products of a step of EM of that chain; where they would be more, rows are many and
-# states of single slices show the same edges.
+# Products of a step of EM of that chain; more take long, and where rows are many,
+# states of single slices have found the edges of random networks as well.
 MAX_PRODUCTS = 5e8
 
 # Steps of EM of the chain in which every latent depends on all others.

@@ -22,7 +22,7 @@ CHUNK_ELEMENTS = 1 << 17
 
 # Products of the steps of a block take as many multiplications for each slice as there
 # are sequences times states to the third. Up to this many they take less time than the
-# calls that a slice by itself needs (measured with 2 to 64 states).
+# calls that a slice by itself needs (measured with 3 to 160 states).
 BLOCK_PRODUCTS = 25_000
 
 # Slices from which on blocks are shorter than the sequence by enough.
