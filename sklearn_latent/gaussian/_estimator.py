@@ -15,6 +15,7 @@ from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
 from ._confidence import bootstrap_confidence, bootstrap_shares
+from ._groups import warn_groups
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
@@ -282,6 +283,8 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
+            if wanted_margins(self) == "auto":
+                warn_groups(self.network_, data)
             # A saved model must not carry the rows of people along.
             is_sums = isinstance(data, SeenRows) and data.sample is None
             self._statistics = data if is_sums else scored

@@ -222,6 +222,7 @@ def test_units_and_orders_do_not_matter(seed, n_rows, search, units):
 
 
 @pytest.mark.filterwarnings("ignore:1 of 10 features have few different values")
+@pytest.mark.filterwarnings("ignore:A mixture of")
 @pytest.mark.parametrize("factor", [10.0, 1000.0, -0.3])
 @pytest.mark.parametrize("load", [load_wine, load_diabetes, load_breast_cancer])
 def test_units_of_real_tables_do_not_matter(load, factor):

@@ -37,11 +37,14 @@ def ordered_sample(X, weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, weights and folds of at most `MOST_ROWS` rows, drawn by their ranks.
 
     Ranks, counted from the middle, have no units and no sign; equal rows stay together.
+    Rows come in the order of their keys, whatever it was before.
     """
     keys = row_keys(np.array([_middle_ranks(column) for column in X.T]).T)
     if len(X) > MOST_ROWS:
         keep = keys <= np.partition(keys, MOST_ROWS - 1)[MOST_ROWS - 1]
         X, weights, keys = X[keep], weights[keep], keys[keep]
+    order = np.argsort(keys, kind="stable")
+    X, weights, keys = X[order], weights[order], keys[order]
     return X, weights, (keys >> np.uint64(32)) % np.uint64(N_FOLDS)
 
 

@@ -1,0 +1,108 @@
+"""Rows in groups: whether a mixture describes them better than a network."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.special import entr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from .._criteria import bic
+from .._warn import warn
+from ..exceptions import ModelMisfitWarning
+from ._margins.choice import few_values, ordered_sample
+from ._margins.sample import SeenRows
+from ._network import GaussianNetwork
+from ._statistics.incomplete import distinct_rows
+from ._statistics.rows import Rows
+
+MOST_GROUPS = 8
+# Groups that matter show in these; 100 columns x 4,000 rows would double the time.
+MOST_ROWS = 1000
+PATIENCE = 2
+# Rows per column below which no mixture is tried: covariances of groups cost more there
+# than groups can gain, and fits to few rows should be fast.
+FEWEST_PER_COLUMN = 5
+FEWEST_ROWS = 40
+# Share of rows that must be different. Others are resamples or counts, on whose values
+# mixtures have spikes.
+DIFFERENT = 0.9
+# Smallest variance of a component, as a share of that of the column.
+LEAST_VARIANCE = 1e-4
+
+
+def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
+    """Warn if a mixture of separate normal distributions has a better BIC.
+
+    Only for margins that were chosen by the data: others lose for reasons of their own.
+    And only for linear networks: the ends of a sigmoid look like groups.
+    """
+    if not network.is_jointly_gaussian:
+        return
+    X = _comparable(rows)
+    if X is None:
+        return
+    n_groups, mixture = best_mixture(X)
+    own = bic(network.log_likelihood(X).sum(), network.n_parameters, len(X))
+    gain = 0.5 * (own - mixture) / X.size
+    # A single one is better only where edges were forbidden or cost too much.
+    if gain > 0.0 and n_groups > 1:
+        warn(
+            f"A mixture of {n_groups} normal distributions describes the rows better "
+            f"than the network, by {gain:.2g} nats per value (BIC). They seem to form "
+            "groups, and edges may stand for differences between groups: fit the "
+            "groups one by one, or predict densities with "
+            "sklearn.mixture.GaussianMixture.",
+            ModelMisfitWarning,
+        )
+
+
+def _comparable(rows: Rows | SeenRows) -> np.ndarray | None:
+    """Rows that mixtures can be fitted to; None if there are too few, or gaps."""
+    if isinstance(rows, SeenRows):
+        assert rows.sample is not None  # from which margins are estimated
+        rows = rows.sample.rows
+    X, weights = distinct_rows(rows.X, rows.weights)
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]) or rows.has_gaps:
+        return None
+    once = weights == weights.min()
+    if once.mean() < DIFFERENT or few_values(X).any():
+        return None
+    X = ordered_sample(X, weights)[0][:MOST_ROWS]
+    return X if (X.std(axis=0) > 0.0).all() else None
+
+
+def completed_bic(mixture, X) -> float:
+    """BIC of a mixture plus twice the entropy of its components (Biernacki, 2000).
+
+    Components that overlap describe heavy tails or bent columns, not groups.
+    """
+    share = mixture.predict_proba(X)
+    return float(mixture.bic(X) + 2.0 * entr(share).sum())
+
+
+def best_mixture(X) -> tuple[int, float]:
+    """Number of components and completed BIC of the best mixture of rows."""
+    scale = X.std(axis=0)
+    standard = (X - X.mean(axis=0)) / scale
+    with warnings.catch_warnings():
+        # A mixture that is not quite fitted is rated too low, which does no harm.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = [*_mixtures(standard, "full"), *_mixtures(standard, "diag")]
+    criterion, n_groups = min(found)
+    return n_groups, criterion + 2.0 * len(X) * float(np.log(scale).sum())
+
+
+def _mixtures(X, kind) -> list[tuple[float, int]]:
+    """Criteria and numbers of components, until `PATIENCE` in a row are no better."""
+    found: list[tuple[float, int]] = []
+    for n_groups in range(1, MOST_GROUPS + 1):
+        mixture = GaussianMixture(
+            n_groups, covariance_type=kind, reg_covar=LEAST_VARIANCE, random_state=0
+        )
+        found.append((completed_bic(mixture.fit(X), X), n_groups))
+        if n_groups - min(found)[1] >= PATIENCE:
+            break
+    return found
