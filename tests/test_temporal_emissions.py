@@ -396,6 +396,13 @@ class TestGaussian:
         change = one.statistics.log_likelihood - two.statistics.log_likelihood
         assert change == pytest.approx(logs.sum(), abs=1e-3)
 
+    def test_numbers_far_from_all_others_have_a_likelihood(self):
+        emission = Gaussian([0.0], [0.1], 0.0, 0.1)
+        values = np.array([1e308, -1e308])
+        found = emission.design(values, values) @ emission.natural.T
+        assert np.isfinite(found).all()
+        assert (found < -1e90).all()
+
     def test_numbers_that_are_not_positive_are_all_but_impossible(self):
         emission = LogNormal([0.0, 1.0], [1.0, 1.0])
         values = np.array([0.0, -1.0, np.nan])

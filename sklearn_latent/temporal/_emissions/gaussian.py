@@ -138,7 +138,8 @@ class Gaussian(Emission):
     def _relative_numbers(self, values) -> np.ndarray:
         """Numbers as parameters have them, less the center, in units of the scale."""
         # Half of a number, because differences of the largest would overflow.
-        z = (np.asarray(values) / 2 - self.center / 2) / self.scale * 2
+        with np.errstate(over="ignore"):
+            z = (np.asarray(values) / 2 - self.center / 2) / self.scale * 2
         return np.clip(z, -FARTHEST, FARTHEST)
 
     def _relative(self, mean, std) -> tuple[np.ndarray, np.ndarray]:

@@ -74,7 +74,7 @@ class CategoricalRepeat(Discrete):
         width = self.n_categories
         return np.full(width * (width + 1), smoothing / width)
 
-    def fitted(self, statistics, smoothing: float = SMOOTHING) -> Self:
+    def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Tell repeats from values that happen to be the same, by EM on counts."""
         counts = statistics + self.pseudo_statistics(smoothing)
         pairs, rest = self.split(counts)
