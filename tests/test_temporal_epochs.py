@@ -267,9 +267,20 @@ def test_wrong_values(codes, epochs, match):
         LGLPCCTemporal(epochs=epochs, random_state=0).fit(codes[:50])
 
 
+@pytest.mark.filterwarnings("ignore:The latents have:Warning")
 def test_factored_inference_has_one_epoch():
     data = make_latent_dbn("G3", 300, 8, cardinality=3, random_state=0)
     model = LGLPCCTemporal(epochs=[4], max_joint_states=4, random_state=0)
-    with pytest.warns(ApproximateInferenceWarning):
+    with pytest.warns(ApproximateInferenceWarning, match="too many joint states"):
         model.fit(data.codes)
+    assert model.epochs_.tolist() == [0]
+
+
+def test_a_stream_has_one_epoch(monkeypatch):
+    # More sequences than the sample from which the structure is learned.
+    monkeypatch.setattr("sklearn_latent.temporal._structure_learner.MAX_SAMPLE", 200)
+    codes = make_latent_dbn("G1", 400, 6, random_state=0).codes
+    model = LGLPCCTemporal(epochs=[3], random_state=0)
+    with pytest.warns(ApproximateInferenceWarning, match="not in memory as a whole"):
+        model.fit(iter(np.split(codes, 4)))
     assert model.epochs_.tolist() == [0]

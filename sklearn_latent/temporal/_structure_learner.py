@@ -15,7 +15,11 @@ from .._validation import (
     check_count,
 )
 from .._warn import warn
-from ..exceptions import ModelMisfitWarning, PoorDataWarning
+from ..exceptions import (
+    ApproximateInferenceWarning,
+    ModelMisfitWarning,
+    PoorDataWarning,
+)
 from ._em.choice import choose_emissions
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
@@ -89,14 +93,11 @@ class StructureLearner(PanelModel):
                 em,
                 lambda n, value: n and progress(f"log-posterior {value:.6g}"),
             )
+            if changes and len(self._change_points(changes)):
+                _warn_of_one_epoch("the sequences are not in memory as a whole")
         elif changes and len(points := self._change_points(changes)):
-            part = panel.of_slices(_longest_epoch(panel, points))
-            some, graphs_of_part = fit_network(part, lambda _: None)
-            # Where joint states are too many, one model stands for all epochs.
-            if some.state.is_exact():
-                epochs = fit_epochs(panel, some.state, points, em, prune=self._prunes)
-                if len(epochs.state.change_points):
-                    ascent, graphs = epochs, graphs_of_part
+            several = self._fit_epochs(panel, points, em, fit_network)
+            ascent, graphs = several or (ascent, graphs)
         warn_if_approximate(ascent.state)
         self._store(ascent.state, training.encoder, Imputer(panel))
         points = getattr(ascent.state, "change_points", np.zeros(0, dtype=int))
@@ -136,6 +137,16 @@ class StructureLearner(PanelModel):
         if self.local == "bic":
             ascent = choose_emissions(panel, ascent, em)
         return ascent, graphs
+
+    def _fit_epochs(self, panel: Panel, points, em, fit_network):
+        """A network per epoch and local graphs; None if one network is to stay."""
+        part = panel.of_slices(_longest_epoch(panel, points))
+        some, graphs = fit_network(part, lambda _: None)
+        if not some.state.is_exact():
+            _warn_of_one_epoch("the latents have too many joint states")
+            return None
+        ascent = fit_epochs(panel, some.state, points, em, prune=self._prunes)
+        return (ascent, graphs) if len(ascent.state.change_points) else None
 
     @property
     def _prunes(self) -> bool:
@@ -193,6 +204,14 @@ class StructureLearner(PanelModel):
             'differs, and may need false states for it; epochs="auto" fits several.',
             ModelMisfitWarning,
         )
+
+
+def _warn_of_one_epoch(reason: str) -> None:
+    """Say that epochs were asked for in vain."""
+    warn(
+        f"One network is fitted to all epochs, because {reason}.",
+        ApproximateInferenceWarning,
+    )
 
 
 def _longest_epoch(panel: Panel, points) -> slice:
