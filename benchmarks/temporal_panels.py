@@ -45,7 +45,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.temporal import LGLPCCTemporal, sequences_from_frame
 
-PANELS = ("family", "help", "pbcseq", "work", "income", "schools")
+PANELS = (
+    "family",
+    "help",
+    "pbcseq",
+    "work",
+    "income",
+    "schools",
+    "labor",
+    "crime",
+)
 PARTS = ("likelihood", "imputation", "forecast")
 STATES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 RATES = (0.10, 0.25)
