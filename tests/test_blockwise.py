@@ -22,7 +22,7 @@ from sklearn_latent.gaussian._learn import log_likelihood
 from sklearn_latent.gaussian._statistics.rows import RowStatistics
 from sklearn_latent.gaussian._statistics.statistics import standardise
 from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
-from sklearn_latent.temporal import _estimator as chains
+from sklearn_latent.temporal import _structure_learner as chains
 from sklearn_latent.temporal._em.em import EMOptions, climb_chain, fit_chain
 from sklearn_latent.temporal._panels.panel import Panel
 from sklearn_latent.temporal._panels.reading import _choose, encode_block

@@ -198,7 +198,7 @@ def _numeric_kinds(numbers, weights) -> tuple[str, ...]:
     largest = np.abs(numbers).max()
     if numbers.min() <= 0:
         return NORMAL
-    logs = np.log(numbers / largest)
+    logs = np.log(numbers) - np.log(largest)
     # Log-likelihoods of a normal and of a log-normal distribution.
     normal = -np.log(_spread(numbers / largest, weights))
     logarithmic = -np.log(_spread(logs, weights)) - np.average(logs, weights=weights)
