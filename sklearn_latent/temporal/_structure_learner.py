@@ -16,7 +16,7 @@ from .._validation import (
 )
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
-from ._em.choice import choose_emissions
+from ._em.choice import choose_emissions, rough
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.impute import Imputer
@@ -132,10 +132,10 @@ class StructureLearner(PanelModel):
         kept = panel.of_features(redundant.kept)
         _warn_if_no_latent(graph.n_latents, kept, self.local)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
-        ascent = fit_chain(panel, graph, cardinality, emission, em)
-        if self.local == "bic":
-            ascent = choose_emissions(panel, ascent, em)
-        return ascent, graphs
+        if self.local == "lpcc":
+            return fit_chain(panel, graph, cardinality, emission, em), graphs
+        first = fit_chain(panel, graph, cardinality, emission, rough(em))
+        return choose_emissions(panel, first, em), graphs
 
     @property
     def _prunes(self) -> bool:
