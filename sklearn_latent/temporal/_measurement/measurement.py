@@ -36,6 +36,9 @@ LEVEL = 1e-3
 # of this many is asked first.
 FEW_ROWS = 1000
 
+# Pairs of halves between which features are moved, the best of five guesses.
+N_SETTLED = 2
+
 # Steps of EM from a start that is nearly right already.
 SHORT = 60
 
@@ -187,18 +190,21 @@ class MeasurementSearch:
         if len(group) < 4:
             return []
         if group not in self._splits:
-            found = {}
-            for first in dict.fromkeys(_candidate_halves(self, group)):
-                if not 2 <= len(first) <= len(group) - 2:
-                    continue
-                second = group - first
-                for halves in ((first, second), self._settle(first, second)):
-                    found[frozenset(halves)] = halves
-            self._splits[group] = sorted(
-                ((*halves, self.two_classes(*halves).bic) for halves in found.values()),
-                key=lambda halves: -halves[2],
-            )
+            firsts = [
+                first
+                for first in dict.fromkeys(_candidate_halves(self, group))
+                if 2 <= len(first) <= len(group) - 2
+            ]
+            found = self._ranked((first, group - first) for first in firsts)
+            settled = [self._settle(*halves[:2]) for halves in found[:N_SETTLED]]
+            self._splits[group] = self._ranked([*(h[:2] for h in found), *settled])
         return self._splits[group]
+
+    def _ranked(self, pairs) -> list[tuple]:
+        """Distinct pairs of groups with the BIC of two classes; the best first."""
+        distinct = {frozenset(halves): halves for halves in pairs}.values()
+        found = [(*halves, self.two_classes(*halves).bic) for halves in distinct]
+        return sorted(found, key=lambda halves: -halves[2])
 
     def _settle(self, first, second):
         """Move features between two groups while BIC gains."""
