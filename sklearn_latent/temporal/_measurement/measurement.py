@@ -77,6 +77,7 @@ class MeasurementSearch:
         )
         self._rows: dict[frozenset, Rows] = {}
         self._models: dict[frozenset, list[LatentClasses]] = {}
+        self._plain: dict[tuple[frozenset, frozenset], LatentPair] = {}
         self._pairs: dict[tuple[frozenset, frozenset], LatentPair] = {}
         self._splits: dict[frozenset, list[tuple]] = {}
 
@@ -132,8 +133,8 @@ class MeasurementSearch:
         """
         key = _ordered(first, second)
         if key not in self._pairs:
+            model = self._plain_pair(key)
             tables = [self.one_class(group).emission for group in key]
-            model = self._fit_pair(key, tables)
             for side in (0, 1, 0, 1) if self.enlarge else ():
                 larger = list(tables)
                 states = self._models[key[side]]
@@ -149,6 +150,20 @@ class MeasurementSearch:
                 model = max(model, candidate, key=lambda pair: pair.bic)
             self._pairs[key] = model
         return self._pairs[key]
+
+    def gain_of_two(self, first, second, enough: float = 0.0) -> float:
+        """BIC of two classes less that of one, or a lower bound above `enough`."""
+        one = self.one_class(first | second).bic
+        # Larger numbers of states can only add to what is enough already.
+        gain = self._plain_pair(_ordered(first, second)).bic - one
+        return gain if gain > enough else self.two_classes(first, second).bic - one
+
+    def _plain_pair(self, key) -> LatentPair:
+        """The model with the numbers of states that each group shows alone."""
+        if key not in self._plain:
+            tables = [self.one_class(group).emission for group in key]
+            self._plain[key] = self._fit_pair(key, tables)
+        return self._plain[key]
 
     def _agreeing(self, key) -> list[np.ndarray]:
         """Tables of two groups under the one class of both, as if the two agreed.
@@ -250,8 +265,7 @@ class MeasurementSearch:
         """Whether two hidden classes explain two groups better than one."""
         if self.thin is not None and self.thin._are_two(first, second):
             return True
-        two = self.two_classes(first, second)
-        return two.bic > self.one_class(first | second).bic
+        return self.gain_of_two(first, second) > 0
 
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
