@@ -21,20 +21,14 @@ MAX_ROUNDS = 4
 # A kind must gain this many nats; smaller gains are rounding.
 SMALLEST_GAIN = 1e-6
 
-# Kinds differ by more than the last steps of EM gain: between choices, it makes at most
-# this many and ends at so many times the tolerance.
-ROUGH_ITER = 40
+# Kinds differ by more than the last steps of EM gain: between choices, it ends at so
+# many times the tolerance. (Work and family life lose where it ends after 40 steps.)
 ROUGH = 10.0
 
 
 def rough(options: EMOptions) -> EMOptions:
     """EM that is good enough to choose kinds of emissions by."""
-    return replace(
-        options,
-        max_iter=min(options.max_iter, ROUGH_ITER),
-        tol=ROUGH * options.tol,
-        patient=False,
-    )
+    return replace(options, tol=ROUGH * options.tol, patient=False)
 
 
 def choose_emissions(
