@@ -5,10 +5,12 @@ import pytest
 from dbn_strategies import brute_force, dbns, random_dbn, seeds, sequences
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp, softmax
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
 from sklearn_latent.temporal._inference import chain as chain_module
+from sklearn_latent.temporal._inference import mean_field
 from sklearn_latent.temporal._inference.inference import ChainData, expectation
 
 few = settings(max_examples=40, deadline=None)
@@ -387,3 +389,25 @@ class TestBlocks:
         np.testing.assert_allclose(found.states[0][..., 0], 1.0)
         expected = 200 * (6 * np.log(0.001) + 54 * np.log(0.999))
         np.testing.assert_allclose(found.log_likelihood[0], expected)
+
+
+@pytest.mark.parametrize(("n", "n_slices"), [(1, 1), (1, 2), (3, 70), (2, 101)])
+# The widest potentials lose digits in products of steps, which are then not used.
+@pytest.mark.parametrize("spread", [1.0, 30.0, 100.0])
+def test_chains_of_their_own_potentials_agree_with_single_steps(n, n_slices, spread):
+    rng = np.random.RandomState(0)
+    node = spread * rng.randn(n, n_slices, 3)
+    pair = spread * rng.randn(n, n_slices - 1, 3, 3)
+    nodes, pairs = mean_field._smooth(node, pair)
+    log_after = np.zeros((n, n_slices, 3))
+    log_before = node.copy()
+    for t in range(1, n_slices):
+        through = log_before[:, t - 1, :, None] + pair[:, t - 1]
+        log_before[:, t] += logsumexp(through, axis=1)
+    for t in range(n_slices - 2, -1, -1):
+        ahead = pair[:, t] + (node + log_after)[:, t + 1, None]
+        log_after[:, t] = logsumexp(ahead, axis=2)
+    expected = softmax(log_before + log_after, axis=2)
+    np.testing.assert_allclose(nodes, expected, atol=1e-9)
+    np.testing.assert_allclose(pairs.sum(axis=3), expected[:, :-1], atol=1e-9)
+    np.testing.assert_allclose(pairs.sum(axis=2), expected[:, 1:], atol=1e-9)

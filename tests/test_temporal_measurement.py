@@ -171,6 +171,16 @@ def test_from_given_groups_only_their_own_tables_are_tried():
     assert set(search._models) == {first, second}
 
 
+def test_gain_of_two_is_a_lower_bound_where_it_is_enough():
+    data = make_latent_dbn("G2", 200, 3, random_state=0)
+    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    first, second = frozenset(range(3)), frozenset(range(3, 6))
+    exact = search.gain_of_two(first, second, np.inf)
+    two, one = search.two_classes(first, second), search.one_class(first | second)
+    assert exact == two.bic - one.bic
+    assert 0 < search.gain_of_two(first, second) <= exact
+
+
 def test_no_move_leaves_a_group_of_one():
     """Feature 0 gains most but would leave feature 1 alone; the next one moves."""
     bics = {frozenset([0, 1]): 10.0, frozenset([0, 1, 2]): 20.0}
@@ -188,10 +198,9 @@ class TestReview:
     first, second = frozenset([0, 1]), frozenset([2, 3])
 
     def review(self, one, two, gain):
-        pair = SimpleNamespace(bic=two)
         search = SimpleNamespace(
             one_class=lambda group: SimpleNamespace(bic=one),
-            two_classes=lambda first, second: pair,
+            gain_of_two=lambda first, second, enough: two - one,
             best_halves=lambda group: [(self.first, self.second, two)],
             neighbours=lambda groups: [(0, 1)] if len(groups) > 1 else [],
         )

@@ -20,7 +20,7 @@ from ..exceptions import (
     ModelMisfitWarning,
     PoorDataWarning,
 )
-from ._em.choice import choose_emissions
+from ._em.choice import choose_emissions, rough
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.impute import Imputer
@@ -134,10 +134,10 @@ class StructureLearner(PanelModel):
         kept = panel.of_features(redundant.kept)
         _warn_if_no_latent(graph.n_latents, kept, self.local)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
-        ascent = fit_chain(panel, graph, cardinality, emission, em)
-        if self.local == "bic":
-            ascent = choose_emissions(panel, ascent, em)
-        return ascent, graphs
+        if self.local == "lpcc":
+            return fit_chain(panel, graph, cardinality, emission, em), graphs
+        first = fit_chain(panel, graph, cardinality, emission, rough(em))
+        return choose_emissions(panel, first, em), graphs
 
     def _fit_epochs(self, panel: Panel, points, em, fit_network):
         """A network per epoch and local graphs; None if one network is to stay."""

@@ -23,8 +23,8 @@ from .dependence import mutual_information
 # small enough to leave estimates alone and keeps logarithms finite.
 PSEUDO_COUNT = 0.1
 
-# Steps in which all starts run side by side before the best goes on alone.
-SHORT_RUN = 15
+# Starts run side by side for some steps, then the best go on: steps, and how many then.
+HEATS = ((5, 3), (10, 1))
 
 # Features whose categories serve as starts.
 MAX_ANCHORS = 6
@@ -141,10 +141,11 @@ def fit_classes(rows: Rows, n_classes: int, *, random_state=None) -> LatentClass
         prior = np.full(n_classes, 1.0 / n_classes)
         value = float((rows.weights @ one_hot) @ np.log(marginals))
         return _model(rows, prior, np.repeat(marginals[None], n_classes, 0), value)
-    starts = _starts(rows, one_hot, marginals, n_classes, random_state)
-    short = _climb(rows, one_hot, marginals, starts, SHORT_RUN)
-    best = int(np.argmax(short.objective))
-    state = tuple(table[best, None] for table in short.state)
+    state = _starts(rows, one_hot, marginals, n_classes, random_state)
+    for n_steps, n_kept in HEATS:
+        short = _climb(rows, one_hot, marginals, state, n_steps)
+        best = np.argsort(-short.objective, kind="stable")[:n_kept]
+        state = tuple(table[best] for table in short.state)
     ascent = _climb(rows, one_hot, marginals, state, MAX_ITER)
     prior, emission = ascent.state
     return _model(rows, prior[0], emission[0], float(ascent.objective[0]))

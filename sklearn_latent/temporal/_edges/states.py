@@ -10,7 +10,6 @@ from .._measurement.groups import (
     SearchOptions,
     best_states,
     chain_bic,
-    chain_states,
 )
 from .._panels.panel import Panel
 from .edges import best_edges
@@ -74,13 +73,12 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
         graph.structure[np.ix_(latents, features)], graph.intra[own], graph.inter[own]
     )
     within = panel.of_features(features)
-    alone = panel.of_features(measurement.groups[j])
     first = int(measurement.cardinality[j])
 
     def fit(n_states):
         tables = measurement.tables[j]
         if n_states != first:
-            tables = chain_states(alone, options, n_states)[1]
+            tables = measurement.chain(j, panel, options, n_states)[1]
         trial = measurement.with_tables(j, tables)
         start = [table for i in latents for table in trial.tables[i]]
         bic, emission = chain_bic(within, part, start)

@@ -199,9 +199,7 @@ class _Review:
         while True:
             for i, j in self.search.neighbours(groups):
                 first, second = groups[i], groups[j]
-                one = self.search.one_class(first | second)
-                two = self.search.two_classes(first, second)
-                gain = two.bic - one.bic
+                gain = self.search.gain_of_two(first, second, CLOSE_APART)
                 # The chain must speak for one latent more than slices do for two.
                 if gain < CLOSE_APART and gain + self.gain_of_two(first, second) <= 0:
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]

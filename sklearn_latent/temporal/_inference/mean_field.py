@@ -26,6 +26,13 @@ MAX_SWEEPS = 50
 # Each sweep raises the bound, so EM need not wait for a start that it will leave.
 WARM_SWEEPS = 3
 
+# Steps from which on products of two of them save time, and rows up to which they do.
+LONG = 32
+FEW = 16
+
+# Share of a product below which digits may have been lost.
+LOST = 1e-100
+
 
 class MeanField:
     """Independent chains for the latents of one part of a network.
@@ -237,26 +244,60 @@ def _count(family, states, weights):
 def _smooth(node, pair):
     """States and pairs of chains with potentials of their own in every slice."""
     n, n_slices, card = node.shape
-    node = np.exp(node - node.max(axis=2, keepdims=True))
+    # Slices come first: they are what is looped over.
+    node = np.exp(node - node.max(axis=2, keepdims=True)).swapaxes(0, 1)
     pair = np.exp(pair - pair.max(axis=(2, 3), keepdims=True, initial=-np.inf))
-    forward = np.empty((n, n_slices, card))
-    forward[:, 0] = _unit(node[:, 0])
-    for t in range(1, n_slices):
-        arrived = np.einsum("ni,nij->nj", forward[:, t - 1], pair[:, t - 1])
-        forward[:, t] = _unit(arrived * node[:, t])
-    backward = np.ones((n, card))
-    nodes, pairs = np.empty_like(forward), np.empty_like(pair)
-    nodes[:, -1] = forward[:, -1]
-    for t in range(n_slices - 2, -1, -1):
-        ahead = backward * node[:, t + 1]
-        both = forward[:, t, :, None] * pair[:, t] * ahead[:, None, :]
-        both /= np.maximum(both.sum(axis=(1, 2), keepdims=True), SMALLEST)
-        pairs[:, t] = both
-        nodes[:, t] = both.sum(axis=2)
-        backward = _unit(np.einsum("nij,nj->ni", pair[:, t], ahead))
-    return nodes, pairs
+    step = pair.swapaxes(0, 1) * node[1:, :, None, :]
+    # Forward and backward are the same sums, so both ways run side by side.
+    both_ways = np.concatenate([step, step[::-1].swapaxes(2, 3)], axis=1)
+    begin = np.concatenate([_unit(node[0]), np.full((n, card), 1.0 / card)])
+    reached = _messages(begin, both_ways)
+    forward, backward = reached[:, :n], reached[::-1, n:]
+    pairs = forward[:-1, :, :, None] * step
+    pairs *= backward[1:, :, None, :]
+    pairs /= np.maximum(pairs.sum(axis=(2, 3), keepdims=True), SMALLEST)
+    nodes = np.empty((n, n_slices, card))
+    nodes[:, :-1] = pairs.sum(axis=3).swapaxes(0, 1)
+    nodes[:, -1] = forward[-1]
+    return nodes, np.ascontiguousarray(pairs.swapaxes(0, 1))
+
+
+def _messages(begin, steps) -> np.ndarray:
+    """Rows that sum to 1, multiplied by one step after the other.
+
+    begin (n, card), steps (n_steps, n, card, card) -> (n_steps + 1, n, card).
+    """
+    if len(steps) >= LONG and len(begin) <= FEW:
+        found = _halved_messages(begin, steps)
+        if found is not None:
+            return found
+    found = np.empty((len(steps) + 1, *begin.shape))
+    found[0] = begin
+    for t, step in enumerate(steps):
+        found[t + 1] = _unit(np.matmul(found[t][:, None], step)[:, 0])
+    return found
+
+
+def _halved_messages(begin, steps) -> np.ndarray | None:
+    """Messages of every second slice by products of steps, then those between.
+
+    None if digits were lost: a product may know nothing of a state that matters.
+    """
+    n_twos = len(steps) // 2
+    first, second = steps[: 2 * n_twos : 2], steps[1::2]
+    products = np.matmul(first, second)
+    products /= np.maximum(products.max(axis=(2, 3), keepdims=True), SMALLEST)
+    found = np.empty((len(steps) + 1, *begin.shape))
+    found[: 2 * n_twos + 1 : 2] = _messages(begin, products)
+    sources = found[: len(steps) : 2, :, None]
+    between = np.matmul(sources, steps[::2])[:, :, 0]
+    reached = np.matmul(sources[:n_twos], products)
+    if not min(between.sum(axis=2).min(), reached.sum(axis=3).min()) > LOST:
+        return None
+    found[1::2] = _unit(between)
+    return found
 
 
 def _unit(values):
     """Rows that sum to 1."""
-    return values / np.maximum(values.sum(axis=1, keepdims=True), SMALLEST)
+    return values / np.maximum(values.sum(axis=-1, keepdims=True), SMALLEST)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import compress
 
@@ -149,11 +149,14 @@ class Measurement:
     groups: features of each latent
     tables: P(category | state) of each feature of each group
     n_observed: number of features, also those in no group
+    chains: BIC and tables of the chains of single latents that were fitted to the
+        panel, by group and number of states
     """
 
     groups: list
     tables: list
     n_observed: int
+    chains: dict = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def cardinality(self) -> np.ndarray:
@@ -179,7 +182,15 @@ class Measurement:
     def with_tables(self, j: int, tables) -> Measurement:
         """Other tables of one latent."""
         changed = [*self.tables[:j], tables, *self.tables[j + 1 :]]
-        return Measurement(self.groups, changed, self.n_observed)
+        return replace(self, tables=changed)
+
+    def chain(self, j: int, panel: Panel, options, n_states: int) -> tuple[float, list]:
+        """BIC and tables of the chain of a latent by itself, fitted once."""
+        key = tuple(self.groups[j]), n_states
+        if key not in self.chains:
+            own = panel.of_features(self.groups[j])
+            self.chains[key] = chain_states(own, options, n_states)
+        return self.chains[key]
 
     def with_groups(self, groups, panel: Panel, options: SearchOptions) -> Measurement:
         """Other groups, and the latents of their own of features in none of them.
@@ -206,12 +217,11 @@ class Measurement:
         """
         if panel.n_slices == 1 or options.n_states is not None:
             return self
-        tables = []
-        for group, found in zip(self.groups, self.tables, strict=True):
-            own = panel.of_features(group)
-            fit = partial(chain_states, own, options)
-            tables.append(best_states(len(found[0]), fit, options))
-        return Measurement(self.groups, tables, self.n_observed)
+        tables = [
+            best_states(len(found[0]), partial(self.chain, j, panel, options), options)
+            for j, found in enumerate(self.tables)
+        ]
+        return replace(self, tables=tables)
 
     def with_lone_features(self, panel: Panel, options: SearchOptions) -> Measurement:
         """Further latents, for features that depend on their own past alone."""

@@ -36,6 +36,9 @@ LEVEL = 1e-3
 # of this many is asked first.
 FEW_ROWS = 1000
 
+# Pairs of halves between which features are moved, the best of five guesses.
+N_SETTLED = 2
+
 # Steps of EM from a start that is nearly right already.
 SHORT = 60
 
@@ -74,6 +77,7 @@ class MeasurementSearch:
         )
         self._rows: dict[frozenset, Rows] = {}
         self._models: dict[frozenset, list[LatentClasses]] = {}
+        self._plain: dict[tuple[frozenset, frozenset], LatentPair] = {}
         self._pairs: dict[tuple[frozenset, frozenset], LatentPair] = {}
         self._splits: dict[frozenset, list[tuple]] = {}
 
@@ -129,8 +133,8 @@ class MeasurementSearch:
         """
         key = _ordered(first, second)
         if key not in self._pairs:
+            model = self._plain_pair(key)
             tables = [self.one_class(group).emission for group in key]
-            model = self._fit_pair(key, tables)
             for side in (0, 1, 0, 1) if self.enlarge else ():
                 larger = list(tables)
                 states = self._models[key[side]]
@@ -146,6 +150,20 @@ class MeasurementSearch:
                 model = max(model, candidate, key=lambda pair: pair.bic)
             self._pairs[key] = model
         return self._pairs[key]
+
+    def gain_of_two(self, first, second, enough: float = 0.0) -> float:
+        """BIC of two classes less that of one, or a lower bound above `enough`."""
+        one = self.one_class(first | second).bic
+        # Larger numbers of states can only add to what is enough already.
+        gain = self._plain_pair(_ordered(first, second)).bic - one
+        return gain if gain > enough else self.two_classes(first, second).bic - one
+
+    def _plain_pair(self, key) -> LatentPair:
+        """The model with the numbers of states that each group shows alone."""
+        if key not in self._plain:
+            tables = [self.one_class(group).emission for group in key]
+            self._plain[key] = self._fit_pair(key, tables)
+        return self._plain[key]
 
     def _agreeing(self, key) -> list[np.ndarray]:
         """Tables of two groups under the one class of both, as if the two agreed.
@@ -187,18 +205,21 @@ class MeasurementSearch:
         if len(group) < 4:
             return []
         if group not in self._splits:
-            found = {}
-            for first in dict.fromkeys(_candidate_halves(self, group)):
-                if not 2 <= len(first) <= len(group) - 2:
-                    continue
-                second = group - first
-                for halves in ((first, second), self._settle(first, second)):
-                    found[frozenset(halves)] = halves
-            self._splits[group] = sorted(
-                ((*halves, self.two_classes(*halves).bic) for halves in found.values()),
-                key=lambda halves: -halves[2],
-            )
+            firsts = [
+                first
+                for first in dict.fromkeys(_candidate_halves(self, group))
+                if 2 <= len(first) <= len(group) - 2
+            ]
+            found = self._ranked((first, group - first) for first in firsts)
+            settled = [self._settle(*halves[:2]) for halves in found[:N_SETTLED]]
+            self._splits[group] = self._ranked([*(h[:2] for h in found), *settled])
         return self._splits[group]
+
+    def _ranked(self, pairs) -> list[tuple]:
+        """Distinct pairs of groups with the BIC of two classes; the best first."""
+        distinct = {frozenset(halves): halves for halves in pairs}.values()
+        found = [(*halves, self.two_classes(*halves).bic) for halves in distinct]
+        return sorted(found, key=lambda halves: -halves[2])
 
     def _settle(self, first, second):
         """Move features between two groups while BIC gains."""
@@ -244,8 +265,7 @@ class MeasurementSearch:
         """Whether two hidden classes explain two groups better than one."""
         if self.thin is not None and self.thin._are_two(first, second):
             return True
-        two = self.two_classes(first, second)
-        return two.bic > self.one_class(first | second).bic
+        return self.gain_of_two(first, second) > 0
 
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
