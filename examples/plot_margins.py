@@ -12,9 +12,9 @@ The data are measurements of cell nuclei from scikit-learn's breast cancer table
 
 # %%
 # Means of ten measurements of 569 tumours. Held-out rows decide which columns are bent.
-# Benign and malignant tumours are groups, and an area grows with the square of a radius.
-# A network of bent columns describes neither, and ``fit`` warns that a mixture of normal
-# distributions describes these rows better; here we look at the margins alone.
+# Benign and malignant tumours are groups, and an area grows with the square of a
+# radius. A network of bent columns describes neither, and ``fit`` warns that a mixture
+# of normal distributions describes these rows better; here we look at margins alone.
 import warnings
 
 import matplotlib.pyplot as plt

@@ -102,7 +102,7 @@ class StructureLearner(PanelModel):
         self._store(ascent.state, training.encoder, Imputer(panel))
         points = getattr(ascent.state, "change_points", np.zeros(0, dtype=int))
         self.epochs_ = np.append(0, points)
-        # With edges missing, as the published method leaves them, slices seem to differ.
+        # Slices seem to differ where edges are missing, as in the published method.
         if changes and not len(points) and self.local == "bic":
             self._warn_if_process_changes(changes)
         self._store_fit(
