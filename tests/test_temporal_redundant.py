@@ -81,6 +81,17 @@ def test_features_that_never_change():
     assert not never_change(Panel.of(codes[:15], [3, 3, 1])).any()
 
 
+@pytest.mark.filterwarnings("ignore:No latent found:Warning")
+def test_numbers_that_stay_in_their_bin_change():
+    rng = np.random.default_rng(0)
+    level = 10.0 * np.arange(40).reshape(-1, 1, 1)
+    other = rng.permutation(level).repeat(4, axis=1)
+    X = np.dstack([level + rng.normal(size=(40, 4, 1)), other])
+    with pytest.warns(PoorDataWarning, match="never change .*: feature 1"):
+        model = LGLPCCTemporal(random_state=0).fit(X)
+    assert model.constant_features_.tolist() == [1]
+
+
 def test_duplicates_share_the_latent_of_the_original(codes):
     X = with_copies(codes, 0.03)
     with pytest.warns(PoorDataWarning, match="nearly the same") as caught:

@@ -58,6 +58,7 @@ class CategoricalRepeat(Discrete):
         width = column.n_categories
         return cls(np.full((1, width), 1 / width), np.full(width, 0.5))
 
+    # A plain attribute in the base class; here it follows from the parameters.
     @cached_property
     def after(self) -> np.ndarray:  # type: ignore[override]
         """P(category | state, category before)."""

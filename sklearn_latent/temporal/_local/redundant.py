@@ -125,10 +125,11 @@ def _tells(counts, offsets) -> np.ndarray:
 
 def never_change(panel: Panel) -> np.ndarray:
     """Which features have one value in each sequence, and several in all."""
-    codes = panel.codes
-    known = codes != MISSING
-    highest = codes.max(axis=1, initial=MISSING)
-    lowest = np.where(known, codes, codes.max(initial=0)).min(axis=1, initial=1 << 30)
+    # Numbers themselves: those of a sequence may differ and still share a bin.
+    values = np.where(panel.codes == MISSING, np.nan, panel.values)
+    known = ~np.isnan(values)
+    highest = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    lowest = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
     again = known.sum(axis=1) > 1
     same = (~again | (highest == lowest)).all(axis=0)
     enough = panel.weights @ again >= MIN_SEQUENCES
