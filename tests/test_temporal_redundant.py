@@ -133,6 +133,19 @@ def test_features_that_never_change_measure_no_latent(codes):
     np.testing.assert_array_equal(model.forecast(X).values[:, 0, 6:], own[:5, 2])
 
 
+@pytest.mark.filterwarnings("ignore:No latent found:Warning")
+def test_nothing_ever_changes():
+    rng = np.random.default_rng(0)
+    X = rng.integers(3, size=(60, 1, 2)).repeat(4, axis=1)
+    with pytest.warns(PoorDataWarning, match="never change .*: feature 0, feature 1"):
+        model = LGLPCCTemporal(random_state=0).fit(X)
+    assert model.n_latents_ == 0
+    assert model.local_graphs_ == []
+    # The first value is one of three; all others follow from it.
+    assert model.score(X) == pytest.approx(2 * np.log(1 / 3), abs=0.2)
+    np.testing.assert_array_equal(model.forecast(X).values[:, 0], X[:, 0])
+
+
 def test_cluster_comparison_sees_all_features(codes):
     with pytest.warns(PoorDataWarning):
         model = LGLPCCTemporal(random_state=0, local="lpcc").fit(

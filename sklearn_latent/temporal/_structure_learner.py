@@ -24,6 +24,7 @@ from ._em.choice import choose_emissions, rough
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.impute import Imputer
+from ._graph import TemporalGraph
 from ._inference.changes import Surprise, surprise
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
@@ -161,6 +162,9 @@ class StructureLearner(PanelModel):
     def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
         """Numbers of states, graph, local graphs and emissions of the features kept."""
         panel = panel.of_features(redundant.kept)
+        if not panel.n_observed:  # all of them never change
+            nothing = np.zeros((0, 0), dtype=bool)
+            return [], TemporalGraph(nothing, nothing, nothing), [], []
         measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
         progress(f"{len(measurement.groups)} latents")
         graph, emission = learn_global_graph(
