@@ -136,7 +136,7 @@ def text_width(labels, font: float) -> float:
 
 @lru_cache(maxsize=8192)
 def _width_in_fonts(label: str, family: tuple[str, ...]) -> float:
-    """Width of a label as a multiple of the font size; `family` makes the cache safe."""
+    """Width of a label as a multiple of the font size, in this family of fonts."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

@@ -77,9 +77,12 @@ def draw_two_slices(graph, ax, options: GraphOptions):
     taken = _taken(places, captions, diameter, 0.0 if font else 1.0 / row)
     edges = draw_edges(ax, graph, positions, diameter, options.edge_colors, taken)
     n_latents = len(latents) // n_slices
-    for number, place in enumerate(places):
-        color = PALETTE[number % n_latents % len(PALETTE)]
-        _draw_latent(ax, place, captions[number], color, diameter, font)
+    colors = [PALETTE[i % n_latents % len(PALETTE)] for i in range(len(places))]
+    if places:
+        style = {"s": diameter**2, "facecolors": colors, **NODE_STYLE}
+        ax.scatter(*np.transpose(places), **style)
+    for place, name, color in zip(places, captions, colors, strict=True):
+        _write_latent(ax, place, name, color, diameter, font)
     size = float(np.clip(0.8 * row, 0.0, FONT))
     if options.feature_labels != "auto":
         size = max(size, SMALLEST_FONT) if options.feature_labels else 0.0
@@ -160,9 +163,8 @@ def _taken(places, captions, diameter, unit) -> list:
     return circles + [(place + shift, size) for place, size in texts]
 
 
-def _draw_latent(ax, place, name, color, diameter, font) -> None:
-    """A circle with its name inside, or above if it is too long."""
-    ax.scatter(*np.transpose([place]), s=diameter**2, facecolors=[color], **NODE_STYLE)
+def _write_latent(ax, place, name, color, diameter, font) -> None:
+    """Write the name of a latent inside its circle, or above if it is too long."""
     # Edges would cross out a name outside of the circle.
     box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.85}
     ax.annotate(
@@ -182,9 +184,11 @@ def _draw_latent(ax, place, name, color, diameter, font) -> None:
 def _draw_features(ax, graph, features, positions, size) -> None:
     """Dots with their names outside, if the font is readable; size: (font, room)."""
     font, room = size
+    if features:
+        places = np.transpose([positions[node] for node in features])
+        ax.scatter(*places, s=30, facecolors=FEATURE_COLOR, **NODE_STYLE)
     for node in features:
         x, y = positions[node]
-        ax.scatter([x], [y], s=30, facecolors=FEATURE_COLOR, **NODE_STYLE)
         if font >= SMALLEST_FONT:
             ax.annotate(
                 fit_width(name_of(graph, node), room, font),
