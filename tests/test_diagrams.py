@@ -193,11 +193,15 @@ def test_slices_are_clusters_and_edges_may_lack_a_direction():
 
 def test_estimators_and_networks_export():
     on = make_noisy_or(n_samples=300, random_state=0).X
-    numbers = np.random.RandomState(0).normal(size=(50, 3)).cumsum(axis=1)
+    rng = np.random.RandomState(0)
+    numbers = rng.normal(size=(50, 3)).cumsum(axis=1)
+    noisy_copies = (rng.uniform(size=(400, 1)) < 0.5) ^ (
+        rng.uniform(size=(400, 5)) < 0.2
+    )
     for model, X in (
         (NoisyOrMoMLearner(np.ones((1, 5))), on),
         (IdealParentGaussianBN(), numbers),
-        (LPCC(), np.repeat(np.eye(2), 60, axis=0)[:, [0, 0, 0, 1]]),
+        (LPCC(), noisy_copies),
     ):
         model.fit(X)
         graph = model.to_networkx()
