@@ -109,7 +109,9 @@ class SignColors:
 
 def _sign(weight) -> int:
     """Sign of a weight, 0 if it is none."""
-    return int(np.sign(weight)) if isinstance(weight, Real) and weight == weight else 0
+    if not isinstance(weight, Real) or np.isnan(float(weight)):
+        return 0
+    return int(np.sign(float(weight)))
 
 
 class GraphOptions(NamedTuple):

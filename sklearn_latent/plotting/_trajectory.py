@@ -194,13 +194,13 @@ class TrajectoryDisplay:
 
     def _label(self, kind, sequences, slices, room) -> None:
         """Name sequences at the left and slices at the bottom, in `room` points."""
-        level = int(0.8 * room / (text_width(slices, FONT) + 4.0))
-        turned = level < min(len(slices), 4)
-        most = max(int(0.8 * room / (1.4 * FONT)) if turned else level, 1)
+        n_level = int(0.8 * room / (text_width(slices, FONT) + 4.0))
+        turned = n_level < min(len(slices), 4)
+        most = max(int(0.8 * room / (1.4 * FONT)) if turned else n_level, 1)
         places = _thinned(slices, min(most, 12))
-        style = {"fontsize": FONT, "rotation": 90 if turned else 0}
+        labels, angle = [slices[t] for t in places], 90 if turned else 0
         for panel in self.axes_.flat:
-            panel.set_xticks(places, [slices[t] for t in places], **style)
+            panel.set_xticks(places, labels, fontsize=FONT, rotation=angle)
             panel.tick_params(length=2)
         for panel in self.axes_[:-1].flat:
             panel.tick_params(labelbottom=False)
