@@ -40,7 +40,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     # Scripts of the gallery need the width of the page.
-    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/*": []},
+    "secondary_sidebar_items": {"*": ["page-toc"], "api/generated/*": ["page-toc"]},
     "navbar_align": "left",
 }
 html_sidebars = {"index": [], "getting_started": [], "alternatives": []}
