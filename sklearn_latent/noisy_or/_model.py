@@ -14,12 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._diagnosis import checks_to_frame
+from .._explain import Evidence
 from .._fill import fill_gaps
 from .._rows import read_blocks
+from .._single_row import SingleRow
 from .._validation import check_columns, check_flag
 from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
+from ._evidence import evidence_parts
 from ._inference.classes import infer_network, predict_network
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
@@ -243,6 +246,16 @@ class NoisyOrModel(BaseLatentModel):
             Log-probability of each binary row.
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
+
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        binary = binarize_rows(self._check_X(row.table), self.binarize)
+        binary = binary.toarray() if sparse.issparse(binary) else binary
+        values = binary[0].astype(float)
+        # Warns if inference is approximate, once for all of the rows to come.
+        self.network_.posterior(binary)
+        known = ~np.isnan(values)
+        parts = evidence_parts(self.network_, values == 1, known, latents)
+        return Evidence(parts, row.cells, known, self._feature_names())
 
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.
