@@ -17,6 +17,7 @@ from scipy.special import expit, logit
 
 from ._validation import check_count, shown
 from .plotting import ExplanationDisplay
+from .plotting._explanation import chance_text
 from .plotting._style import shorten
 
 if TYPE_CHECKING:
@@ -131,9 +132,9 @@ class Explanation:
 
     Notes
     -----
-    ``base + sum of contributions = total``, always. Log-odds are kept within ±100, which
-    stands for certainty: a row in which two cells each prove that a latent is on has a
-    posterior of 1 without either of them.
+    ``base`` and the contributions always add up to ``total``. Log-odds are kept within
+    ±100, which stands for certainty. If two cells each prove that a latent is on, none
+    of them is missed: both have a ``leave_one_out`` of 0.
 
     Examples
     --------
@@ -209,7 +210,7 @@ class Explanation:
             Axes to draw on. If None, a new figure is created.
         latent : str, int or None, default=None
             Name of the latent, or its number among those that are explained; None:
-            the one that moved most.
+            the one whose posterior differs most from its prior.
         max_cells : int, default=10
             Maximum number of cells to show; the others are added up.
 
@@ -221,7 +222,7 @@ class Explanation:
         if not self.latent_names:
             raise ValueError("latent must be one of the model, got a model with none.")
         if latent is None:
-            place = int(np.argmax(np.abs(self.total - self.base)))
+            place = int(np.argmax(np.abs(self.posterior - self.prior)))
         else:
             place = int(check_latents("latent", latent, self.latent_names)[0])
         own = self.weights[place]
@@ -262,12 +263,14 @@ class Explanation:
         """What happened to a latent, in words."""
         own, before, after = (x[place] for x in (self.weights, self.base, self.total))
         if self.scale == LOG_ODDS:
-            text = f"P {_chance_text(after)}, from a prior of {expit(before):.3g}"
+            text = f"{chance_text(after)}, from a prior of {expit(before):.3g}"
         else:
             text = f"mean = {after:.3g}, from {before:.3g}"
         text = f"{self._title(place)}: {text}"
         order = np.argsort(-np.abs(own.contribution), kind="stable")
-        named = [i for i in order[:MOST_NAMED] if abs(own.contribution[i]) > 10**-DIGITS]
+        named = [
+            i for i in order[:MOST_NAMED] if abs(own.contribution[i]) > 10**-DIGITS
+        ]
         if not named:
             return text + "; no cell tells anything of it"
         for first, i in zip([True] + [False] * len(named), named, strict=False):
@@ -393,15 +396,7 @@ def _after(own: _Weights) -> NDArray[np.float64]:
     return own.base + np.concatenate([[0.0], np.cumsum(own.contribution)])
 
 
-def _chance_text(log_odds: float) -> str:
-    """A probability, which is hardly ever 0 or 1."""
-    chance = expit(log_odds)
-    if 0.001 <= chance <= 0.999:
-        return f"= {chance:.3g}"
-    return "< 0.001" if chance < 0.5 else "> 0.999"
-
-
 def _value_text(value: Any) -> str:
     """A value, in words."""
     value = value.item() if isinstance(value, np.generic) else value
-    return f"{value:g}" if isinstance(value, float) else shorten(value)
+    return f"{value:.4g}" if isinstance(value, float) else shorten(value)

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from .._explain import Part
+from ._inference.mean_field import expect
+from ._margins.columns import to_scores
 from ._network import GaussianNetwork
 
 
@@ -46,4 +48,7 @@ def _means(network, row, cells, own, seen, places) -> np.ndarray:
     """Means of latents, given which cells are seen."""
     rows = np.full((len(seen), network.n_features), np.nan)
     rows[:, cells] = np.where(seen, row[cells], np.nan)
-    return network.posterior(rows)[:, own[places]]
+    if network.is_jointly_gaussian:
+        return network.posterior(rows)[:, own[places]]
+    values = expect(network, to_scores(network.margins, rows)[0])
+    return values[:, network.n_features + own[places]]

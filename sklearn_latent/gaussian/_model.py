@@ -132,9 +132,13 @@ class GaussianModel(BaseLatentModel):
 
     def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
         values = self._check_X(row.table)[0]
+        # Warns if inference is approximate, once for all of the rows to come.
+        self.network_.posterior(values[np.newaxis])
         parts = evidence_parts(self.network_, values, latents)
         known = ~np.isnan(values)
-        return Evidence(parts, row.cells, known, self._feature_names(), scale=MEAN)
+        return Evidence(
+            parts, row.cells, known, self._feature_names().tolist(), scale=MEAN
+        )
 
     def impute(self, X: Any) -> Any:
         """Fill in missing values.

@@ -255,7 +255,7 @@ class NoisyOrModel(BaseLatentModel):
         self.network_.posterior(binary)
         known = ~np.isnan(values)
         parts = evidence_parts(self.network_, values == 1, known, latents)
-        return Evidence(parts, row.cells, known, self._feature_names())
+        return Evidence(parts, row.cells, known, self._feature_names().tolist())
 
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.

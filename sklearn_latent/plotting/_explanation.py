@@ -30,7 +30,21 @@ SCALES = ("log-odds", "mean")
 FONT = 8.0
 
 # Probabilities that may be marked, the first of those that are too close wins.
-MARKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.25, 0.75, 1e-3, 0.999, 1e-6, 1 - 1e-6, 1e-12, 1e-24)
+MARKS = (
+    0.5,
+    0.1,
+    0.9,
+    0.01,
+    0.99,
+    0.25,
+    0.75,
+    1e-3,
+    0.999,
+    1e-6,
+    1 - 1e-6,
+    1e-12,
+    1e-24,
+)
 
 
 class ExplanationDisplay:
@@ -109,7 +123,8 @@ class ExplanationDisplay:
         row : array-like, Series, dict or data frame of one row
             The row; NaN is missing.
         latent : str, int or None, default=None
-            The latent to draw; None: the one that moved most.
+            The latent to draw; None: the one whose posterior differs most from its
+            prior.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
         max_cells : int, default=10
@@ -159,6 +174,7 @@ class ExplanationDisplay:
             ax = new_axes(6.4, 1.5 + 0.28 * (len(names) + 2))
         ends = self.base + np.concatenate([[0.0], np.cumsum(sizes)])
         _draw_bars(ax, ends)
+        self._draw_ends(ax, ends[[0, -1]], [0, len(ends)])
         places = np.arange(len(names) + 2)
         labels = ["before", *map(shorten_cell, names), "after"]
         ax.set_yticks(places, labels, fontsize=FONT)
@@ -166,6 +182,14 @@ class ExplanationDisplay:
         self._label_axes(ax, ends)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_ends(self, ax, values, places) -> None:
+        """Dots at what is believed before and after, in numbers."""
+        ax.plot(values, places, "o", ms=6, color=FEATURE_COLOR)
+        for value, place in zip(values, places, strict=True):
+            text = f"{value:.3g}" if self.scale == "mean" else chance_text(value)
+            style = {"va": "center", "fontsize": FONT, "textcoords": "offset points"}
+            ax.annotate(text, (value, place), (7, 0), **style)
 
     def _label_axes(self, ax, ends) -> None:
         """Name the axes; log-odds have probabilities at the top."""
@@ -185,6 +209,14 @@ class ExplanationDisplay:
         top.set_ticks(logit(marks), [f"{mark:g}" for mark in marks])
         top.set_xlabel("probability", fontsize=FONT)
         top.tick_params(labelsize=FONT)
+
+
+def chance_text(log_odds: float) -> str:
+    """Probability of log-odds, which is hardly ever 0 or 1."""
+    chance = expit(log_odds)
+    if 0.001 <= chance <= 0.999:
+        return f"P = {chance:.3g}"
+    return "P < 0.001" if chance < 0.5 else "P > 0.999"
 
 
 def shorten_cell(label: str) -> str:
@@ -216,7 +248,6 @@ def _draw_bars(ax, ends) -> None:
     # A line joins the end of a bar to the start of the next.
     heights = np.arange(len(ends))
     ax.vlines(ends, heights, heights + 1, color="0.6", lw=0.8, zorder=0)
-    ax.plot(ends[[0, -1]], [0, len(ends)], "o", ms=6, color=FEATURE_COLOR)
     reach = np.ptp(ends) or 1.0
     for place, step, end in zip(places, steps, ends[1:], strict=True):
         side = 1 if step >= 0 else -1

@@ -203,7 +203,7 @@ class PanelModel(PanelInput):
             row.cells,
             known.ravel(),
             self._node_names() * n_slices,
-            np.repeat(times, known.shape[1]) if n_slices > 1 else None,
+            np.repeat(times, known.shape[1]).tolist() if n_slices > 1 else None,
             states,
             times[t] if n_slices > 1 else None,
         )
@@ -211,8 +211,10 @@ class PanelModel(PanelInput):
     def _states_of(self, codes) -> list[np.ndarray]:
         """Posterior of each latent, without warnings."""
         network = self.network_
-        parts = self._batch_results(codes, lambda c: network._expect(network._data(c)))
-        return [np.concatenate(own) for own in zip(*(p.states for p in parts))]
+        parts = self._batch_results(
+            codes, lambda part: network._expect(network._data(part)).states
+        )
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
