@@ -15,6 +15,8 @@ from ._explain import Evidence, Explanation, check_latents, explain_row
 from ._progress import CallbackSupportMixin
 from ._single_row import SingleRow, read_row
 from ._validation import check_names, check_sample_weight, shown
+from ._warn import warn
+from .exceptions import PoorDataWarning
 from .export import edges_to_frame
 from .plotting import LatentGraphDisplay
 
@@ -66,6 +68,18 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _n_parameters(self) -> int:
         """Free parameters of the fitted network."""
         return self.network_.n_parameters
+
+    def _warn_if_no_latents(self, reason: str) -> None:
+        """Say what follows from a model without latents, if this is one."""
+        if not self.n_latents_:
+            warn(
+                f"No latent found: {reason}. The model treats the features as "
+                "independent. transform returns no columns, and most estimators that "
+                "come next in a pipeline refuse those: more rows or another threshold "
+                "may find latents, and a FeatureUnion with 'passthrough' keeps the "
+                "features.",
+                PoorDataWarning,
+            )
 
     @property
     def latent_names_(self) -> NDArray[Any]:
@@ -233,7 +247,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
         """What the cells of a row tell of some latents; see `Part`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not explain rows.")
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None
