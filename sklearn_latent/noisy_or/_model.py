@@ -18,7 +18,7 @@ from .._explain import Evidence
 from .._fill import fill_gaps
 from .._rows import read_blocks
 from .._single_row import SingleRow
-from .._validation import check_columns, check_flag
+from .._validation import check_columns, check_flag, within_floats
 from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
@@ -66,7 +66,8 @@ def check_rows(rows):
     """Validate rows apart from the estimator, where they are."""
     if not sparse.issparse(rows):
         rows = np.asarray(rows)
-    return _check_values(check_array(rows, **CHECKS))
+    with within_floats("X"):
+        return _check_values(check_array(rows, **CHECKS))
 
 
 def _check_values(X):
@@ -139,7 +140,8 @@ class NoisyOrModel(BaseLatentModel):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
         check_binarize(self.binarize)
         check_columns("X", X)
-        return _check_values(validate_data(self, X, reset=reset, **CHECKS))
+        with within_floats("X"):
+            return _check_values(validate_data(self, X, reset=reset, **CHECKS))
 
     def _read_blocks(self, X, sample_weight, *, reset) -> Blocks:
         """Blocks of validated rows and weights, wherever they are; see `read_blocks`.
