@@ -11,8 +11,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import _criteria
+from ._explain import Evidence, Explanation, check_latents, explain_row
 from ._progress import CallbackSupportMixin
+from ._single_row import SingleRow, read_row
 from ._validation import check_names, check_sample_weight, shown
+from ._warn import warn
+from .exceptions import PoorDataWarning
 from .export import edges_to_frame, to_dot, to_mermaid
 from .plotting import LatentGraphDisplay
 
@@ -25,9 +29,9 @@ if TYPE_CHECKING:
 class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Base class of all estimators.
 
-    A subclass provides ``fit``, ``transform``, ``score_samples`` and
-    ``_n_features_out`` (number of columns of ``transform``), and sets ``network_``,
-    ``n_latents_`` and ``structure_``. The rest comes from here.
+    A subclass provides ``fit``, ``transform``, ``score_samples``, ``_n_features_out``
+    (number of columns of ``transform``) and ``_evidence`` (for ``explain``), and sets
+    ``network_``, ``n_latents_`` and ``structure_``. The rest comes from here.
     """
 
     network_: Any
@@ -64,6 +68,18 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _n_parameters(self) -> int:
         """Free parameters of the fitted network."""
         return self.network_.n_parameters
+
+    def _warn_if_no_latents(self, reason: str) -> None:
+        """Say what follows from a model without latents, if this is one."""
+        if not self.n_latents_:
+            warn(
+                f"No latent found: {reason}. The model treats the features as "
+                "independent. transform returns no columns, and most estimators that "
+                "come next in a pipeline refuse those: more rows or another threshold "
+                "may find latents, and a FeatureUnion with 'passthrough' keeps the "
+                "features.",
+                PoorDataWarning,
+            )
 
     @property
     def latent_names_(self) -> NDArray[Any]:
@@ -188,6 +204,50 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Minus twice the log-likelihood plus the penalty.
         """
         return _criteria.aic(self.score_samples(X).sum(), self._n_parameters())
+
+    def explain(self, row: Any, *, latents: Any = None) -> Explanation:
+        """Which cells of a row moved the posterior of each latent, and by how much.
+
+        Cells are added one at a time, those first without which the posterior would
+        change most; what each adds given those before it is its weight of evidence
+        [1]_. The cost grows with the number of cells that matter times the number of
+        latents.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,), Series, dict or data frame of one row
+            The row; NaN is missing, and so are names that a dictionary, a series or a
+            frame does not have.
+        latents : str, int, list of these or None, default=None
+            Names or numbers of the latents to explain; None: all.
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``to_frame()`` is a table, ``plot()`` a picture.
+
+        References
+        ----------
+        .. [1] Good, I. J. (1985). Weight of evidence: a brief survey. Bayesian
+           Statistics, 2.
+        """
+        return self._explain(row, latents)
+
+    def _explain(self, row: Any, latents: Any, **options: Any) -> Explanation:
+        """Explain a row, with options of the family."""
+        check_is_fitted(self)
+        chosen = check_latents("latents", latents, self.latent_names_.tolist())
+        evidence = self._evidence(self._single_row(row), chosen, **options)
+        return explain_row(evidence, chosen, self.latent_names_.tolist())
+
+    def _single_row(self, row: Any) -> SingleRow:
+        """One row that a user gave."""
+        names = self._feature_names().tolist()
+        return read_row(row, names, named=hasattr(self, "feature_names_in_"))
+
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        """What the cells of a row tell of some latents; see `Part`."""
+        raise NotImplementedError(f"{type(self).__name__} does not explain rows.")
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None
