@@ -1,6 +1,7 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
 from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
+from ._report.report import report
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
@@ -35,6 +36,7 @@ __all__ = [
     "noisy_or",
     "plotting",
     "quartet_depth",
+    "report",
     "sequences_from_frame",
     "temporal",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +12,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import _criteria
 from ._progress import CallbackSupportMixin
+from ._report.describe import columns_of
+from ._report.report import Subject, write_report
 from ._validation import check_names, check_sample_weight, shown
 from .export import edges_to_frame
 from .plotting import LatentGraphDisplay
@@ -264,6 +266,30 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             With the drawing in ``ax_`` and ``figure_``.
         """
         return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
+
+    def report(self, path: Any, X: Any = None, *, title: str | None = None) -> None:
+        """Write one HTML page about the fitted model.
+
+        The page has the summary, the graph and the edges and, if there are rows, their
+        diagnosis and description. It is one file that loads nothing and runs no
+        scripts. The function `sklearn_latent.report` writes one about several models.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        X : array-like or None, default=None
+            Rows to check the model with, as for `diagnose`; for example those of
+            `fit`.
+        title : str or None, default=None
+            Heading of the page. If None, the name of the estimator.
+        """
+        name = type(self).__name__
+        write_report(path, name if title is None else title, {name: Subject(self, X)})
+
+    def _feature_values(self, X: Any) -> Iterable[NDArray[Any]]:
+        """Values of each feature in rows as the user has them."""
+        return columns_of(X)
 
     def _feature_names(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features: given, seen in fit, or the default x0, x1, ..."""

@@ -201,6 +201,10 @@ class PanelInput(BaseLatentModel):
         """Values of further sequences, as the network has them."""
         return self._read(X)[1]
 
+    def _feature_values(self, X) -> Iterator[np.ndarray]:
+        """Values of each feature, in all slices of all sequences."""
+        return iter(self._read(X)[0].reshape(-1, self.n_observed_).T)
+
     # Names
 
     @property
