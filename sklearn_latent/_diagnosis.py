@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,6 +32,42 @@ class Check(NamedTuple):
     ok: bool
 
 
+class Comparison(NamedTuple):
+    """All checks of one kind, of which a diagnosis shows the worst.
+
+    name: what the check of an index is about
+    observed, expected, z: (n_checks,)
+    limit: largest size of z that passes
+    """
+
+    check: str
+    name: Callable[[int], str]
+    observed: np.ndarray
+    expected: np.ndarray
+    z: np.ndarray
+    limit: float
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Which checks pass."""
+        return ~(np.abs(self.z) > self.limit)
+
+    def lines(self) -> list[Check]:
+        """The checks to show, the worst first."""
+        ok = self.ok
+        return [
+            Check(
+                self.check,
+                str(self.name(int(i))),
+                self.observed[i],
+                self.expected[i],
+                self.z[i],
+                bool(ok[i]),
+            )
+            for i in shown_lines(self.z, self.limit)
+        ]
+
+
 def checks_to_frame(checks: Iterable[Check]) -> pd.DataFrame:
     """Table of checks, one row each."""
     import pandas as pd
@@ -56,6 +92,30 @@ def shown_lines(z, limit) -> np.ndarray:
     order = np.argsort(-size, kind="stable")
     failing = int((size > limit).sum())
     return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
+
+
+def compare_likelihoods(
+    log_likelihood, alone, n_free: float, n_kinds: int, what: str, weights=None
+) -> Check:
+    """Log-likelihoods of rows against those of independent columns, fitted to them.
+
+    The columns have the advantage of their fit, half a nat for each of `n_free`
+    parameters. Differences of about a nat in all rows together say nothing, even if all
+    rows differ by the same.
+    """
+    weights = np.ones(len(alone)) if weights is None else weights
+    total = weights.sum()
+    gain = log_likelihood - alone
+    with np.errstate(invalid="ignore"):
+        mean = weights @ gain / total
+        variance = weights @ (gain - mean) ** 2 / total**2
+        z = (mean + 0.5 * n_free / total) / np.sqrt(max(variance, 1.0 / total**2))
+    z = z if np.isfinite(z) else -np.inf  # some row is impossible
+    if abs(mean) < 1e-12:
+        z = 0.0
+    ok = bool(z >= -critical_z(1, n_kinds, two_sided=False))
+    observed, expected = (weights @ rows / total for rows in (log_likelihood, alone))
+    return Check("likelihood", what, observed, expected, z, ok)
 
 
 def count_z(count, mean, variance) -> NDArray[np.float64]:
