@@ -53,9 +53,9 @@ def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
     if gain > 0.0 and found.n_groups > 1:
         warn(
             f"A mixture of {found.n_groups} normal distributions describes the rows "
-            f"better than the network, by {gain:.2g} nats per value (BIC). Either they form "
-            "groups, and edges may stand for differences between groups: fit the "
-            "groups one by one, or predict densities with "
+            f"better than the network, by {gain:.2g} nats per value (BIC). Either "
+            "they form groups, and edges may stand for differences between "
+            "groups: fit the groups one by one, or predict densities with "
             "sklearn.mixture.GaussianMixture. Or responses are curved: try "
             'link="sigmoid".',
             ModelMisfitWarning,
