@@ -54,6 +54,10 @@ class Comparison(NamedTuple):
 
     def lines(self) -> list[Check]:
         """The checks to show, the worst first."""
+        return self.take(shown_lines(self.z, self.limit))
+
+    def take(self, chosen: Iterable[int]) -> list[Check]:
+        """Some of the checks."""
         ok = self.ok
         return [
             Check(
@@ -64,7 +68,7 @@ class Comparison(NamedTuple):
                 self.z[i],
                 bool(ok[i]),
             )
-            for i in shown_lines(self.z, self.limit)
+            for i in chosen
         ]
 
 
@@ -75,6 +79,17 @@ def checks_to_frame(checks: Iterable[Check]) -> pd.DataFrame:
     frame = pd.DataFrame(list(checks), columns=list(Check._fields))
     types = dict.fromkeys(("observed", "expected", "z"), "float64") | {"ok": "bool"}
     return frame.astype(types)
+
+
+def comparisons_to_frame(comparisons: Iterable[Comparison], most: int) -> pd.DataFrame:
+    """All checks as a table; of more than `most` of a kind the worst and some others."""
+    checks: list[Check] = []
+    for comparison in comparisons:
+        order = np.argsort(-np.nan_to_num(np.abs(comparison.z)), kind="stable")
+        worst, others = np.split(order, [most // 2])
+        step = -(-len(others) // max(most - most // 2, 1)) or 1
+        checks += comparison.take([*worst, *others[::step]])
+    return checks_to_frame(checks)
 
 
 def critical_z(n_tests: int, n_kinds: int, *, two_sided: bool = True) -> float:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._diagnosis import Comparison, checks_to_frame
 from .._fill import fill_gaps
+from .._summary import Parts
 from .._validation import check_columns, within_floats
 from ._diagnosis.diagnosis import (
     Subject,
@@ -21,6 +22,7 @@ from ._diagnosis.diagnosis import (
 )
 from ._network import GaussianNetwork, check_size
 from ._nonlinear.noise import Noise, get_noise
+from ._summary import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,6 +244,9 @@ class GaussianModel(BaseLatentModel):
         True
         """
         return checks_to_frame(diagnose_network(self._subject(X)))
+
+    def _describe(self) -> Parts:
+        return describe(self)
 
     def _compare(self, X: Any) -> list[Comparison]:
         return compare_moments(self._subject(X))

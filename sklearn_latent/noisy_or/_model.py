@@ -16,6 +16,7 @@ from .._blocks import Blocks
 from .._diagnosis import Comparison, checks_to_frame
 from .._fill import fill_gaps
 from .._rows import read_blocks
+from .._summary import Parts
 from .._validation import check_columns, check_flag
 from .._warn import warn
 from ..exceptions import PoorDataWarning
@@ -31,6 +32,7 @@ from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
+from ._summary import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -305,6 +307,9 @@ class NoisyOrModel(BaseLatentModel):
             diagnose_network(self.network_, subject, *names, self._n_read)
         )
 
+    def _describe(self) -> Parts:
+        return describe(self)
+
     def _compare(self, X: Any) -> list[Comparison]:
         subject = self._subject(X)
         names = self._feature_names()
@@ -320,11 +325,14 @@ class NoisyOrModel(BaseLatentModel):
             table = table[np.sort(chosen)]
         return PackedRows.of(table, self.binarize).patterns()
 
+    def _n_rows_learned(self) -> float | None:
+        columns = self.__dict__.get("_columns")
+        return None if columns is None else columns.n_rows
+
     @property
     def _n_read(self) -> float:
-        """Number of rows that the network was learned from."""
-        columns = self.__dict__.get("_columns")
-        return np.inf if columns is None else columns.n_rows
+        n_rows = self._n_rows_learned()
+        return np.inf if n_rows is None else n_rows
 
     def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.

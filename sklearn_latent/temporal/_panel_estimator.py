@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._diagnosis import Comparison, checks_to_frame
 from .._fill import fill_gaps
 from .._progress import Progress, with_callbacks
+from .._summary import Parts
 from .._transaction import all_or_nothing
 from .._validation import check_choice
 from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
@@ -28,6 +29,7 @@ from ._panel_input import PanelInput
 from ._panels.encoding import is_missing
 from ._panels.long_tables import fill_long
 from ._panels.sequences import Sequences
+from ._summary import describe
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -246,6 +248,9 @@ class PanelModel(PanelInput):
         True
         """
         return checks_to_frame(diagnose_network(self._subject(X)))
+
+    def _describe(self) -> Parts:
+        return describe(self)
 
     def _compare(self, X: Any) -> list[Comparison]:
         return compare_sums(self._subject(X))

@@ -91,8 +91,8 @@ def diagnose_network(subject: Subject) -> list[Check]:
         rows.changing_spread(),
     ]
     few = X if network.is_jointly_gaussian else X[:MOST_INFERRED]
-    scores = to_scores(network.margins, few)[0]
-    checks = [_check_likelihood(network, scores)]
+    scores, log_slope = to_scores(network.margins, few)
+    checks = [_check_likelihood(network, scores, log_slope)]
     checks += [line for kind in kinds for line in kind.lines()]
     checks += _check_groups(network, X)
     if network.n_latents:
@@ -241,8 +241,8 @@ def _bends(scores) -> np.ndarray:
     return squares - variance / np.maximum(n, 1) - slope * centred
 
 
-def _check_likelihood(network, Z) -> Check:
-    """Log-densities of rows of scores against those of independent normal columns."""
+def _check_likelihood(network, Z, log_slope) -> Check:
+    """Log-densities of rows against those of columns with independent normal scores."""
     plain = network.with_margins(None) if network.margins is not None else network
     known = ~np.isnan(Z)
     _, mean, square = moments(Z)
@@ -256,7 +256,9 @@ def _check_likelihood(network, Z) -> Check:
         alone = np.where(varies, np.nan, Z)
         whole = whole - plain.log_likelihood(alone)
     what = "against independent columns"
-    return compare_likelihoods(whole, own, 2.0 * varies.sum(), N_KINDS, what)
+    return compare_likelihoods(
+        whole + log_slope, own + log_slope, 2.0 * varies.sum(), N_KINDS, what
+    )
 
 
 def _check_groups(network, X) -> list[Check]:
