@@ -82,7 +82,7 @@ def checks_to_frame(checks: Iterable[Check]) -> pd.DataFrame:
 
 
 def comparisons_to_frame(comparisons: Iterable[Comparison], most: int) -> pd.DataFrame:
-    """All checks as a table; of more than `most` of a kind the worst and some others."""
+    """All checks as a table; of a kind with more than `most` the worst, and others."""
     checks: list[Check] = []
     for comparison in comparisons:
         order = np.argsort(-np.nan_to_num(np.abs(comparison.z)), kind="stable")

@@ -13,7 +13,6 @@ from .._validation import check_count, shown
 from ._style import (
     FEATURE_COLOR,
     NEGATIVE_COLOR,
-    add_legend,
     check_has,
     check_plot,
     shorten,
@@ -61,7 +60,7 @@ class FitDisplay:
     >>> model = NoisyOrEM(n_latents=2, random_state=0).fit(X)
     >>> display = FitDisplay.from_estimator(model, X)
     >>> [ax.get_title() for ax in display.axes_]
-    ['rate', 'pair']
+    ['rate: 0 of 5 differ', 'pair: 0 of 10 differ']
     """
 
     axes_: NDArray[Any]
@@ -143,28 +142,22 @@ def _draw_panel(panel: Axes, checks: pd.DataFrame, n_labels: int) -> None:
     checks = checks[np.isfinite(checks.observed) & np.isfinite(checks.expected)]
     ok = checks.ok.to_numpy(dtype=bool)
     x, y = (checks[name].to_numpy(float) for name in ("expected", "observed"))
-    entries = []
-    styles = (
-        (ok, "o", FEATURE_COLOR, 0.5, "as expected"),
-        (~ok, "X", NEGATIVE_COLOR, 0.9, "differs"),
-    )
-    for chosen, marker, color, alpha, text in styles:
-        points = panel.scatter(
+    styles = ((ok, "o", 16, FEATURE_COLOR, 0.5), (~ok, "X", 30, NEGATIVE_COLOR, 0.9))
+    for chosen, marker, size, color, alpha in styles:
+        panel.scatter(
             x[chosen],
             y[chosen],
-            s=30 if marker == "X" else 16,
+            s=size,
             marker=marker,
             color=color,
             alpha=alpha,
             linewidths=0,
         )
-        entries.append((points, f"{text}: {int(chosen.sum()):,}"))
     low, high = _limits(x, y)
     panel.plot([low, high], [low, high], color="0.6", lw=0.8, zorder=0)
     panel.set(xlim=(low, high), ylim=(low, high), xlabel="expected by the model")
-    panel.set_title(", ".join(dict.fromkeys(checks.check)))
-    panel.set_aspect("equal")
-    add_legend(panel, entries, loc="lower right", ncols=1)
+    kinds = ", ".join(dict.fromkeys(checks.check)) or "nothing"
+    panel.set_title(f"{kinds}: {int((~ok).sum()):,} of {len(ok):,} differ")
     worst = checks[~ok].sort_values("z", key=lambda z: -z.abs(), kind="stable")
     _label_points(panel, worst.head(n_labels))
 
@@ -182,22 +175,28 @@ def _limits(x, y) -> tuple[float, float]:
 def _label_points(panel: Axes, points: pd.DataFrame) -> None:
     """Names beside points, inside of the panel and one above the other."""
     low, high = panel.get_xlim()
-    step, bottom = 0.05 * (high - low), -np.inf
-    middle = 0.5 * (low + high)
-    for point in points.sort_values("observed", kind="stable").itertuples():
-        height = max(float(point.observed), bottom + step)
-        bottom = height
-        is_right = point.expected > middle
+    size = high - low
+    points = points.sort_values("observed", kind="stable")
+    heights = _spread_out(points.observed.tolist(), 0.05 * size, high - 0.03 * size)
+    for point, height in zip(points.itertuples(), heights, strict=True):
+        is_right = point.expected > low + 0.5 * size
+        aside = -0.03 * size if is_right else 0.03 * size
         panel.annotate(
             shorten(" ".join(str(point.what).split())).replace("$", r"\$"),
             (point.expected, point.observed),
-            xytext=(
-                point.expected + (-1 if is_right else 1) * 0.03 * (high - low),
-                height,
-            ),
+            xytext=(point.expected + aside, height),
             ha="right" if is_right else "left",
             va="center",
             fontsize=8,
-            annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": "0.6", "lw": 0.5},
         )
+
+
+def _spread_out(heights: list[float], step: float, top: float) -> list[float]:
+    """Ascending heights moved apart by at least a step, and all below the top."""
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + step)
+    for i in reversed(range(len(heights))):
+        heights[i] = min(heights[i], top)
+        top = heights[i] - step
+    return heights

@@ -123,7 +123,7 @@ class _Rows:
         standard = standardise(subject.network, Z)
         # A column that does not vary, where it is expected, tells nothing.
         still = np.array([_is_still(column) for column in standard.scores.T], bool)
-        for part in (standard.scores, standard.residuals):
+        for part in (standard.scores, standard.levelled, standard.residuals):
             part[:, still] = np.nan
         self.standard: Standard = standard
         self.n_learned = subject.n_learned
@@ -155,7 +155,7 @@ class _Rows:
         """Correlations."""
         standard = self.standard
         i, j = np.triu_indices(len(standard.centre), 1)
-        r, n = (part[i, j] for part in correlations(standard.scores))
+        r, n = (part[i, j] for part in correlations(standard.levelled))
         rho = standard.correlation[i, j]
         error = np.broadcast_to(standard.error, standard.correlation.shape)[i, j]
         gap = np.arctanh(np.clip(r, -CLIP, CLIP)) - np.arctanh(
@@ -182,12 +182,12 @@ class _Rows:
 
     def curvature(self) -> Comparison:
         """Residuals and squares of features before them."""
-        S, R = self.standard.scores, self.standard.residuals
+        S, R = self.standard.levelled, self.standard.residuals
         return self._dependence("curvature", _bends(S), R)
 
     def changing_spread(self) -> Comparison:
         """Sizes of residuals and features before them (Glejser, 1969)."""
-        S, R = self.standard.scores, np.abs(self.standard.residuals)
+        S, R = self.standard.levelled, np.abs(self.standard.residuals)
         return self._dependence("changing spread", S, R)
 
     def _dependence(self, kind, causes, effects) -> Comparison:

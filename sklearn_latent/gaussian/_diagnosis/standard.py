@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
-from .._margins.columns import to_scores
+from .._margins.columns import bent_columns, to_scores
 
 # Rows that are drawn from networks whose distribution has no formula, and their values.
 DRAWN, MOST_DRAWN_VALUES = 20_000, 1 << 22
@@ -18,7 +19,10 @@ class Standard(NamedTuple):
     """Rows as numbers that are standard normal if they follow the network.
 
     scores: of each feature by itself, NaN where it is missing, (n, n_features)
-    residuals: of each feature given those before it, (n, n_features)
+    levelled: the same; of columns whose margin was estimated, by their ranks alone, so
+        that small errors of the tails of margins are not taken for those of the network
+    residuals: of each feature given those before it, from levelled scores, (n,
+        n_features)
     before: ``[i, j]``, whether feature i must say nothing about the residual of j
     centre, spread: mean and standard deviation of each feature, (n_features,)
     correlation: of the scores, (n_features, n_features)
@@ -27,6 +31,7 @@ class Standard(NamedTuple):
     """
 
     scores: np.ndarray
+    levelled: np.ndarray
     residuals: np.ndarray
     before: np.ndarray
     centre: np.ndarray
@@ -55,11 +60,22 @@ def _standardise_linear(network, Z) -> Standard:
     before = place[:, None] < place
     correlation = covariance / np.outer(spread, spread)
     scores = (Z - mean) / spread
+    levelled = scores.copy()
+    for j, _ in bent_columns(network.margins):
+        levelled[:, j] = ndtri(_ranks(scores[:, j]))
     residuals = np.empty_like(scores)
     residuals[:, order] = _innovations(
-        correlation[np.ix_(order, order)], scores[:, order]
+        correlation[np.ix_(order, order)], levelled[:, order]
     )
-    return Standard(scores, residuals, before, mean, spread, correlation, 1.0, np.inf)
+    return Standard(
+        scores, levelled, residuals, before, mean, spread, correlation, 1.0, np.inf
+    )
+
+
+def _ranks(column) -> np.ndarray:
+    """Ranks from 0 to 1, the same for equal values; NaN where there is none."""
+    ranks = rankdata(column, nan_policy="omit")
+    return ranks / (np.count_nonzero(~np.isnan(column)) + 1.0)
 
 
 def _innovations(correlation, scores) -> np.ndarray:
@@ -95,16 +111,21 @@ def _standardise_drawn(network, Z) -> Standard:
     size = int(np.clip(MOST_DRAWN_VALUES // max(n, 1), 1000, DRAWN))
     drawn = network.sample(size, random_state=np.random.RandomState(0))[0]
     drawn = to_scores(network.margins, drawn)[0]
-    scores, own = (_rank_scores(drawn, rows) for rows in (Z, drawn))
+    level = Z.copy()
+    for j, _ in bent_columns(network.margins):
+        known = ~np.isnan(Z[:, j])
+        level[known, j] = np.quantile(drawn[:, j], _ranks(Z[known, j]))
+    scores, levelled, own = (_rank_scores(drawn, rows) for rows in (Z, level, drawn))
     # A feature with latent parents has no residual; its score takes its place.
     clear = ~network.adjacency[n:, :n].any(axis=0)
-    noise = [np.where(clear, _noise_of(network, rows), rows) for rows in (drawn, Z)]
+    noise = [np.where(clear, _noise_of(network, rows), rows) for rows in (drawn, level)]
     residuals = _rank_scores(*noise)
     place = np.argsort(network.topological_order)[:n]
     before = (place[:, None] < place) & clear
     correlation = np.clip(own.T @ own / size, -1.0, 1.0)
     return Standard(
         scores,
+        levelled,
         residuals,
         before,
         drawn.mean(axis=0),
