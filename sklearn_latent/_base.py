@@ -14,6 +14,7 @@ from . import _criteria
 from ._progress import CallbackSupportMixin
 from ._report.describe import columns_of
 from ._report.report import Subject, write_report
+from ._summary import Parts, Summary, summarise
 from ._validation import check_names, check_sample_weight, shown
 from .export import edges_to_frame
 from .plotting import LatentGraphDisplay
@@ -62,6 +63,10 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.log_likelihood_ = float(log_likelihood)
         self.is_exact_ = bool(is_exact)
         self.bic_ = _criteria.bic(log_likelihood, self._n_parameters(), n_rows)
+
+    def _n_rows_learned(self) -> float | None:
+        """Number of rows that the model was learned from, if known."""
+        return self.__dict__.get("_n_learned")
 
     def _n_parameters(self) -> int:
         """Free parameters of the fitted network."""
@@ -117,6 +122,29 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """Names that were given to the latents of this network."""
         network, names = self.__dict__.get("_latent_names", (None, None))
         return names if network is self.network_ else None
+
+    def summary(self, X: Any = None) -> Summary:
+        """Describe the fitted model on a page of text.
+
+        Parameters
+        ----------
+        X : array-like or None, default=None
+            Data, as `diagnose` takes them. If given, the summary says whether they
+            follow the model.
+
+        Returns
+        -------
+        summary : str
+            What was found, the latents with their leading features, edges, the fit,
+            and what to be careful about, warnings of `fit` included. Notebooks show it
+            as HTML; ``summary.sections`` has its parts.
+        """
+        check_is_fitted(self)
+        return summarise(self, X)
+
+    def _describe(self) -> Parts:
+        """What this kind of model says of itself; see `summary`."""
+        raise NotImplementedError
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: latent0, latent1, ...

@@ -156,7 +156,7 @@ def test_wrong_arguments_are_named(patients, tmp_path):
     model, X = patients
     with pytest.raises(NotFittedError):
         NoisyOrEM().report(tmp_path / "report.html")
-    with pytest.raises(ValueError, match="features"):
+    with pytest.raises(ValueError, match="feature names"):
         model.report(tmp_path / "report.html", X.iloc[:, :3])
     with pytest.raises(TypeError, match="path"):
         model.report(3.5)

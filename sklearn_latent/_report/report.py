@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_blockwise
+from .._summary import diagnosis_section, section_html
 from .._validation import shown
 from .._version import __version__
 from ..plotting import FitDisplay, LatentGraphDisplay
@@ -130,7 +131,7 @@ def _s(n: int) -> str:
 def _sections(subject: Subject) -> Iterator[html.Section]:
     """What there is to say of a model, in the order in which a person reads it."""
     estimator, X = subject
-    yield html.Section("Summary", estimator.summary(X)._repr_html_())
+    yield html.Section("Summary", _summary(estimator))
     drawing = _draw(lambda: LatentGraphDisplay.from_estimator(estimator))
     yield html.Section("Graph", html.picture(drawing, GRAPH_TEXT))
     yield html.Section("Edges", _edges(estimator.to_frame()))
@@ -140,9 +141,18 @@ def _sections(subject: Subject) -> Iterator[html.Section]:
         return
     drawing = _draw(lambda: FitDisplay.from_estimator(estimator, X))
     checks = estimator.diagnose(X)
-    body = html.picture(drawing, FIT_TEXT) + _checks(checks)
+    unit = estimator._describe().unit
+    words = section_html(diagnosis_section(checks, unit), level=3)
+    body = words + html.picture(drawing, FIT_TEXT) + _checks(checks)
     yield html.Section("Diagnosis", body)
     yield html.Section("Data", _data(estimator._node_names(), estimator._feature_values(X)))
+
+
+def _summary(estimator) -> str:
+    """The summary, whose title stands above it already."""
+    return "".join(
+        section_html(part, level=3) for part in estimator.summary().sections
+    )
 
 
 def _draw(draw) -> bytes:

@@ -1,6 +1,7 @@
 """Displays of fitted models, with the interface of scikit-learn's displays."""
 
 from ._confidence import EdgeConfidenceDisplay
+from ._fit import FitDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
 from ._margins import MarginsDisplay
@@ -10,6 +11,7 @@ from ._trajectory import TrajectoryDisplay
 
 __all__ = [
     "EdgeConfidenceDisplay",
+    "FitDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
     "MarginsDisplay",
