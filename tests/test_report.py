@@ -263,6 +263,6 @@ def test_browser_shows_the_page_on_a_phone(patients, tmp_path, scheme):
     numbers = dict(re.findall(r"'(wide|room|broken)':(\d+)", found[1]))
     assert int(numbers["wide"]) <= int(numbers["room"]) <= 400
     assert numbers["broken"] == "0"
-    outside = [name for name in re.findall(r"'(\w+:[^']*)'", found[1])]
+    outside = re.findall(r"'(\w+:[^']*)'", found[1])
     assert all(name.startswith(("data:", "file:")) for name in outside)
     assert "CONSOLE" not in result.stderr

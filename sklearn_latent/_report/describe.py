@@ -62,7 +62,10 @@ def _is_missing(values) -> np.ndarray:
     if values.dtype.kind != "O":
         return values != values
     return np.array(
-        [v is None or not isinstance(v == v, bool | np.bool_) or v != v for v in values],
+        [
+            v is None or not isinstance(v == v, bool | np.bool_) or v != v
+            for v in values
+        ],
         dtype=bool,
     )
 

@@ -1,7 +1,7 @@
 """Parts of a page: escaped text, tables, pictures, and the page around them.
 
-A page is one file without scripts that loads nothing, so that it can be mailed, kept and
-opened anywhere.
+A page is one file without scripts that loads nothing, so that it can be mailed, kept
+and opened anywhere.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ a { color: var(--accent); }
 .wide { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { padding: 0.25rem 0.7rem; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); max-width: 24rem; }
+  border-bottom: 1px solid var(--line); max-width: 24rem; overflow-wrap: break-word; }
 thead th { background: var(--shade); white-space: nowrap; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.number { text-align: right; font-variant-numeric: tabular-nums;
+  white-space: nowrap; }
 td:not(.number) { min-width: 6rem; }
 tr.bad td { color: var(--bad); }
+summary { cursor: pointer; margin: 0.4rem 0; }
 figure { margin: 0.6rem 0; }
 figure img { display: block; width: 100%; height: auto; background: #ffffff;
   border-radius: 6px; }
@@ -76,6 +78,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence], bad=()) -> str:
         '<div class="wide" tabindex="0"><table>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
     )
+
+
+def folded(title: str, body: str) -> str:
+    """What is shown after a click on its title."""
+    return f"<details><summary>{escape(title)}</summary>{body}</details>"
 
 
 def picture(svg: bytes, text: str) -> str:

@@ -12,10 +12,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_blockwise
-from .._summary import diagnosis_section, section_html
+from .._summary import count, diagnosis_section, section_html
 from .._validation import shown
 from .._version import __version__
 from ..plotting import FitDisplay, LatentGraphDisplay
+from ..plotting._style import check_plot
 from . import html
 from .describe import ColumnText, describe
 
@@ -41,11 +42,11 @@ class Subject(NamedTuple):
     @property
     def line(self) -> str:
         """Which estimator found how many latents behind how many features."""
-        n_latents, n_features = self.estimator.structure_.shape
-        return (
-            f"{type(self.estimator).__name__}: {n_latents} latent{_s(n_latents)} behind "
-            f"{n_features:,} feature{_s(n_features)}."
+        name = type(self.estimator).__name__
+        latents, features = map(
+            count, self.estimator.structure_.shape, ("latent", "feature")
         )
+        return f"{name}: {latents} behind {features}."
 
 
 def report(models: dict[str, Any], path: Any, *, title: str = "Latent models") -> None:
@@ -101,6 +102,7 @@ def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
         raise TypeError(f"path must be the name of a file, got {shown(path)}.")
     if not isinstance(title, str):
         raise TypeError(f"title must be a string, got {shown(title)}.")
+    check_plot("LatentGraphDisplay", None)
     for subject in subjects.values():
         check_is_fitted(subject.estimator)
         if is_blockwise(subject.X):
@@ -110,12 +112,12 @@ def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
             )
     if len(subjects) == 1:
         (subject,) = subjects.values()
-        intro, sections = subject.line, list(_sections(subject))
+        intro, sections = subject.line, list(_sections(subject, 3))
     else:
         intro = f"{len(subjects)} models."
         sections = [
             html.Section(
-                name, html.paragraph(subject.line) + html.chapter(_sections(subject))
+                name, html.paragraph(subject.line) + html.chapter(_sections(subject, 4))
             )
             for name, subject in subjects.items()
         ]
@@ -124,35 +126,37 @@ def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
         file.write(text)
 
 
-def _s(n: int) -> str:
-    return "" if n == 1 else "s"
-
-
-def _sections(subject: Subject) -> Iterator[html.Section]:
+def _sections(subject: Subject, level: int) -> Iterator[html.Section]:
     """What there is to say of a model, in the order in which a person reads it."""
     estimator, X = subject
-    yield html.Section("Summary", _summary(estimator))
+    yield html.Section("Summary", _summary(estimator, level))
     drawing = _draw(lambda: LatentGraphDisplay.from_estimator(estimator))
     yield html.Section("Graph", html.picture(drawing, GRAPH_TEXT))
-    yield html.Section("Edges", _edges(estimator.to_frame()))
+    edges = html.Section("Edges", _edges(estimator.to_frame()))
     if X is None:
         note = "Rows passed as X of report(path, X) are checked and described here."
-        yield html.Section("Diagnosis", html.paragraph(note, "note"))
+        yield from (html.Section("Diagnosis", html.paragraph(note, "note")), edges)
         return
-    drawing = _draw(lambda: FitDisplay.from_estimator(estimator, X))
-    checks = estimator.diagnose(X)
-    unit = estimator._describe().unit
-    words = section_html(diagnosis_section(checks, unit), level=3)
-    body = words + html.picture(drawing, FIT_TEXT) + _checks(checks)
-    yield html.Section("Diagnosis", body)
-    yield html.Section("Data", _data(estimator._node_names(), estimator._feature_values(X)))
-
-
-def _summary(estimator) -> str:
-    """The summary, whose title stands above it already."""
-    return "".join(
-        section_html(part, level=3) for part in estimator.summary().sections
+    yield html.Section("Diagnosis", _diagnosis(estimator, X, level))
+    yield edges
+    yield html.Section(
+        "Data", _data(estimator._node_names(), estimator._feature_values(X))
     )
+
+
+def _diagnosis(estimator, X, level: int) -> str:
+    """Whether rows follow the model: in words, as a picture, and all checks."""
+    checks = estimator.diagnose(X)
+    words = diagnosis_section(checks, estimator._describe().unit)
+    drawing = _draw(lambda: FitDisplay.from_estimator(estimator, X))
+    return (
+        section_html(words, level) + html.picture(drawing, FIT_TEXT) + _checks(checks)
+    )
+
+
+def _summary(estimator, level: int) -> str:
+    """The summary, whose title stands above it already."""
+    return "".join(section_html(part, level) for part in estimator.summary().sections)
 
 
 def _draw(draw) -> bytes:
@@ -176,13 +180,14 @@ def _edges(frame) -> str:
     """Table of the edges, strongest first."""
     if not len(frame):
         return html.paragraph("The model has no edges.", "note")
+    text = count(len(frame), "edge")
     if "strength" in frame:
+        text += ", the strongest first"
         order = np.argsort(-frame["strength"].abs().to_numpy(), kind="stable")
         frame = frame.iloc[order]
-    shown = frame.head(MOST_LINES)
-    rows = shown.astype(object).itertuples(index=False)
+    rows = frame.head(MOST_LINES).astype(object).itertuples(index=False)
     body = html.table(list(frame.columns), map(_plain, rows))
-    return _rest(len(frame), "edges") + body
+    return html.folded(text, _rest(len(frame), "edges") + body)
 
 
 def _checks(checks) -> str:
@@ -216,5 +221,11 @@ def _rest(n: int, noun: str) -> str:
 
 def _plain(row) -> list:
     """Cells as Python's own types, nothing where there is no number."""
-    cells = [value.item() if isinstance(value, np.generic) else value for value in row]
-    return ["" if value is None or value != value else value for value in cells]
+    return [_plain_cell(value) for value in row]
+
+
+def _plain_cell(value):
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, tuple):  # a node of a temporal model
+        return ", slice ".join(map(str, value))
+    return "" if value is None or value != value else value
