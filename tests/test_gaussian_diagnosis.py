@@ -228,7 +228,7 @@ class TestViolations:
     def test_other_means_and_spreads(self):
         X = make_gaussian_bn(4, n_samples=500, random_state=0).X
         model = learn(X)
-        shifted = X + [0.5 * X[:, 0].std(), 0, 0, 0]
+        shifted = X + np.array([0.5 * X[:, 0].std(), 0, 0, 0])
         lines = model.diagnose(shifted)
         worst = lines[lines.check == "mean"].iloc[0]
         assert (worst.what, worst.ok) == ("x0", False)

@@ -206,8 +206,8 @@ class _Rows:
     def duplicates(self) -> list[Check]:
         """Pairs of features that are almost the same, or almost the opposite."""
         pairs = self.pairs()
-        enough = len(self.standard.scores) >= ENOUGH_ROWS
-        chosen = shown_lines(pairs.observed, DUPLICATE) if enough else []
+        if len(self.standard.scores) < ENOUGH_ROWS:
+            return []
         return [
             Check(
                 "near-duplicates",
@@ -217,7 +217,7 @@ class _Rows:
                 np.nan,
                 bool(abs(pairs.observed[p]) <= DUPLICATE),
             )
-            for p in chosen
+            for p in shown_lines(pairs.observed, DUPLICATE)
         ]
 
 
