@@ -189,14 +189,14 @@ def learn_rows(X, truth=None):
     return LPCC(random_state=0).fit(X)
 
 
-def one_latent(rng, n, stay):
-    """Two states, and three features that show them in 8 of 10 slices."""
+def one_latent(rng, n, stay, error=0.2):
+    """Two states, and three features that show them, now and then wrongly."""
     states = np.empty((n, N_SLICES), dtype=int)
     states[:, 0] = rng.integers(2, size=n)
     for t in range(1, N_SLICES):
         kept = rng.random(n) < (stay(t) if callable(stay) else stay)
         states[:, t] = np.where(kept, states[:, t - 1], 1 - states[:, t - 1])
-    wrong = rng.random((n, N_SLICES, 3)) < 0.2
+    wrong = rng.random((n, N_SLICES, 3)) < error
     return np.where(wrong, 1 - states[:, :, None], states[:, :, None]).astype(float)
 
 
@@ -209,13 +209,22 @@ def own_past(rng, n=500):
     return X.reshape(n, -1)
 
 
-def changing_process(rng, n=500):
-    return one_latent(rng, n, lambda t: 0.95 if t < 3 else 0.55).reshape(n, -1)
+def changing_process(rng, n=500, error=0.1):
+    def stay(t):
+        return 0.95 if t < 3 else 0.55
+
+    return one_latent(rng, n, stay, error).reshape(n, -1)
+
+
+def changing_process_vague(rng):
+    return changing_process(rng, error=0.2)
 
 
 def learn_plain_panel(X, truth=None):
-    """Without the memory and the epochs that would absorb the violation."""
-    return LGLPCCTemporal(N_SLICES, cardinality=2, random_state=0).fit(X)
+    """Without the memory and the states that would absorb the violation."""
+    return LGLPCCTemporal(
+        N_SLICES, cardinality=2, emissions="categorical", random_state=0
+    ).fit(X)
 
 
 UNDER_THE_MODEL = {
@@ -269,6 +278,7 @@ VIOLATIONS = {
     "temporal": [
         ("feature follows its past", own_past, learn_plain_panel, "own past"),
         ("process that changes", changing_process, learn_plain_panel, "step"),
+        ("the same, vaguer", changing_process_vague, learn_plain_panel, "step"),
     ],
 }
 

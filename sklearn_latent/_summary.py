@@ -78,24 +78,24 @@ class Summary(str):
 
     Attributes
     ----------
-    title : str
+    heading : str
         The first line.
     sections : tuple of Section
         Parts, each with a title, lines and perhaps a table.
     """
 
-    title: str
+    heading: str
     sections: tuple[Section, ...]
 
     def __new__(cls, title: str, sections: Iterable[Section]) -> Summary:
         sections = tuple(sections)
         text = "\n\n".join([_underlined(title, "="), *map(_as_text, sections)])
         summary = super().__new__(cls, text)
-        summary.title, summary.sections = title, sections
+        summary.heading, summary.sections = title, sections
         return summary
 
     def __getnewargs__(self) -> Any:
-        return self.title, self.sections
+        return self.heading, self.sections
 
     def __repr__(self) -> str:
         return str(self)
@@ -103,7 +103,7 @@ class Summary(str):
     def _repr_html_(self) -> str:
         """The same as a fragment of HTML, without scripts or outside requests."""
         parts = "".join(map(section_html, self.sections))
-        label = escape(self.title)
+        label = escape(self.heading)
         return f'<section aria-label="{label}"><h3>{label}</h3>{parts}</section>'
 
 

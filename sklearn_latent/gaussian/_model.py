@@ -259,7 +259,7 @@ class GaussianModel(BaseLatentModel):
         return Subject(
             self.network_,
             thin_out(rows, costly=gaps),
-            self._feature_names(),
-            self.latent_names_,
+            self._feature_names().tolist(),
+            self.latent_names_.tolist(),
             self._n_learned,
         )

@@ -21,8 +21,9 @@ from ..._diagnosis import (
     shown_lines,
 )
 from .._groups import compare_groups
-from .._margins.columns import to_scores
+from .._margins.columns import bent_columns, to_scores
 from .moments import (
+    clipped_spread,
     correlations,
     dependence,
     kurtosis_z,
@@ -127,7 +128,7 @@ class _Rows:
             part[:, still] = np.nan
         self.standard: Standard = standard
         self.n_learned = subject.n_learned
-        self.is_bent = subject.network.margins is not None
+        self.bent = [j for j, _ in bent_columns(subject.network.margins)]
 
     def _doubt(self, n, *, learned: bool = True):
         """Standard error of a difference, in those of the rows alone."""
@@ -146,9 +147,12 @@ class _Rows:
         centre, spread = standard.centre, standard.spread
         z = np.where(n > 0, mean * np.sqrt(n), 0.0) / doubt
         means = Comparison("mean", self._name, centre + mean * spread, centre, z, limit)
-        z = np.where(n > 1, variance_z(square, n), 0.0) / doubt
-        seen = spread * np.sqrt(square)
-        spreads = Comparison("spread", self._name, seen, spread, z, limit)
+        size, z = np.sqrt(square), variance_z(square, n)
+        # Tails of estimated margins are guesses.
+        bent = self.bent
+        size[bent], z[bent] = clipped_spread(standard.scores[:, bent])
+        z = np.where(n > 1, z, 0.0) / doubt
+        spreads = Comparison("spread", self._name, spread * size, spread, z, limit)
         return [means, spreads]
 
     def pairs(self) -> Comparison:
@@ -175,7 +179,7 @@ class _Rows:
         found = []
         for kind, test in (("skewed noise", skewness_z), ("tails", kurtosis_z)):
             seen, z = test(residuals)
-            z = np.where(n >= FEWEST, z, 0.0) / self._doubt(n, learned=self.is_bent)
+            z = np.where(n >= FEWEST, z, 0.0) / self._doubt(n, learned=bool(self.bent))
             limit = critical_z(len(z), N_KINDS)
             found.append(Comparison(kind, self._name, seen, 0.0 * seen, z, limit))
         return found
@@ -194,7 +198,7 @@ class _Rows:
         i, j = np.nonzero(self.standard.before)
         r, n = (part[i, j] for part in dependence(causes, effects))
         z = np.where(n >= FEWEST, r * np.sqrt(n), 0.0)
-        z /= self._doubt(n, learned=self.is_bent)
+        z /= self._doubt(n, learned=bool(self.bent))
         limit = critical_z(len(z), N_KINDS)
         name = self._pair_name(j, i, " given ")
         return Comparison(kind, name, r, np.zeros(len(r)), z, limit)
@@ -202,8 +206,8 @@ class _Rows:
     def duplicates(self) -> list[Check]:
         """Pairs of features that are almost the same, or almost the opposite."""
         pairs = self.pairs()
-        enough = len(self.standard.scores) >= ENOUGH_ROWS
-        chosen = shown_lines(pairs.observed, DUPLICATE) if enough else []
+        if len(self.standard.scores) < ENOUGH_ROWS:
+            return []
         return [
             Check(
                 "near-duplicates",
@@ -213,7 +217,7 @@ class _Rows:
                 np.nan,
                 bool(abs(pairs.observed[p]) <= DUPLICATE),
             )
-            for p in chosen
+            for p in shown_lines(pairs.observed, DUPLICATE)
         ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtr
 
 
 def moments(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -18,6 +19,19 @@ def variance_z(ratio, n) -> np.ndarray:
     """Standard errors of variances, as ratios to the expected (Wilson and Hilferty)."""
     part = 2.0 / (9.0 * np.maximum(n, 1.0))
     return (np.cbrt(ratio) - (1.0 - part)) / np.sqrt(part)
+
+
+def clipped_spread(X, limit: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    """Spread of standard normal columns without their tails, and its standard errors.
+
+    Scores beyond the limit count as the limit. The spread is 1 if columns are normal.
+    """
+    tail, density = 2.0 * ndtr(-limit), np.exp(-0.5 * limit**2) / np.sqrt(2.0 * np.pi)
+    mean = 1.0 - tail - 2.0 * limit * density + limit**2 * tail
+    fourth = 3.0 * (1.0 - tail) - 2.0 * density * (limit**3 + 3.0 * limit)
+    deviation = np.sqrt(fourth + limit**4 * tail - mean**2)
+    n, _, square = moments(np.clip(X, -limit, limit))
+    return np.sqrt(square / mean), (square - mean) / deviation * np.sqrt(n)
 
 
 def _central(X, power):

@@ -159,12 +159,10 @@ def _rank_scores(drawn, rows) -> np.ndarray:
     for j, column in enumerate(rows.T):
         ordered = np.sort(drawn[:, j][~np.isnan(drawn[:, j])])
         known = ~np.isnan(column)
-        ends = [np.searchsorted(ordered, column[known], side) for side in _SIDES]
-        scores[known, j] = ndtri((0.5 * sum(ends) + 0.5) / (len(ordered) + 1.0))
+        below = np.searchsorted(ordered, column[known], side="left")
+        upto = np.searchsorted(ordered, column[known], side="right")
+        scores[known, j] = ndtri((0.5 * (below + upto) + 0.5) / (len(ordered) + 1.0))
     return scores
-
-
-_SIDES = "left", "right"
 
 
 def _correlation_error(scores, correlation) -> np.ndarray:
