@@ -2,6 +2,7 @@
 
 from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
 from ._explain import Explanation
+from ._report.report import report
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
@@ -37,6 +38,7 @@ __all__ = [
     "noisy_or",
     "plotting",
     "quartet_depth",
+    "report",
     "sequences_from_frame",
     "temporal",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -13,7 +13,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from . import _criteria
 from ._explain import Evidence, Explanation, check_latents, explain_row
 from ._progress import CallbackSupportMixin
+from ._report.describe import columns_of
+from ._report.report import Subject, write_report
 from ._single_row import SingleRow, read_row
+from ._summary import Parts, Summary, summarise
 from ._validation import check_names, check_sample_weight, shown
 from ._warn import warn
 from .exceptions import PoorDataWarning
@@ -64,6 +67,10 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.log_likelihood_ = float(log_likelihood)
         self.is_exact_ = bool(is_exact)
         self.bic_ = _criteria.bic(log_likelihood, self._n_parameters(), n_rows)
+
+    def _n_rows_learned(self) -> float | None:
+        """Number of rows that the model was learned from, if known."""
+        return self.__dict__.get("_n_learned")
 
     def _n_parameters(self) -> int:
         """Free parameters of the fitted network."""
@@ -131,6 +138,29 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """Names that were given to the latents of this network."""
         network, names = self.__dict__.get("_latent_names", (None, None))
         return names if network is self.network_ else None
+
+    def summary(self, X: Any = None) -> Summary:
+        """Describe the fitted model on a page of text.
+
+        Parameters
+        ----------
+        X : array-like or None, default=None
+            Data, as `diagnose` takes them. If given, the summary says whether they
+            follow the model.
+
+        Returns
+        -------
+        summary : str
+            What was found, the latents with their leading features, edges, the fit,
+            and what to be careful about, warnings of `fit` included. Notebooks show it
+            as HTML; ``summary.sections`` has its parts.
+        """
+        check_is_fitted(self)
+        return summarise(self, X)
+
+    def _describe(self) -> Parts:
+        """What this kind of model says of itself; see `summary`."""
+        raise NotImplementedError
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: latent0, latent1, ...
@@ -364,6 +394,30 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             With the drawing in ``ax_`` and ``figure_``.
         """
         return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
+
+    def report(self, path: Any, X: Any = None, *, title: str | None = None) -> None:
+        """Write one HTML page about the fitted model.
+
+        The page has the summary, the graph and the edges and, if there are rows, their
+        diagnosis and description. It is one file that loads nothing and runs no
+        scripts. The function `sklearn_latent.report` writes one about several models.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        X : array-like or None, default=None
+            Rows to check the model with, as for `diagnose`; for example those of
+            `fit`.
+        title : str or None, default=None
+            Heading of the page. If None, the name of the estimator.
+        """
+        name = type(self).__name__
+        write_report(path, name if title is None else title, {name: Subject(self, X)})
+
+    def _feature_values(self, X: Any) -> Iterable[NDArray[Any]]:
+        """Values of each feature in rows as the user has them."""
+        return columns_of(X)
 
     def _feature_names(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features: given, seen in fit, or the default x0, x1, ..."""

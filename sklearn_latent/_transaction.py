@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ._warn import collect_messages
+
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
@@ -14,12 +16,15 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
     Validation sets ``n_features_in_`` long before there is a model, so that without
     this an interrupted second fit would mix the old model with the width of new data.
-    It goes inside of `Progress`, whose callbacks must outlive a failure.
+    It goes inside of `Progress`, whose callbacks must outlive a failure. What the fit
+    warned of is kept for `summary`.
     """
     before = dict(estimator.__dict__)
     handled = sys.exception()
     try:
-        yield
+        with collect_messages() as messages:
+            yield
+        estimator._cautions = messages
     except BaseException as error:
         # KeyboardInterrupt is no Exception.
         estimator.__dict__.clear()

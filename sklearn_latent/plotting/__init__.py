@@ -2,6 +2,7 @@
 
 from ._confidence import EdgeConfidenceDisplay
 from ._explanation import ExplanationDisplay
+from ._fit import FitDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
 from ._margins import MarginsDisplay
@@ -12,6 +13,7 @@ from ._trajectory import TrajectoryDisplay
 __all__ = [
     "EdgeConfidenceDisplay",
     "ExplanationDisplay",
+    "FitDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
     "MarginsDisplay",

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from .._diagnosis import checks_to_frame
+from .._diagnosis import Comparison, checks_to_frame
 from .._explain import Evidence, Explanation
 from .._fill import fill_gaps
 from .._progress import Progress, with_callbacks
 from .._single_row import SingleRow
+from .._summary import Parts
 from .._transaction import all_or_nothing
 from .._validation import check_choice
-from ._diagnosis.diagnosis import Subject, diagnose_network, thin_out
+from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
 from ._em.em import replace_tables
 from ._em.impute import IMPUTE_STRATEGIES
 from ._emissions.base import Emission
@@ -32,6 +33,7 @@ from ._panels.encoding import is_missing
 from ._panels.long_tables import fill_long
 from ._panels.panel import is_known
 from ._panels.sequences import Sequences
+from ._summary import describe
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -277,9 +279,19 @@ class PanelModel(PanelInput):
         >>> bool(checks.ok.all())
         True
         """
+        return checks_to_frame(diagnose_network(self._subject(X)))
+
+    def _describe(self) -> Parts:
+        return describe(self)
+
+    def _compare(self, X: Any) -> list[Comparison]:
+        return compare_sums(self._subject(X))
+
+    def _subject(self, X: Any) -> Subject:
+        """Sequences to diagnose, some of many."""
         values = thin_out(self._encode(X))
         labels = [[str(label) for label in own] for own in self.categories_]
-        subject = Subject(
+        return Subject(
             self.network_,
             values,
             self._node_names(),
@@ -288,7 +300,6 @@ class PanelModel(PanelInput):
             labels,
             self._n_learned,
         )
-        return checks_to_frame(diagnose_network(subject))
 
     def _times_of(self, n_slices: int) -> list[str]:
         """Names of slices; numbers if there are more or less than in ``fit``."""

@@ -218,6 +218,10 @@ class PanelInput(BaseLatentModel):
             )
         return SingleRow(sequences, np.asarray(sequences, dtype=object).ravel())
 
+    def _feature_values(self, X) -> Iterator[np.ndarray]:
+        """Values of each feature, in all slices of all sequences."""
+        return iter(self._read(X)[0].reshape(-1, self.n_observed_).T)
+
     # Names
 
     @property
