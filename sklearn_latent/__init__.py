@@ -1,6 +1,7 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
 from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
+from ._planning.rows_needed import RowsNeeded, rows_needed
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
@@ -25,6 +26,7 @@ __all__ = [
     "NoisyOrMoMLearner",
     "NoisyOrNetwork",
     "QuartetStructureLearner",
+    "RowsNeeded",
     "__version__",
     "datasets",
     "exceptions",
@@ -35,6 +37,7 @@ __all__ = [
     "noisy_or",
     "plotting",
     "quartet_depth",
+    "rows_needed",
     "sequences_from_frame",
     "temporal",
 ]

@@ -4,6 +4,7 @@ from ._confidence import EdgeConfidenceDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
 from ._margins import MarginsDisplay
+from ._rows_needed import RowsNeededDisplay
 from ._schedule import ScheduleDisplay
 from ._threshold import ThresholdCurveDisplay, score_and_count
 from ._trajectory import TrajectoryDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "LatentGraphDisplay",
     "LatentImagesDisplay",
     "MarginsDisplay",
+    "RowsNeededDisplay",
     "ScheduleDisplay",
     "ThresholdCurveDisplay",
     "TrajectoryDisplay",
