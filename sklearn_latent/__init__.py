@@ -1,6 +1,16 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
-from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
+from . import (
+    baselines,
+    datasets,
+    exceptions,
+    gaussian,
+    metrics,
+    noisy_or,
+    plotting,
+    temporal,
+)
+from ._compare import compare
 from ._planning.rows_needed import RowsNeeded, rows_needed
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
@@ -28,6 +38,8 @@ __all__ = [
     "QuartetStructureLearner",
     "RowsNeeded",
     "__version__",
+    "baselines",
+    "compare",
     "datasets",
     "exceptions",
     "find_schedule",

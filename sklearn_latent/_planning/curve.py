@@ -29,9 +29,10 @@ PLACES = (1.0, 0.7, 1.4)
 
 # Preferred numbers (E24 of IEC 60063), a tenth apart or less.
 PREFERRED = np.array(
-    "1 1.1 1.2 1.3 1.5 1.6 1.8 2 2.2 2.4 2.7 3 3.3 3.6 3.9 4.3 4.7 "
-    "5.1 5.6 6.2 6.8 7.5 8.2 9.1 10".split(),
-    dtype=float,
+    [
+        *(1.0, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 2.0, 2.2, 2.4, 2.7, 3.0, 3.3),
+        *(3.6, 3.9, 4.3, 4.7, 5.1, 5.6, 6.2, 6.8, 7.5, 8.2, 9.1, 10.0),
+    ]
 )
 
 # Trials per size while the range of sizes is sought.
