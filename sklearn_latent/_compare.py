@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,9 @@ DENSITIES = (
     KernelDensity,
     PCA,
 )
+
+# Letters of an error that are shown.
+LONGEST_REASON = 200
 
 # Columns of the result.
 COLUMNS = (
@@ -283,7 +287,7 @@ def _fit_and_score(name, model, X, weights, fold, verbose) -> _Outcome:
         if np.isnan(rows).any():
             raise ValueError("score_samples returned NaN.")
     except Exception as error:  # a model that fails must not end the others
-        text = " ".join(f"{type(error).__name__}: {error}".split())
+        text = shorten(f"{type(error).__name__}: {error}", LONGEST_REASON)
         return _Outcome(None, np.nan, np.nan, np.nan, np.nan, text)
     if verbose:
         print(f"[compare] {name}: {rows.mean():.4g} nats per row ({seconds:.1f} s)")

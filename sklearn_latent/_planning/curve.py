@@ -18,8 +18,8 @@ from scipy.special import expit, log_expit, logit
 # Between failing in nine of ten trials and succeeding in nine of ten, rows grow by a
 # factor of about three; the prior of the steepness is wide around that.
 STEEPNESS, STEEPNESS_SPREAD = 4.0, 0.8
-SLOPES = STEEPNESS * np.exp(np.linspace(-2.5, 2.5, 41) * STEEPNESS_SPREAD)
-N_PLACES = 401
+SLOPES = STEEPNESS * np.exp(np.linspace(-2.5, 2.5, 21) * STEEPNESS_SPREAD)
+N_PLACES = 201
 
 # Sizes farther than this factor from the one that is sought do not count for it.
 WINDOW = 4.0
@@ -127,7 +127,8 @@ def wilson_interval(succeeded, tried, z: float = 1.96) -> tuple:
     width = 1.0 + z**2 / tried
     center = (share + z**2 / (2 * tried)) / width
     half = z * np.sqrt(share * (1 - share) / tried + z**2 / (4 * tried**2)) / width
-    return np.maximum(center - half, 0.0), np.minimum(center + half, 1.0)
+    # Ends at 0 and 1 are exact, but for rounding.
+    return np.clip(center - half, 0.0, share), np.clip(center + half, share, 1.0)
 
 
 @dataclass(frozen=True)
