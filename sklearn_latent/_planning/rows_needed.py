@@ -233,6 +233,14 @@ class RowsNeeded:
         What was fitted.
     curve : callable or None
         Estimated probability of recovery by number of rows.
+
+    Examples
+    --------
+    >>> from sklearn_latent import NoisyOrNetwork, rows_needed
+    >>> network = NoisyOrNetwork([0.3], [[0.2, 0.2, 0.2, 0.2]], [0.05] * 4)
+    >>> result = rows_needed(network, sizes=[5, 10], n_repeats=2)
+    >>> result.n_fits
+    array([2, 2])
     """
 
     probability: float
