@@ -30,8 +30,9 @@ table = compare(models, data.X)
 print(table.round(3).to_string())
 
 # %%
-# The network has two latents that can be on together. A mixture needs a class for each
-# combination of them, and more parameters.
+# Both find the dependence of the columns, and predict equally well. But the mixture needs
+# a class for each combination of the latents, and more parameters: four classes here,
+# and sixteen if there were four latents.
 figure, ax = plt.subplots(figsize=(6.0, 2.0), layout="constrained")
 ax.errorbar(
     table["difference"], table.index, xerr=2 * table["difference_stderr"], fmt="o"
@@ -43,9 +44,9 @@ ax.invert_yaxis()
 # %%
 # How many rows are needed?
 # -------------------------
-# :func:`~sklearn_latent.rows_needed` draws tables of different sizes from a network, and
-# counts how often the latents are recovered. Here the sizes are given; without them it
-# looks for the number of rows at which the share reaches 0.9.
+# :func:`~sklearn_latent.rows_needed` draws tables of different sizes from a network,
+# and counts how often the latents are recovered. Here the sizes are given; without them
+# it looks for the number of rows at which the share reaches 0.9.
 result = rows_needed(data.network, sizes=[25, 50, 100, 200, 400], n_repeats=12)
 print(result)
 print(result.to_frame().round(2).to_string())

@@ -5,8 +5,8 @@ Latents as features of a classifier
 Labels are often expensive, while rows without labels are not. A latent model can learn
 from all rows. A classifier then needs fewer labels, because it sees a few latents
 instead of many noisy columns. This is not so of all data: the second part shows tables
-on which latents help, and others on which they do not. Both are scikit-learn estimators and can be combined in a
-:class:`~sklearn.pipeline.Pipeline`.
+on which latents help, and others on which they do not. Both are scikit-learn estimators
+and can be combined in a :class:`~sklearn.pipeline.Pipeline`.
 """
 
 # %%
