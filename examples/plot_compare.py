@@ -30,9 +30,9 @@ table = compare(models, data.X)
 print(table.round(3).to_string())
 
 # %%
-# Both find the dependence of the columns, and predict equally well. But the mixture needs
-# a class for each combination of the latents, and more parameters: four classes here,
-# and sixteen if there were four latents.
+# Both find the dependence of the columns, and predict equally well. But the mixture
+# needs a class for each combination of the latents, and more parameters: four classes
+# here, and sixteen if there were four latents.
 figure, ax = plt.subplots(figsize=(6.0, 2.0), layout="constrained")
 ax.errorbar(
     table["difference"], table.index, xerr=2 * table["difference_stderr"], fmt="o"

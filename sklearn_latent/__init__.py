@@ -10,7 +10,7 @@ from . import (
     plotting,
     temporal,
 )
-from ._compare import compare
+from ._comparison.compare import compare
 from ._planning.rows_needed import RowsNeeded, rows_needed
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN

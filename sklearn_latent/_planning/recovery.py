@@ -65,7 +65,7 @@ def plan_study(network, estimator, n_slices, criterion) -> Study:
     if not network.n_latents:
         raise ValueError("network must have at least one latent, got none.")
     if fitted is not None:
-        draw = _Redraw(fitted)
+        draw: Callable = _Redraw(fitted)
         default = clone(fitted)
     else:
         n_slices = _check_slices(network, estimator, n_slices)

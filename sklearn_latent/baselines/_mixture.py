@@ -100,8 +100,9 @@ class LatentClasses(FixedGraph):
     def _fit_panel(self, panel: Panel) -> Ascent:
         panel = without_memory(panel)
         if self.n_classes != "auto":
-            return self._fit_classes(panel, self.n_classes)
-        best, lowest, failures = None, np.inf, 0
+            return self._fit_classes(panel, int(self.n_classes))
+        best: Any = None
+        lowest, failures = np.inf, 0
         total = panel.weights.sum()
         # What counts is other rows, for which AIC stands; BIC chooses too few classes
         # for them (of 1,797 digits 16, with 0.8 nats less per row than 32).

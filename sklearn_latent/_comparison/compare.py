@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -12,44 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
-from sklearn.decomposition import PCA, FactorAnalysis
-from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
-from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ._validation import check_jobs, check_sample_weight, shown
-from ._warn import warn
-from .baselines import (
-    GaussianMixtureBIC,
-    IndependentFeatures,
-    LatentClasses,
-    MarkovChains,
-)
-from .exceptions import ModelMisfitWarning, PoorDataWarning
+from .._validation import check_jobs, check_sample_weight, shown
+from .._warn import warn
+from ..exceptions import ModelMisfitWarning, PoorDataWarning
+from .models import n_latents, n_numeric, n_parameters, read_models, takes_weights
 
 if TYPE_CHECKING:
     import pandas as pd
-
-BASELINES: dict[str, type] = {
-    "independence": IndependentFeatures,
-    "mixture": LatentClasses,
-    "gaussians": GaussianMixtureBIC,
-    "chains": MarkovChains,
-}
-
-# Densities of all columns.
-DENSITIES = (
-    BayesianGaussianMixture,
-    FactorAnalysis,
-    GaussianMixture,
-    GaussianMixtureBIC,
-    KernelDensity,
-    PCA,
-)
 
 # Letters of an error that are shown.
 LONGEST_REASON = 200
@@ -151,7 +124,7 @@ def compare(
     True
     """
     check_jobs(n_jobs)
-    named = _read_models(models)
+    named = read_models(models)
     if reference is not None and reference not in named:
         raise ValueError(
             f"reference must be the name of a model, one of {list(named)}, got "
@@ -177,74 +150,6 @@ def compare(
     _warn_of_failures(results)
     _warn_of_units(named, results)
     return _table(results, weights, reference)
-
-
-# Models
-
-
-def _read_models(models) -> dict[str, Any]:
-    """Estimators by unique names."""
-    if isinstance(models, str) or hasattr(models, "fit"):
-        models = [models]
-    if isinstance(models, Mapping):
-        pairs = list(models.items())
-    elif isinstance(models, Iterable):
-        pairs = _with_names(list(models))
-    else:
-        raise TypeError(
-            "models must be a dictionary of estimators by name, or a list of "
-            f"estimators, got {shown(models)}."
-        )
-    if not pairs:
-        raise ValueError("models must hold at least one model, got none.")
-    slices = next((s for _, m in pairs if (s := _slices_of(m)) is not None), None)
-    return {str(name): _estimator(name, model, slices) for name, model in pairs}
-
-
-def _with_names(models: Sequence) -> list[tuple[str, Any]]:
-    """Names of classes, numbered where several models have the same."""
-    names = [m if isinstance(m, str) else type(m).__name__ for m in models]
-    numbered = []
-    for place, name in enumerate(names):
-        if names.count(name) > 1:
-            name = f"{name} {names[: place + 1].count(name)}"
-        numbered.append((name, models[place]))
-    return numbered
-
-
-def _slices_of(model) -> int | None:
-    """Number of slices of a row, if the model has time."""
-    return None if isinstance(model, (str, type)) else getattr(model, "n_slices", None)
-
-
-def _estimator(name, model, n_slices) -> Any:
-    """The estimator itself, or the baseline that a string names."""
-    if isinstance(model, str):
-        if model not in BASELINES:
-            raise ValueError(
-                f"models must name baselines, one of {list(BASELINES)}, got "
-                f"{shown(model)}."
-            )
-        baseline = BASELINES[model]()
-        if n_slices is not None and "n_slices" in baseline.get_params():
-            baseline.set_params(n_slices=n_slices)
-        return baseline
-    if isinstance(model, type) or not isinstance(model, BaseEstimator):
-        raise TypeError(
-            f"models must hold estimators or names of baselines, got {shown(model)} "
-            f"for {name!r}."
-        )
-    if not hasattr(_last_step(model), "score_samples"):
-        raise TypeError(
-            "models must have the method score_samples, which returns the "
-            f"log-likelihood of each row, got {shown(model)} for {name!r}."
-        )
-    return model
-
-
-def _last_step(model) -> Any:
-    """What a pipeline ends with."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
 def _read_folds(cv, X) -> list[tuple]:
@@ -279,7 +184,7 @@ def _fit_and_score(name, model, X, weights, fold, verbose) -> _Outcome:
     try:
         model = clone(model)
         options = {}
-        if weights is not None and _takes_weights(model):
+        if weights is not None and takes_weights(model):
             options["sample_weight"] = weights[train]
         model.fit(_safe_indexing(X, train), **options)
         seconds = time.perf_counter() - start
@@ -294,62 +199,10 @@ def _fit_and_score(name, model, X, weights, fold, verbose) -> _Outcome:
     return _Outcome(
         rows,
         seconds,
-        _n_parameters(model),
-        _n_latents(model),
-        _n_numeric(model),
+        n_parameters(model),
+        n_latents(model),
+        n_numeric(model),
     )
-
-
-def _takes_weights(model) -> bool:
-    """Whether `fit` has row weights."""
-    return "sample_weight" in inspect.signature(model.fit).parameters
-
-
-def _n_parameters(model) -> float:
-    """Number of free parameters, NaN if unknown."""
-    model = _last_step(model)
-    if hasattr(model, "network_"):
-        return float(model._n_parameters())
-    if hasattr(model, "n_parameters_"):
-        return float(model.n_parameters_)
-    if hasattr(model, "means_") and hasattr(model, "_n_parameters"):
-        return float(model._n_parameters())
-    if hasattr(model, "noise_variance_") and hasattr(model, "components_"):
-        return _factor_parameters(model)
-    return np.nan
-
-
-def _factor_parameters(model) -> float:
-    """Free parameters of factor analysis and probabilistic PCA, up to rotations."""
-    k, p = model.components_.shape
-    noise = np.size(model.noise_variance_)
-    return float(p + p * k - k * (k - 1) // 2 + noise)
-
-
-def _n_latents(model) -> float:
-    """Number of latents, factors or components, NaN if there are none."""
-    model = _last_step(model)
-    for name in ("n_latents_", "n_components_", "n_components"):
-        found = getattr(model, name, None)
-        if found is not None and not isinstance(found, str):
-            return float(found)
-    return np.nan
-
-
-def _n_numeric(model) -> float:
-    """Number of features with densities; the others have probabilities.
-
-    NaN if it is not known.
-    """
-    model = _last_step(model)
-    network = getattr(model, "network_", None)
-    if hasattr(network, "failure"):
-        return 0.0
-    if hasattr(network, "emissions"):
-        return float(sum(emission.is_numeric for emission in network.emissions))
-    if hasattr(network, "noise_variance") or isinstance(model, DENSITIES):
-        return float(model.n_features_in_)
-    return np.nan
 
 
 # Results
@@ -378,8 +231,10 @@ def _collect(outcomes: list[_Outcome], folds, n_rows: int) -> _Result:
     rows = np.divide(total, count, out=np.full(n_rows, np.nan), where=count > 0)
     if error is not None:
         return _Result(np.full(n_rows, np.nan), np.nan, np.nan, np.nan, np.nan, error)
-    means = np.mean([[o.parameters, o.latents, o.seconds] for o in outcomes], axis=0)
-    return _Result(rows, *means.tolist(), outcomes[0].n_numeric, None)
+    sizes = np.mean([[o.parameters, o.latents, o.seconds] for o in outcomes], axis=0)
+    parameters, latents, seconds = sizes.tolist()
+    numeric = outcomes[0].n_numeric
+    return _Result(rows, parameters, latents, seconds, numeric, None)
 
 
 def _table(results: dict[str, _Result], weights, reference):
@@ -440,7 +295,7 @@ def _mean(rows, weights) -> tuple[float, float]:
 
 def _warn_of_unweighted(models: dict[str, Any]) -> None:
     """Name models whose fits ignore weights."""
-    names = [name for name, model in models.items() if not _takes_weights(model)]
+    names = [name for name, model in models.items() if not takes_weights(model)]
     if names:
         warn(
             f"sample_weight has no effect on fits of {', '.join(names)}, which take "
