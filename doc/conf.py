@@ -66,6 +66,7 @@ GALLERY_ORDER = [
     "plot_margins.py",
     "plot_patient_panel.py",
     "plot_thresholds.py",
+    "plot_compare.py",
     "plot_pipeline.py",
     "plot_uncertainty.py",
     "plot_streaming.py",
