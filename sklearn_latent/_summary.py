@@ -102,7 +102,7 @@ class Summary(str):
 
     def _repr_html_(self) -> str:
         """The same as a fragment of HTML, without scripts or outside requests."""
-        parts = "".join(map(_as_html, self.sections))
+        parts = "".join(map(section_html, self.sections))
         label = escape(self.heading)
         return f'<section aria-label="{label}"><h3>{label}</h3>{parts}</section>'
 
@@ -136,8 +136,8 @@ def _table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _as_html(section: Section) -> str:
-    """Heading, list or paragraphs, and table of a section."""
+def section_html(section: Section, level: int = 4) -> str:
+    """Heading of a level, list or paragraphs, and table of a section."""
     lines = [escape(line) for line in section.lines]
     if section.listed:
         body = "<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>"
@@ -151,11 +151,13 @@ def _as_html(section: Section) -> str:
             + "</tr>"
             for row in section.rows
         )
+        # Wide tables scroll by themselves, not the page.
         body += (
+            '<div style="overflow-x: auto" tabindex="0">'
             f'<table style="text-align: left"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table>"
+            f"<tbody>{rows}</tbody></table></div>"
         )
-    return f"<h4>{escape(section.title)}</h4>{body}"
+    return f"<h{level}>{escape(section.title)}</h{level}>{body}"
 
 
 # Words and numbers
@@ -241,7 +243,7 @@ def summarise(model: Any, X: Any = None) -> Summary:
     sections = [Section("What was found", parts.found), *parts.sections]
     sections.append(Section("Fit", _fit_lines(model, parts.unit)))
     if X is not None:
-        sections.append(_diagnosis_section(model.diagnose(X), parts.unit))
+        sections.append(diagnosis_section(model.diagnose(X), parts.unit))
     cautions = [" ".join(text.split()) for text in getattr(model, "_cautions", ())]
     cautions = [f"fit warned: {text}" for text in dict.fromkeys(cautions)]
     cautions += [*_shared_cautions(model, parts.unit), *parts.cautions]
@@ -290,7 +292,7 @@ def _shared_cautions(model: Any, unit: str) -> list[str]:
     return cautions
 
 
-def _diagnosis_section(checks: pd.DataFrame, unit: str) -> Section:
+def diagnosis_section(checks: pd.DataFrame, unit: str) -> Section:
     """Likelihood of rows, and failing checks in words."""
     lines = []
     for line in checks[checks.check == "likelihood"].itertuples():

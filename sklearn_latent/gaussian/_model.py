@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._diagnosis import Comparison, checks_to_frame
+from .._explain import MEAN, Evidence
 from .._fill import fill_gaps
+from .._single_row import SingleRow
 from .._summary import Parts
 from .._validation import check_columns, within_floats
 from ._diagnosis.diagnosis import (
@@ -20,6 +22,7 @@ from ._diagnosis.diagnosis import (
     diagnose_network,
     thin_out,
 )
+from ._evidence import evidence_parts
 from ._network import GaussianNetwork, check_size
 from ._nonlinear.noise import Noise, get_noise
 from ._summary import describe
@@ -135,6 +138,16 @@ class GaussianModel(BaseLatentModel):
         if self.output == "latents":
             return completed[:, self.network_.n_features :]
         return completed
+
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        values = self._check_X(row.table)[0]
+        # Warns if inference is approximate, once for all of the rows to come.
+        self.network_.posterior(values[np.newaxis])
+        parts = evidence_parts(self.network_, values, latents)
+        known = ~np.isnan(values)
+        return Evidence(
+            parts, row.cells, known, self._feature_names().tolist(), scale=MEAN
+        )
 
     def impute(self, X: Any) -> Any:
         """Fill in missing values.

@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._diagnosis import Comparison, checks_to_frame
+from .._explain import Evidence
 from .._fill import fill_gaps
 from .._rows import read_blocks
+from .._single_row import SingleRow
 from .._summary import Parts
-from .._validation import check_columns, check_flag
+from .._validation import check_columns, check_flag, within_floats
 from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._diagnosis.diagnosis import (
@@ -26,6 +28,7 @@ from ._diagnosis.diagnosis import (
     diagnose_network,
     row_limit,
 )
+from ._evidence import evidence_parts
 from ._inference.classes import infer_network, predict_network
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
@@ -70,7 +73,8 @@ def check_rows(rows):
     """Validate rows apart from the estimator, where they are."""
     if not sparse.issparse(rows):
         rows = np.asarray(rows)
-    return _check_values(check_array(rows, **CHECKS))
+    with within_floats("X"):
+        return _check_values(check_array(rows, **CHECKS))
 
 
 def _check_values(X):
@@ -143,7 +147,8 @@ class NoisyOrModel(BaseLatentModel):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
         check_binarize(self.binarize)
         check_columns("X", X)
-        return _check_values(validate_data(self, X, reset=reset, **CHECKS))
+        with within_floats("X"):
+            return _check_values(validate_data(self, X, reset=reset, **CHECKS))
 
     def _read_blocks(self, X, sample_weight, *, reset) -> Blocks:
         """Blocks of validated rows and weights, wherever they are; see `read_blocks`.
@@ -250,6 +255,16 @@ class NoisyOrModel(BaseLatentModel):
             Log-probability of each binary row.
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
+
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        binary = binarize_rows(self._check_X(row.table), self.binarize)
+        binary = binary.toarray() if sparse.issparse(binary) else binary
+        values = binary[0].astype(float)
+        # Warns if inference is approximate, once for all of the rows to come.
+        self.network_.posterior(binary)
+        known = ~np.isnan(values)
+        parts = evidence_parts(self.network_, values == 1, known, latents)
+        return Evidence(parts, row.cells, known, self._feature_names().tolist())
 
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.

@@ -1,6 +1,7 @@
 """Displays of fitted models, with the interface of scikit-learn's displays."""
 
 from ._confidence import EdgeConfidenceDisplay
+from ._explanation import ExplanationDisplay
 from ._fit import FitDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
@@ -11,6 +12,7 @@ from ._trajectory import TrajectoryDisplay
 
 __all__ = [
     "EdgeConfidenceDisplay",
+    "ExplanationDisplay",
     "FitDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
