@@ -11,7 +11,9 @@ from . import (
     temporal,
 )
 from ._comparison.compare import compare
+from ._explain import Explanation
 from ._planning.rows_needed import RowsNeeded, rows_needed
+from ._report.report import report
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
@@ -28,6 +30,7 @@ from .temporal import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_fr
 __all__ = [
     "LPCC",
     "SEMDBN",
+    "Explanation",
     "GaussianNetwork",
     "IdealParentGaussianBN",
     "LGLPCCTemporal",
@@ -49,6 +52,7 @@ __all__ = [
     "noisy_or",
     "plotting",
     "quartet_depth",
+    "report",
     "rows_needed",
     "sequences_from_frame",
     "temporal",
