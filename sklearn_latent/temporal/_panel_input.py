@@ -191,12 +191,17 @@ class PanelInput(BaseLatentModel):
             names,
         )
 
-    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Further sequences, and their values as the network has them."""
+    def _panel_of(self, X) -> tuple[np.ndarray, Panel]:
+        """Further sequences, and the same encoded."""
         check_is_fitted(self)
         values = self._check_X(X, (self.n_slices_, self.n_observed_))
         with labels_only():
-            return values, self._encoder.panel(values).values
+            return values, self._encoder.panel(values)
+
+    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Further sequences, and their values as the network has them."""
+        values, panel = self._panel_of(X)
+        return values, panel.values
 
     def _encode(self, X) -> np.ndarray:
         """Values of further sequences, as the network has them."""
