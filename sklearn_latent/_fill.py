@@ -25,6 +25,9 @@ def fill_gaps(X, missing, values):
         filled[rows, columns] = values[rows, columns]
         return filled.asformat(X.format)
     filled = np.array(X, order="C")
+    if isinstance(X, list | tuple) and filled.dtype.kind == "U":
+        # Numbers beside text would become text.
+        filled = np.array(X, dtype=object, order="C")
     filled[missing] = values[missing]
     if filled.dtype.kind == "O" and filled.ndim > 1:
         _restore_types(filled, missing)
@@ -70,8 +73,13 @@ def _fill_polars(X, missing, values):
         column = np.empty(len(gaps), dtype=object)
         column[:] = series.to_list()
         column[gaps] = _as_type(values[gaps, j], {series.dtype.to_python()})
+        dtype = series.dtype
+        if hasattr(dtype, "categories") and str(dtype).startswith("Enum"):
+            # This frame may lack categories that the one in fit had.
+            known = dtype.categories.to_list()
+            dtype = type(dtype)(list(dict.fromkeys(known + column.tolist())))
         filled.replace_column(
-            j, type(series)(series.name, column.tolist(), dtype=series.dtype)
+            j, type(series)(series.name, column.tolist(), dtype=dtype)
         )
     return filled
 

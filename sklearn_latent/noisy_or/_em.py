@@ -206,6 +206,7 @@ default=None
             patterns = read_patterns(
                 self._read_blocks(X, sample_weight, reset=True), self.binarize
             )
+            self._refuse_columns()
             structure = self._check_structure()
             starts = self._starts(structure, patterns)
             fitted = partial(_fitted, structure)

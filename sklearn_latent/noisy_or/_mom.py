@@ -242,6 +242,7 @@ default=None
 
     def _solve(self, plan, statistics, progress):
         """From statistics to fitted attributes."""
+        self._refuse_columns()
         learned = learn_parameters(
             plan, statistics, improve=self.refine, report=progress
         )

@@ -314,6 +314,7 @@ class QuartetStructureLearner(NoisyOrModel):
 
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""
+        self._refuse_columns()
         settings = Settings(
             self._check_parameters(),
             self.max_depth,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
+from .labels import check_labels
 from .panel import DEFAULT_KINDS as LABELS
 from .panel import MISSING, Panel
 
@@ -99,6 +100,7 @@ class PanelEncoder:
                     f"other labels in {self.name_of(j)}."
                 )
             labels = _sorted_labels(column[known], self.orders.get(j, ()))
+            check_labels(labels.tolist(), self.name_of(j), self.max_categories)
             ordered = ORDERED if j in self.orders else LABELS
             return labels, None, ordered if kind == "auto" else (kind,)
         labels, edges, few = self._fit_numbers(numbers, weights[known], j)
