@@ -44,6 +44,22 @@ def _features_of(X) -> list[Column]:
     ]
 
 
+def check_slices(feature: np.ndarray, name: str) -> None:
+    """Refuse a feature that is text in one slice and numbers in another.
+
+    feature: (n_sequences, n_slices)
+    """
+    columns = [Column(t, None, feature[:, t]) for t in range(feature.shape[1])]
+    kinds = {column.kind: column for column in columns if len(column.known)}
+    if {"text", "numbers"} <= set(kinds):
+        one, two = kinds["text"], kinds["numbers"]
+        raise ValueError(
+            f"X must hold the same labels in all slices of a feature, got "
+            f"{few(one.levels)} in slice {one.place} and {few(two.levels)} in slice "
+            f"{two.place} of {name}. Recode one of them, or set n_slices."
+        )
+
+
 def check_labels(labels: list, name: str, most: int) -> None:
     """Refuse numbers stored as text, and warn of labels that may mean missing.
 
