@@ -49,12 +49,14 @@ class Column:
     place: its number; name: its name in a data frame, None in an array
     values: (n_rows,) Python objects
     is_category: whether the table says that the values are categories
+    is_dates: whether it says that they are dates or times; they are text then
     """
 
     place: int
     name: Any
     values: np.ndarray = field(repr=False)
     is_category: bool = False
+    is_dates: bool = False
 
     def __str__(self) -> str:
         return f"column {self.place if self.name is None else repr(self.name)}"
@@ -74,7 +76,13 @@ class Column:
         """Where a value is None, NaN or the like, (n_rows,) bool."""
         import pandas as pd
 
-        return np.asarray(pd.isna(self.values), dtype=bool)
+        try:
+            return np.asarray(pd.isna(self.values), dtype=bool)
+        except ArithmeticError:
+            raise ValueError(
+                f"X must hold numbers, got a signalling NaN of decimals in {self}. "
+                "Replace it by None."
+            ) from None
 
     @cached_property
     def kind(self) -> str:
@@ -84,6 +92,8 @@ class Column:
         """
         import pandas as pd
 
+        if self.is_dates:
+            return "dates"
         kind = pd.api.types.infer_dtype(self.known, skipna=False)
         if kind in NUMBERS:
             return "numbers"
@@ -221,11 +231,18 @@ def odd_columns(X) -> tuple[Any, list[Column]]:
         return X, []
     if isinstance(X, np.ma.MaskedArray):
         return X, []
-    objects = X.astype(object)
-    if X.dtype.kind in "Mm":
-        # NumPy makes integers of dates in nanoseconds.
-        objects = X.astype(f"{X.dtype.kind}8[us]").astype(object)
-    return X, [Column(j, None, objects[:, j]) for j in range(X.shape[1])]
+    return X, columns_of(X)
+
+
+def columns_of(X: np.ndarray, names=None) -> list[Column]:
+    """All columns of an array of objects, text or dates."""
+    is_dates = X.dtype.kind in "Mm"
+    # Dates of nanoseconds, or far away, would become integers.
+    objects = (X.astype(str) if is_dates else X).astype(object)
+    return [
+        Column(j, None if names is None else names[j], objects[:, j], False, is_dates)
+        for j in range(X.shape[1])
+    ]
 
 
 def _array_of(rows):
@@ -261,6 +278,11 @@ def _odd_of_polars(X) -> list[Column]:
     for j, (name, dtype) in enumerate(X.schema.items()):
         kind = str(dtype)
         if dtype.is_numeric() and not kind.startswith("Decimal"):
+            continue
+        if dtype.is_temporal():
+            # Dates that are far away make polars panic.
+            values = X.to_series(j).to_numpy().astype(str).astype(object)
+            odd.append(Column(j, name, values, is_dates=True))
             continue
         values = np.empty(X.height, dtype=object)
         values[:] = X.to_series(j).to_list()

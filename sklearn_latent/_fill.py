@@ -54,6 +54,9 @@ def _fill_pandas(X, missing, values):
             # This frame may lack categories that the one in fit had.
             unknown = [value for value in dict.fromkeys(new) if value not in labels]
             column = column.cat.add_categories(unknown)
+        elif column.dtype.kind == "O" and column.dtype != object:
+            # A type of text; a column that had no value in fit may be filled with 0.
+            new = _as_type(new, {str})
         elif column.dtype.kind == "O":
             # Columns of Python objects have the type of what is in them.
             new = _as_type(new, {type(value) for value in column[~gaps]})
@@ -85,10 +88,11 @@ def _fill_polars(X, missing, values):
 
 
 def _as_type(values, types) -> np.ndarray:
-    """Numbers as Python objects of their column's one type, if it is one of numbers."""
+    """Values as Python objects of their column's one type, if it is numbers or text."""
     kind = next(iter(types)) if len(types) == 1 else None
     if kind is int:
         values = np.rint(np.asarray(values, dtype=np.float64))
     new = np.empty(len(values), dtype=object)
-    new[:] = [kind(v) for v in values] if kind in (bool, int, float) else list(values)
+    known = kind in (bool, int, float, str)
+    new[:] = [kind(value) for value in values] if known else list(values)
     return new

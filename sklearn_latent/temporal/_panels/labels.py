@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._columns import MARKERS, Column, few, is_numeric_text, odd_columns
+from ..._columns import MARKERS, Column, columns_of, few, is_numeric_text, odd_columns
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
 
@@ -35,13 +35,7 @@ def _features_of(X) -> list[Column]:
     values = np.asarray(X)
     if values.dtype.kind not in "OUSTMm":
         return []
-    if values.dtype.kind in "Mm":
-        values = values.astype(f"{values.dtype.kind}8[us]")
-    flat = values.astype(object).reshape(-1, values.shape[2])
-    return [
-        Column(j, None if names is None else names[j], flat[:, j])
-        for j in range(flat.shape[1])
-    ]
+    return columns_of(values.reshape(-1, values.shape[2]), names)
 
 
 def check_slices(feature: np.ndarray, name: str) -> None:
