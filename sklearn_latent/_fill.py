@@ -93,6 +93,7 @@ def _as_type(values, types) -> np.ndarray:
     if kind is int:
         values = np.rint(np.asarray(values, dtype=np.float64))
     new = np.empty(len(values), dtype=object)
-    known = kind in (bool, int, float, str)
-    new[:] = [kind(value) for value in values] if known else list(values)
+    new[:] = list(values)
+    if kind in (bool, int, float, str):
+        new[:] = [kind(value) for value in values]
     return new
