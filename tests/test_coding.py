@@ -121,6 +121,15 @@ class TestEstimators:
         message = r"'yes' or 'no' in column 'a', as in fit, got 'false'\."
         with pytest.raises(ValueError, match=message):
             fitted.transform(words(on="true", off="false"))
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.transform(words().iloc[:, ::-1])
+        for other in (words().iloc[:, :3], FLAGS.iloc[:, :3], FLAGS.assign(g=1.0)):
+            with pytest.raises(ValueError, match="feature names"):
+                fitted.transform(other)
+        nameless = clone(model).fit(words().to_numpy())
+        for other in (words().to_numpy()[:, :3], FLAGS.to_numpy()[:, :3]):
+            with pytest.raises(ValueError, match="3 features"):
+                nameless.transform(other)
         with pytest.raises(ValueError, match="'yes' or 'no', or 1 or 0, in column 'a'"):
             fitted.transform(FLAGS * 2)
         with pytest.raises(

@@ -100,7 +100,10 @@ def decode(X, coding: Coding, threshold: float | None) -> Any:
     if threshold is not None and not 0 <= threshold < 1:
         new |= _decoded_flags(X, threshold)
     X = with_columns(X, new)
-    _check_numbers(X, [place for place in coding if place not in new], coding)
+    # A table of another width is refused later.
+    width = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 0
+    places = [place for place in coding if place not in new and place < width]
+    _check_numbers(X, places, coding)
     return X
 
 
@@ -159,11 +162,10 @@ def _check_numbers(X, places, coding: Coding) -> None:
             column = X.iloc[:, place].to_numpy(dtype=float, na_value=np.nan)
         elif hasattr(X, "with_columns"):
             column = X.to_series(place).to_numpy().astype(float)
+        elif hasattr(X, "toarray"):
+            column = X.tocsc()[:, [place]].toarray()
         else:
-            # A table of another width is refused later.
-            if getattr(X, "ndim", 0) != 2 or place >= X.shape[1]:
-                return
-            column = X[:, [place]].toarray() if hasattr(X, "toarray") else X[:, place]
+            column = X[:, place].astype(float)
         name = column_number(getattr(X, "columns", None), place)
         _check_zero_one(np.ravel(column), name, coding[place])
 

@@ -158,7 +158,11 @@ class NoisyOrModel(BaseLatentModel):
         """Validate `X`; sparse input becomes CSR, NaN is allowed, words are decoded."""
         check_binarize(self.binarize)
         check_columns("X", X)
-        X = decode(X, self._coding, self.binarize)
+        names = getattr(self, "feature_names_in_", None)
+        columns: Any = getattr(X, "columns", names)
+        # Else scikit-learn says that the names are others.
+        if reset or names is None or list(columns) == list(names):
+            X = decode(X, self._coding, self.binarize)
         return _check_values(validate_data(self, X, reset=reset, **CHECKS))
 
     def _learn_X(self, X, *, reset):
