@@ -292,7 +292,8 @@ def check_latents(argument: str, given: Any, names: Sequence[str]) -> NDArray[np
     """Numbers of latents that are given by names or numbers; None gives all."""
     if given is None:
         return np.arange(len(names))
-    alone = isinstance(given, str) or np.ndim(given) == 0
+    given = given.tolist() if isinstance(given, np.ndarray) else given
+    alone = isinstance(given, str) or not isinstance(given, Iterable)
     chosen = [given] if alone else list(given)
     place = {name: number for number, name in enumerate(names)}
     numbers = []

@@ -73,6 +73,11 @@ def _of_frame(frame, names, named) -> SingleRow:
 
 def _of_cells(cells, names, named) -> SingleRow:
     """Cells in the order of the features."""
+    for name, cell in zip(names, cells, strict=True):
+        if isinstance(cell, list | tuple | dict | set | np.ndarray):
+            raise ValueError(
+                f"row must have one value per feature, got {shown(cell)} for {name!r}."
+            )
     if named:
         import pandas as pd
 

@@ -462,6 +462,38 @@ def drive_common(data, name, model, X):
         assert len(names) == width
     graph = model.to_networkx()
     assert len(model.to_frame()) == graph.number_of_edges()
+    drive_words(data, name, model, X)
+
+
+CHECK_COLUMNS = ["check", "what", "observed", "expected", "z", "ok"]
+
+
+def drive_words(data, name, model, X):
+    """What a person reads of a fitted model: always there, whatever the rows are."""
+    assert attempt(f"{name}.summary", model.summary) == model.summary()
+    other = data.draw(tables())
+    for rows in (X, other):
+        checks = attempt(f"{name}.diagnose", model.diagnose, rows)
+        assert checks is None or list(checks.columns) == CHECK_COLUMNS
+        assert checks is None or checks[["observed", "expected"]].notna().all(axis=None)
+    attempt(f"{name}.summary(X)", model.summary, other)
+    focus, strength = data.draw(arguments(None)), data.draw(arguments("auto", 0.5))
+    for export in (model.to_dot, model.to_mermaid):
+        attempt(f"{name}.{export.__name__}", export, min_strength=strength, focus=focus)
+    row = X[:1] if hasattr(X, "__getitem__") and n_rows_of(X) else None
+    rows = [row, X, other, *data.draw(st.tuples(st.sampled_from(JUNK)))]
+    options = {"latents": data.draw(arguments(None, 0))}
+    found = attempt(
+        f"{name}.explain", model.explain, data.draw(st.sampled_from(rows)), **options
+    )
+    if found is not None:
+        table = found.to_frame()
+        for latent, base, total in zip(
+            found.latent_names, found.base, found.total, strict=True
+        ):
+            added = table.contribution[table.latent == latent].sum()
+            np.testing.assert_allclose(base + added, total, atol=1e-6)
+        assert str(found)
 
 
 @st.composite

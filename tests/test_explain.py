@@ -515,3 +515,11 @@ def test_numbers_stay_finite_for_wide_tables():
     np.testing.assert_allclose(
         expit(explanation.total), network.posterior([row])[0], atol=1e-9
     )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
+@pytest.mark.parametrize("cell", [[1], (1, 2), {"a": 1}, np.ones(2)])
+def test_cells_are_single_values(cell):
+    model = NoisyOrMoMLearner([[1, 1, 1]]).fit(np.eye(3, dtype=int)[[0, 1, 2, 0]])
+    with pytest.raises(ValueError, match="one value per feature"):
+        model.explain([1, cell, 0])

@@ -125,7 +125,9 @@ def compare(
     """
     check_jobs(n_jobs)
     named = read_models(models)
-    if reference is not None and reference not in named:
+    if reference is not None and not (
+        isinstance(reference, str) and reference in named
+    ):
         raise ValueError(
             f"reference must be the name of a model, one of {list(named)}, got "
             f"{shown(reference)}."

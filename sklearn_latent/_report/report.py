@@ -83,16 +83,15 @@ def report(models: dict[str, Any], path: Any, *, title: str = "Latent models") -
         raise TypeError(f"models must be a dict of estimators, got {shown(models)}.")
     if not models:
         raise ValueError("models must have at least one estimator, got none.")
-    subjects = {
-        str(name): Subject(*model) if isinstance(model, tuple) else Subject(model)
-        for name, model in models.items()
-    }
-    for name, subject in subjects.items():
-        if not hasattr(subject.estimator, "_feature_values"):
+    subjects = {}
+    for name, model in models.items():
+        pair = model if isinstance(model, tuple) else (model, None)
+        if len(pair) != 2 or not hasattr(pair[0], "_feature_values"):
             raise TypeError(
                 "models must hold estimators of this library, or pairs of them and "
-                f"rows, got {shown(subject.estimator)} for {name!r}."
+                f"rows, got {shown(model)} for {name!r}."
             )
+        subjects[str(name)] = Subject(*pair)
     write_report(path, title, subjects)
 
 

@@ -26,7 +26,7 @@ from .._emissions.base import as_codes
 from .._inference.changes import surprise
 from .._inference.inference import ChainData
 from .._panels.panel import Panel
-from .sums import Marks, Spread, Sums, draw_like
+from .sums import Marks, Spread, Sums, draw_like, scale_of
 
 # Kinds of checks that share the level: rates, pairs, own past, older past, slices,
 # steps, tails, likelihood.
@@ -248,8 +248,8 @@ def _independent(emission, column) -> tuple[np.ndarray, int]:
         known = ~np.isnan(column)
         if not known.any():
             return np.zeros(len(column)), 0
-        mean, variance = column[known].mean(), max(column[known].var(), 1e-300)
-        logs = stats.norm.logpdf(np.where(known, column, mean), mean, variance**0.5)
+        mean, spread = scale_of(column)
+        logs = stats.norm.logpdf(np.where(known, column, mean), mean, spread)
         return np.where(known, logs, 0.0).sum(axis=1), 2
     codes = as_codes(column)
     known = codes >= 0

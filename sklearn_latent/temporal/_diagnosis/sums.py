@@ -11,6 +11,10 @@ from .._emissions.base import as_codes
 from .._panels.panel import MISSING
 
 
+# Standard deviations from the mean, beyond which numbers are all alike.
+FARTHEST = 1e30
+
+
 class Marks:
     """Values as numbers that can be added up.
 
@@ -27,7 +31,7 @@ class Marks:
         for f, emission in enumerate(emissions):
             labels = list(range(emission.n_categories))
             if emission.is_numeric:
-                self.scales[f] = _scale(values[:, :, f])
+                self.scales[f] = scale_of(values[:, :, f])
                 labels = [-1, -2]
             self.owner += [f] * len(labels)
             self.label += labels
@@ -39,7 +43,10 @@ class Marks:
             column = values[:, :, f]
             if emission.is_numeric:
                 mean, spread = self.scales[f]
-                distance = np.nan_to_num((column - mean) / spread)
+                with np.errstate(over="ignore"):
+                    distance = np.nan_to_num((column - mean) / spread)
+                # Variances of fourth powers must not overflow.
+                distance = np.clip(distance, -FARTHEST, FARTHEST)
                 parts.append(np.stack([distance, distance**2], axis=2))
             else:
                 codes = as_codes(column)
@@ -149,9 +156,12 @@ def is_gap(values) -> np.ndarray:
     return np.isnan(values) if values.dtype.kind == "f" else values == MISSING
 
 
-def _scale(column) -> tuple[float, float]:
-    """Mean and standard deviation of numbers."""
+def scale_of(column) -> tuple[float, float]:
+    """Mean and standard deviation of numbers, 1 if they do not vary."""
     known = column[~np.isnan(column)]
+    # Squares of huge numbers overflow.
+    unit = float(np.abs(known).max(initial=0.0)) or 1.0
     if not len(known):
         return 0.0, 1.0
-    return float(known.mean()), float(known.std()) or 1.0
+    known = known / unit
+    return float(unit * known.mean()), float(unit * known.std()) or 1.0
