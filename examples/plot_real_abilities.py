@@ -116,9 +116,10 @@ print(
 # %%
 # Does the model fit?
 # -------------------
+# ``diagnose`` checks means, spreads and pairs of tests, and the shape of what the model
+# leaves unexplained:
 checks = model.diagnose(scores)
 print(checks.groupby("check")["ok"].agg(checks="size", failed=lambda ok: (~ok).sum()))
-print(checks[~checks["ok"]].head())
 FitDisplay.from_estimator(model, scores)
 
 # %%
@@ -135,11 +136,11 @@ models = {
         max_latents=8, bipartite=True, margins="normal"
     ),
     "edges between tests": IdealParentGaussianBN(),
-    **{f"{k} factors": FactorAnalysis(k) for k in (1, 4, 5)},
+    **{f"factor analysis, {k}": FactorAnalysis(k) for k in (1, 4, 5)},
     "one normal distribution": GaussianMixture(1),
     "independence": "independence",
 }
-compare(models, complete)
+compare(models, complete).round(2)
 
 # %%
 # A missed test
@@ -193,8 +194,8 @@ print(f"all children: {model.n_latents_} latents, two thirds: {half.n_latents_}"
 # %%
 # .. rubric:: References
 #
-# .. [1] K. J. Holzinger and F. Swineford. A Study in Factor Analysis: The Stability of a
-#    Bi-factor Solution. Supplementary Educational Monographs 48, University of Chicago,
-#    1939.
+# .. [1] K. J. Holzinger and F. Swineford. A Study in Factor Analysis: The Stability
+#    of a Bi-factor Solution. Supplementary Educational Monographs 48, University of
+#    Chicago, 1939.
 plt.show()
 # sphinx_gallery_thumbnail_number = 1

