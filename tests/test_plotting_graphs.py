@@ -150,6 +150,15 @@ def test_hidden_roots_over_leaves_are_drawn_in_two_layers():
     assert display.positions_["a"][1] == display.positions_["b"][1] == 0.0
 
 
+def test_axes_may_be_in_a_subfigure():
+    graph = nx.DiGraph(family="gaussian")
+    graph.add_node("h", kind="latent")
+    graph.add_node("a", kind="feature")
+    graph.add_edge("h", "a", strength=0.5)
+    ax = Figure(figsize=(8, 4)).subfigures(1, 2)[0].subplots()
+    assert LatentGraphDisplay(graph).plot(ax=ax).ax_ is ax
+
+
 @pytest.mark.parametrize("n_latents", [1, 2, 6, 20])
 def test_two_slices_show_every_node_and_edge(n_latents):
     graph = two_slices(n_latents, 4)
