@@ -113,8 +113,9 @@ ax.hlines(np.cumsum(model.cardinality_)[:-1] - 0.5, -0.5, len(center) - 0.5, col
 figure.colorbar(image, label="standard deviations", shrink=0.6)
 
 # %%
-# Four patients of the test set, from visit to visit:
-TrajectoryDisplay.from_estimator(model, X[is_test][:4])
+# Four patients of the test set who came to all eight visits:
+complete = is_test & ~np.isnan(X[:, 7]).all(axis=1)
+TrajectoryDisplay.from_estimator(model, X[complete][:4])
 
 # %%
 # Does the model fit?
@@ -202,9 +203,9 @@ ax.legend(frameon=False)
 # %%
 # One patient
 # -----------
-# Why is this patient believed to be in this state at the last visit? ``explain`` shows
-# the weight of every test of every visit.
-model.explain(X[is_test][0]).plot()
+# Why is the first of them believed to be in this state at the last visit? ``explain``
+# shows the weight of every test of every visit.
+model.explain(X[complete][0]).plot()
 
 # %%
 # Who died?
