@@ -83,7 +83,10 @@ learner.summary(train)
 strength = pd.DataFrame(1 - learner.failure_, columns=diseases.columns)
 strength.index = [" + ".join(row.nlargest(2).index) for _, row in strength.iterrows()]
 leading = strength.columns[strength.max() >= 0.15]
-leading = strength[leading].idxmax().sort_values(kind="stable").index
+order = np.lexsort(
+    [-strength[leading].max(), strength[leading].to_numpy().argmax(axis=0)]
+)
+leading = leading[order]
 
 figure, ax = plt.subplots(figsize=(8.4, 8.4), layout="constrained")
 image = ax.imshow(strength[leading].T, cmap="Purples", vmin=0, vmax=0.6, aspect="auto")
@@ -91,7 +94,7 @@ ax.set_yticks(range(len(leading)), leading, fontsize=8)
 ax.set_xticks(range(len(strength)), strength.index, rotation=30, ha="right", fontsize=8)
 for (j, i), value in np.ndenumerate(strength[leading].T):
     if value >= 0.05:
-        color = "white" if value > 0.4 else "0.3"
+        color = "white" if value > 0.28 else "0.3"
         ax.text(i, j, f"{value:.2f}", ha="center", va="center", fontsize=7, color=color)
 figure.colorbar(image, label="P(latent switches the finding on)", shrink=0.6)
 

@@ -112,8 +112,8 @@ print(f"{mixed} of {model.n_latents_} latents mix traits")
 # %%
 # States have no order and no names. What people in a state answer tells what it means.
 # The picture shows the mean answer in each state; states of a latent are sorted by the
-# answer to its first statement. Extreme states, as "always the end of the scale", are
-# styles of answering as much as degrees of a trait.
+# answer to its first statement. Where the lines do not cross, the states are degrees of
+# a facet; where they cross, some statements are worded the other way round.
 states = model.set_output(transform="pandas").transform(train)
 means = states.T @ train.fillna(train.mean()).to_numpy()
 means = means.div(states.sum(), axis=0).set_axis(train.columns, axis=1)

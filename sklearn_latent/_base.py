@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from . import _criteria
 from ._progress import CallbackSupportMixin
 from ._validation import check_names, check_sample_weight, shown
-from .export import edges_to_frame
+from .export import edges_to_frame, to_dot, to_mermaid
 from .plotting import LatentGraphDisplay
 
 if TYPE_CHECKING:
@@ -247,6 +247,46 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             One row per edge: parent, child and the parameters of the edge.
         """
         return edges_to_frame(self.to_networkx())
+
+    def to_dot(
+        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
+    ) -> str:
+        """Export the fitted model in the DOT language, for Graphviz.
+
+        Parameters
+        ----------
+        min_strength : "auto" or float, default="auto"
+            Edges below this strength are left out; "auto" keeps as many as `plot`
+            draws.
+        focus : str, list of str or None, default=None
+            Names of nodes. Only these are kept, with their neighbours.
+
+        Returns
+        -------
+        text : str
+            The diagram; see `sklearn_latent.export.to_dot`.
+        """
+        return to_dot(self.to_networkx(), min_strength=min_strength, focus=focus)
+
+    def to_mermaid(
+        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
+    ) -> str:
+        """Export the fitted model as a Mermaid flowchart.
+
+        Parameters
+        ----------
+        min_strength : "auto" or float, default="auto"
+            Edges below this strength are left out; "auto" keeps as many as `plot`
+            draws.
+        focus : str, list of str or None, default=None
+            Names of nodes. Only these are kept, with their neighbours.
+
+        Returns
+        -------
+        text : str
+            The diagram; see `sklearn_latent.export.to_mermaid`.
+        """
+        return to_mermaid(self.to_networkx(), min_strength=min_strength, focus=focus)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> LatentGraphDisplay:
         """Draw the fitted model.
