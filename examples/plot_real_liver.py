@@ -108,14 +108,8 @@ ax.set_xticks(range(len(center)), NAMES.values(), rotation=35, ha="right", fonts
 owner = np.repeat(np.arange(model.n_latents_), model.cardinality_)
 for (i, j), value in np.ndenumerate(means):
     if model.structure_[owner[i], j]:
-        ax.text(
-            j,
-            i,
-            f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}",
-            ha="center",
-            va="center",
-            fontsize=7,
-        )
+        text = f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"
+        ax.text(j, i, text, ha="center", va="center", fontsize=7)
 ax.hlines(np.cumsum(model.cardinality_)[:-1] - 0.5, -0.5, len(center) - 0.5, color="k")
 figure.colorbar(image, label="standard deviations", shrink=0.6)
 
