@@ -1,6 +1,8 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
 from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
+from ._explain import Explanation
+from ._report.report import report
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
@@ -17,6 +19,7 @@ from .temporal import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_fr
 __all__ = [
     "LPCC",
     "SEMDBN",
+    "Explanation",
     "GaussianNetwork",
     "IdealParentGaussianBN",
     "LGLPCCTemporal",
@@ -35,6 +38,7 @@ __all__ = [
     "noisy_or",
     "plotting",
     "quartet_depth",
+    "report",
     "sequences_from_frame",
     "temporal",
 ]

@@ -10,7 +10,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
@@ -19,6 +18,7 @@ from .._validation import (
     MOST_ROWS,
     check_choice,
     check_count,
+    check_random_state,
     check_tol,
 )
 from .._warn import warn
@@ -219,6 +219,7 @@ default=None
             self.__dict__.update(fitted(best))
             self._store_likelihood(best, patterns)
             self._name_by_structure()
+            self._warn_if_no_latents("structure has no rows")
             misfit = contradictions(self.network_, patterns, self._feature_names())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if stopped:

@@ -13,19 +13,29 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
-from .._diagnosis import checks_to_frame
+from .._diagnosis import Comparison, checks_to_frame
+from .._explain import Evidence
 from .._fill import fill_gaps
 from .._rows import read_blocks
-from .._validation import check_columns, check_flag
+from .._single_row import SingleRow
+from .._summary import Parts
+from .._validation import check_columns, check_flag, within_floats
 from .._warn import warn
 from ..exceptions import PoorDataWarning
-from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
+from ._diagnosis.diagnosis import (
+    MOST_COUNTED,
+    compare_counts,
+    diagnose_network,
+    row_limit,
+)
+from ._evidence import evidence_parts
 from ._inference.classes import infer_network, predict_network
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
+from ._summary import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +73,8 @@ def check_rows(rows):
     """Validate rows apart from the estimator, where they are."""
     if not sparse.issparse(rows):
         rows = np.asarray(rows)
-    return _check_values(check_array(rows, **CHECKS))
+    with within_floats("X"):
+        return _check_values(check_array(rows, **CHECKS))
 
 
 def _check_values(X):
@@ -136,7 +147,8 @@ class NoisyOrModel(BaseLatentModel):
         """Validate `X`; sparse input becomes CSR, NaN is allowed."""
         check_binarize(self.binarize)
         check_columns("X", X)
-        return _check_values(validate_data(self, X, reset=reset, **CHECKS))
+        with within_floats("X"):
+            return _check_values(validate_data(self, X, reset=reset, **CHECKS))
 
     def _read_blocks(self, X, sample_weight, *, reset) -> Blocks:
         """Blocks of validated rows and weights, wherever they are; see `read_blocks`.
@@ -244,6 +256,16 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
 
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        binary = binarize_rows(self._check_X(row.table), self.binarize)
+        binary = binary.toarray() if sparse.issparse(binary) else binary
+        values = binary[0].astype(float)
+        # Warns if inference is approximate, once for all of the rows to come.
+        self.network_.posterior(binary)
+        known = ~np.isnan(values)
+        parts = evidence_parts(self.network_, values == 1, known, latents)
+        return Evidence(parts, row.cells, known, self._feature_names().tolist())
+
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.
 
@@ -294,19 +316,38 @@ class NoisyOrModel(BaseLatentModel):
         >>> bool(checks.ok.all())
         True
         """
+        subject = self._subject(X)
+        names = self._feature_names(), self.latent_names_
+        return checks_to_frame(
+            diagnose_network(self.network_, subject, *names, self._n_read)
+        )
+
+    def _describe(self) -> Parts:
+        return describe(self)
+
+    def _compare(self, X: Any) -> list[Comparison]:
+        subject = self._subject(X)
+        names = self._feature_names()
+        return compare_counts(self.network_, subject, names, self._n_read)
+
+    def _subject(self, X: Any) -> Patterns:
+        """Rows to diagnose, some of many."""
         check_is_fitted(self, "network_")
         table = self._check_X(X)
         n_rows, limit = table.shape[0], row_limit(MOST_COUNTED, table.shape[1])
         if n_rows > limit:
             chosen = np.random.RandomState(0).choice(n_rows, limit, replace=False)
             table = table[np.sort(chosen)]
-        patterns = PackedRows.of(table, self.binarize).patterns()
-        names = self._feature_names(), self.latent_names_
+        return PackedRows.of(table, self.binarize).patterns()
+
+    def _n_rows_learned(self) -> float | None:
         columns = self.__dict__.get("_columns")
-        n_learned = np.inf if columns is None else columns.n_rows
-        return checks_to_frame(
-            diagnose_network(self.network_, patterns, *names, n_learned)
-        )
+        return None if columns is None else columns.n_rows
+
+    @property
+    def _n_read(self) -> float:
+        n_rows = self._n_rows_learned()
+        return np.inf if n_rows is None else n_rows
 
     def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.

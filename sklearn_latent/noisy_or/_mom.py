@@ -253,6 +253,7 @@ default=None
         self.n_samples_seen_ = float(statistics.moments.total.max())
         self._store(NoisyOrNetwork(*learned[:3]))
         self._name_by_structure()
+        self._warn_if_no_latents("structure has no rows")
 
     def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""

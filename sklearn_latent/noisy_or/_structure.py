@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import Blocks, LocalBlocks
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_choice, check_count, check_flag
+from .._validation import check_choice, check_count, check_flag, check_random_state
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
@@ -365,13 +364,10 @@ class QuartetStructureLearner(NoisyOrModel):
         )
 
     def _warn(self):
-        if not self.n_latents_:
-            warn(
-                "No latent found: the features show no dependence that a common cause "
-                "of at least three of them would explain, or the rows are too few to "
-                "tell. The model treats the features as independent.",
-                PoorDataWarning,
-            )
+        self._warn_if_no_latents(
+            "the features show no dependence that a common cause of at least three of "
+            "them would explain, or the rows are too few to tell"
+        )
         misfit = self.__dict__.pop("_misfit", [])
         if not self.refine:
             # Who asks for the published estimate knows that it is a rough one.

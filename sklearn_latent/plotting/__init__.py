@@ -1,6 +1,8 @@
 """Displays of fitted models, with the interface of scikit-learn's displays."""
 
 from ._confidence import EdgeConfidenceDisplay
+from ._explanation import ExplanationDisplay
+from ._fit import FitDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
 from ._margins import MarginsDisplay
@@ -10,6 +12,8 @@ from ._trajectory import TrajectoryDisplay
 
 __all__ = [
     "EdgeConfidenceDisplay",
+    "ExplanationDisplay",
+    "FitDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
     "MarginsDisplay",

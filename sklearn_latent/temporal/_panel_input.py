@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._rows import read_blocks
+from .._single_row import SingleRow
 from .._validation import MOST_ROWS, check_columns, check_count, check_tol
 from ._emissions.request import requested_kinds
 from ._panels.columns import slice_names, warn_of_layout
@@ -200,6 +201,26 @@ class PanelInput(BaseLatentModel):
     def _encode(self, X) -> np.ndarray:
         """Values of further sequences, as the network has them."""
         return self._read(X)[1]
+
+    def _single_row(self, row: Any) -> SingleRow:
+        """One sequence: a row, an array of slices, or a long table of a sequence."""
+        sequences = self._sequences_of(row)
+        n_dimensions = _n_dimensions(sequences)
+        if n_dimensions == 2 and not hasattr(sequences, "columns"):
+            values = np.asarray(sequences, dtype=object)
+            if hasattr(self, "n_slices") and values.shape[1:] == (self.n_observed_,):
+                return SingleRow(np.asarray(sequences)[np.newaxis], values.ravel())
+        if n_dimensions < 3:
+            return super()._single_row(sequences)
+        if len(sequences) != 1:
+            raise ValueError(
+                f"row must be a single sequence, got {len(sequences)} of them."
+            )
+        return SingleRow(sequences, np.asarray(sequences, dtype=object).ravel())
+
+    def _feature_values(self, X) -> Iterator[np.ndarray]:
+        """Values of each feature, in all slices of all sequences."""
+        return iter(self._read(X)[0].reshape(-1, self.n_observed_).T)
 
     # Names
 

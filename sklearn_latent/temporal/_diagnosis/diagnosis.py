@@ -7,14 +7,21 @@ whatever the kinds of the emissions are, the same code checks them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
 
-from ..._diagnosis import Check, count_z, critical_z, shown_lines
+from ..._diagnosis import (
+    Check,
+    Comparison,
+    compare_likelihoods,
+    count_z,
+    critical_z,
+    shown_lines,
+)
 from .._emissions.base import as_codes
 from .._inference.inference import ChainData
 from .sums import Marks, Spread, Sums, draw_like
@@ -69,20 +76,26 @@ def thin_out(values) -> np.ndarray:
 def diagnose_network(subject: Subject) -> list[Check]:
     """All checks of a network."""
     network, values = subject.network, subject.values
-    marks = Marks(network.emissions, values)
-    rng = np.random.RandomState(0)
-    tables = (Sums.of(marks, draw_like(network, values, rng)) for _ in range(N_DRAWN))
-    comparison = _Comparison(subject, marks, Spread.of(tables))
+    comparison = _Comparison.of(subject)
     data = network._data(values)
     found = network._expect(data)
-    checks = [_check_likelihood(subject, found.log_likelihood), *comparison.rates()]
-    checks += comparison.pairs()
+    kinds = [comparison.rates(), comparison.pairs()]
     if values.shape[1] > 1:
-        checks += comparison.past("own past", "past")
-        checks += comparison.past("older past", "older")
-        checks += [*comparison.slices(), *comparison.steps()]
-    checks += comparison.tails()
-    return [*checks, *_check_certainty(subject, data, found.states)]
+        kinds.append(comparison.past("own past", "past"))
+        kinds.append(comparison.past("older past", "older"))
+        kinds += [comparison.slices(), comparison.steps()]
+    kinds.append(comparison.tails())
+    return [
+        _check_likelihood(subject, found.log_likelihood),
+        *(line for kind in kinds for line in kind.lines()),
+        *_check_certainty(subject, data, found.states),
+    ]
+
+
+def compare_sums(subject: Subject) -> list[Comparison]:
+    """All rates and pairs."""
+    comparison = _Comparison.of(subject)
+    return [comparison.rates(), comparison.pairs()]
 
 
 class _Comparison:
@@ -95,49 +108,68 @@ class _Comparison:
         self.owner = np.array(marks.owner, dtype=int)
         self.counts = np.array(marks.label, dtype=int) >= 0
 
-    def rates(self) -> list[Check]:
+    @classmethod
+    def of(cls, subject: Subject) -> _Comparison:
+        """Draw tables."""
+        network, values = subject.network, subject.values
+        marks = Marks(network.emissions, values)
+        rng = np.random.RandomState(0)
+        tables = (
+            Sums.of(marks, draw_like(network, values, rng)) for _ in range(N_DRAWN)
+        )
+        return cls(subject, marks, Spread.of(tables))
+
+    def rates(self) -> Comparison:
         """Rates of categories; means and spreads of numbers."""
         z = self._z("rate", self.counts)
-        return self._lines("rate", "rate", z, _Names(self._name))
+        return self._kind("rate", "rate", z, self._name)
 
-    def slices(self) -> list[Check]:
+    def slices(self) -> Comparison:
         """The same in each slice by itself."""
         z = self._z("slice", self.counts).ravel()
         times, n_marks = self.subject.times, len(self.owner)
-        names = _Names(lambda p: f"{self._name(p % n_marks)} at {times[p // n_marks]}")
-        return self._lines("slice", "slice", z, names)
 
-    def pairs(self) -> list[Check]:
+        def name(p):
+            return f"{self._name(p % n_marks)} at {times[p // n_marks]}"
+
+        return self._kind("slice", "slice", z, name)
+
+    def pairs(self) -> Comparison:
         """Pairs of features in a slice."""
         z = self._z("pair", self.counts[:, None] & self.counts)
         i, j = np.nonzero(self.owner[:, None] < self.owner)
-        names = _Names(lambda p: f"{self._name(i[p])}, {self._name(j[p])}")
-        return self._lines("pair", "pair", z[i, j], names, (i, j))
 
-    def past(self, check: str, kind: str) -> list[Check]:
+        def name(p):
+            return f"{self._name(i[p])}, {self._name(j[p])}"
+
+        return self._kind("pair", "pair", z[i, j], name, (i, j))
+
+    def past(self, check: str, kind: str) -> Comparison:
         """How often features repeat a value; products of numbers."""
         z = self._z(kind, ~self._numeric())
-        return self._lines(check, kind, z, self.subject.names)
+        return self._kind(check, kind, z, lambda f: self.subject.names[f])
 
-    def steps(self) -> list[Check]:
+    def steps(self) -> Comparison:
         """Values of a feature that follow on each other, in each slice by itself."""
         before, now = self.marks.step_pairs
         z = self._z("step", self.counts[before] & self.counts[now]).ravel()
         times = self.subject.times[1:]
-        names = _Names(
-            lambda p: (
-                f"{self._name(before[p % len(now)])} to "
-                f"{self._name(now[p % len(now)])} at {times[p // len(now)]}"
-            )
-        )
-        return self._lines("step", "step", z, names)
 
-    def tails(self) -> list[Check]:
+        def name(p):
+            k, time = p % len(now), times[p // len(now)]
+            return f"{self._name(before[k])} to {self._name(now[k])} at {time}"
+
+        return self._kind("step", "step", z, name)
+
+    def tails(self) -> Comparison:
         """Fourth powers of numbers."""
         where = np.flatnonzero(self._numeric())
         z = self._z("tail", np.zeros(len(self._numeric()), dtype=bool))
-        names = [self.subject.names[f] for f in where.tolist()]
-        return self._lines("tails", "tail", z[where], names, (where,))
+
+        def name(p):
+            return self.subject.names[where[p]]
+
+        return self._kind("tails", "tail", z[where], name, (where,))
 
     def _name(self, k: int) -> str:
         return self.subject.mark_name(self.marks, k)
@@ -164,9 +196,8 @@ class _Comparison:
         exact = count_z(seen * worth, mean * worth, variance * worth**2)
         return np.where(counts, np.where(np.abs(exact) < np.abs(z), exact, z), z)
 
-    def _lines(self, check, kind, z, names, index=None) -> list[Check]:
-        """The most surprising lines of a kind of checks."""
-        limit = critical_z(len(z), N_KINDS)
+    def _kind(self, check, kind, z, name, index=None) -> Comparison:
+        """All sums of a kind."""
         seen, mean, total = (
             np.ravel(getattr(sums, kind))
             if index is None
@@ -174,49 +205,19 @@ class _Comparison:
             for sums in (self.seen, self.drawn.mean, self.possible)
         )
         total = np.maximum(total, 1.0)
-        return [
-            Check(
-                check,
-                str(names[p]),
-                seen[p] / total[p],
-                mean[p] / total[p],
-                z[p],
-                bool(abs(z[p]) <= limit),
-            )
-            for p in shown_lines(z, limit)
-        ]
-
-
-class _Names:
-    """Names that are made when they are needed."""
-
-    def __init__(self, name: Callable[[int], str]):
-        self.name = name
-
-    def __getitem__(self, p: int) -> str:
-        return self.name(int(p))
+        limit = critical_z(len(z), N_KINDS)
+        return Comparison(check, name, seen / total, mean / total, z, limit)
 
 
 def _check_likelihood(subject: Subject, log_likelihood) -> Check:
-    """Likelihood of sequences against that of independent values, fitted to them.
-
-    Those have the advantage of their fit, half a nat for each parameter.
-    """
+    """Likelihood of sequences against that of independent values."""
     alone, n_free = np.zeros(len(subject.values)), 0
     for f, emission in enumerate(subject.network.emissions):
         own, parameters = _independent(emission, subject.values[:, :, f])
         alone += own
         n_free += parameters
-    gain = log_likelihood - alone
-    n = len(gain)
-    with np.errstate(invalid="ignore"):
-        mean = gain.mean()
-        error = max(gain.std() / np.sqrt(n), 1.0 / n)
-        z = (mean + 0.5 * n_free / n) / error
-    z = z if np.isfinite(z) else -np.inf  # some sequence is impossible
-    ok = bool(z >= -critical_z(1, N_KINDS, two_sided=False))
     what = "against independent values"
-    return Check("likelihood", what, log_likelihood.mean(), alone.mean(), z, ok)
+    return compare_likelihoods(log_likelihood, alone, n_free, N_KINDS, what)
 
 
 def _independent(emission, column) -> tuple[np.ndarray, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..._blocks import Blocks
+from ..._validation import within_floats
 from .encoding import PanelEncoder
 from .panel import Panel
 
@@ -97,7 +98,8 @@ def encode_block(block, encoder: PanelEncoder) -> Panel:
 def labels_only():
     """Say what is wrong with values that cannot be categories."""
     try:
-        yield
+        with within_floats("X"):
+            yield
     except TypeError as error:
         raise TypeError(
             "Each value of the X argument must be a string, a number or another label "
