@@ -66,7 +66,8 @@ def fit(estimator, X):
 def find_images(ax):
     """Learn the number of images and the images."""
     data = make_noisy_or_images(2000, random_state=0)
-    model, seconds = fit(QuartetStructureLearner(random_state=0), data.X)
+    pixels = pd.DataFrame(data.X, columns=[f"pixel{j}" for j in range(64)])
+    model, seconds = fit(QuartetStructureLearner(random_state=0), pixels)
     truth = data.network
     _, right = match_latents(truth.failure, model.failure_, model.prior_)
     print("1. Hidden images")
@@ -84,7 +85,7 @@ def find_images(ax):
     ax.imshow(np.vstack(rows), cmap="Purples")
     ax.set_xticks([])
     ax.set_yticks([9.5, 24.5], ["mixtures", "found"], fontsize=8)
-    return model, pd.DataFrame(data.X, columns=[f"pixel{j}" for j in range(64)])
+    return model, pixels
 
 
 def diagnose_patients(ax):
