@@ -70,6 +70,7 @@ GALLERY_ORDER = [
     "plot_real_personality.py",
     "plot_real_liver.py",
     "plot_thresholds.py",
+    "plot_compare.py",
     "plot_pipeline.py",
     "plot_uncertainty.py",
     "plot_streaming.py",

@@ -1,7 +1,18 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
-from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
+from . import (
+    baselines,
+    datasets,
+    exceptions,
+    gaussian,
+    metrics,
+    noisy_or,
+    plotting,
+    temporal,
+)
+from ._comparison.compare import compare
 from ._explain import Explanation
+from ._planning.rows_needed import RowsNeeded, rows_needed
 from ._report.report import report
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
@@ -28,7 +39,10 @@ __all__ = [
     "NoisyOrMoMLearner",
     "NoisyOrNetwork",
     "QuartetStructureLearner",
+    "RowsNeeded",
     "__version__",
+    "baselines",
+    "compare",
     "datasets",
     "exceptions",
     "find_schedule",
@@ -39,6 +53,7 @@ __all__ = [
     "plotting",
     "quartet_depth",
     "report",
+    "rows_needed",
     "sequences_from_frame",
     "temporal",
 ]

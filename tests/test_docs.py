@@ -22,6 +22,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 MODULES = [
     "sklearn_latent",
+    "sklearn_latent.baselines",
     "sklearn_latent.datasets",
     "sklearn_latent.exceptions",
     "sklearn_latent.export",

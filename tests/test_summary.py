@@ -94,7 +94,7 @@ def test_all_estimators(estimator, X):
     assert "Does X follow the model?" not in titles(summary)
     assert "Does X follow the model?" in titles(model.summary(X))
     assert max(map(len, summary.splitlines())) <= 80
-    allowed = "section h3 h4 p ul li table thead tbody tr th td"
+    allowed = "div section h3 h4 p ul li table thead tbody tr th td"
     assert all(tag in allowed.split() for tag in tags_of(summary._repr_html_()))
     again = pickle.loads(pickle.dumps(summary))
     assert (again, again.sections) == (summary, summary.sections)

@@ -6,6 +6,7 @@ from ._fit import FitDisplay
 from ._graph import LatentGraphDisplay
 from ._images import LatentImagesDisplay
 from ._margins import MarginsDisplay
+from ._rows_needed import RowsNeededDisplay
 from ._schedule import ScheduleDisplay
 from ._threshold import ThresholdCurveDisplay, score_and_count
 from ._trajectory import TrajectoryDisplay
@@ -17,6 +18,7 @@ __all__ = [
     "LatentGraphDisplay",
     "LatentImagesDisplay",
     "MarginsDisplay",
+    "RowsNeededDisplay",
     "ScheduleDisplay",
     "ThresholdCurveDisplay",
     "TrajectoryDisplay",
