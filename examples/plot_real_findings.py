@@ -147,9 +147,9 @@ for latent in posterior:
 # ``diagnose`` compares the model with the data, check by check. The rates of findings
 # agree. Two kinds of checks fail. Some pairs occur together more often than independent
 # causes can explain: near-synonyms, such as features of the nose, go together for
-# reasons of their own. Others exclude each other, and so do latents: a disease that
-# affects development is usually not one that causes fever. Causes that only switch
-# findings on cannot say so.
+# reasons of their own. Others exclude each other: grades of the same finding, and
+# findings of different kinds, as a disease that affects development is usually not one
+# that causes fever. Causes that only switch findings on cannot say so.
 checks = learner.diagnose(train)
 print(checks.groupby("check")["ok"].agg(checks="size", failed=lambda ok: (~ok).sum()))
 failed = checks[~checks["ok"]].drop_duplicates("check").set_index("check")
