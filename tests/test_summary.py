@@ -247,3 +247,10 @@ class TestCautions:
             Fitted().fit("seen")
         assert [str(w.message) for w in caught] == ["seen"]
         assert issubclass(caught[0].category, LatentWarning)
+
+
+def test_words_that_count_as_on_are_told():
+    X = make_noisy_or([[1, 1, 1]], 200, random_state=0).X
+    frame = pd.DataFrame(np.where(X == 1, "yes", "no"), columns=list("abc"))
+    text = NoisyOrEM(random_state=0).fit(frame).summary()
+    assert "count as on: yes in a, yes in b, yes in c." in " ".join(text.split())

@@ -105,7 +105,7 @@ class LatentClasses(FixedGraph):
         lowest, failures = np.inf, 0
         total = panel.weights.sum()
         # What counts is other rows, for which AIC stands; BIC chooses too few classes
-        # for them (of 1,797 digits 16, with 0.8 nats less per row than 32).
+        # for them (of 1,257 digits 16, with 0.8 nats less per row than 32).
         for n_classes in SIZES:
             found = self._fit_classes(panel, n_classes)
             n_free = found.state.n_parameters

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import BaseLatentModel
+from .._columns import read_numbers
 from .._diagnosis import Comparison, checks_to_frame
 from .._explain import MEAN, Evidence
 from .._fill import fill_gaps
@@ -31,8 +32,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# What to do with a column that holds no numbers.
+REMEDY = (
+    "encode it as numbers, or use LPCC, whose features are categories, or NoisyOrEM if "
+    "all columns are yes or no."
+)
+
+
 def check_block(X) -> np.ndarray:
     """Validate rows without an estimator at hand."""
+    X = read_numbers(X, REMEDY)
     with within_floats("X"):
         X = check_array(
             X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X"
@@ -66,6 +75,7 @@ class GaussianModel(BaseLatentModel):
     def _check_X(self, X, *, reset=False) -> np.ndarray:
         """Validate `X`; NaN is allowed, infinity is not."""
         check_columns("X", X)
+        X = read_numbers(X, REMEDY)
         with within_floats("X"):
             X = validate_data(
                 self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"

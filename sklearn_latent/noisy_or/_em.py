@@ -117,6 +117,9 @@ default=None
         Whether the best start converged.
     n_features_in_ : int
         Number of features seen in `fit`.
+    on_values_ : dict of str
+        Values that count as on in columns of words such as "yes" and "no", by name of
+        the column. Columns of numbers and of True and False are not listed.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` has string names.
 
@@ -206,6 +209,7 @@ default=None
             patterns = read_patterns(
                 self._read_blocks(X, sample_weight, reset=True), self.binarize
             )
+            self._refuse_columns()
             structure = self._check_structure()
             starts = self._starts(structure, patterns)
             fitted = partial(_fitted, structure)

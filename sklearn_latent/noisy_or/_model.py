@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._diagnosis import Comparison, checks_to_frame
 from .._explain import Evidence
 from .._fill import fill_gaps
-from .._rows import read_blocks
+from .._rows import look_at_rows, read_blocks
 from .._single_row import SingleRow
 from .._summary import Parts
 from .._validation import check_columns, check_flag, within_floats
 from .._warn import warn
 from ..exceptions import PoorDataWarning
+from ._coding import (
+    Coding,
+    coding_of,
+    decode,
+    encode,
+    find_levels,
+    learn_coding,
+    may_hold_words,
+    merge_levels,
+)
 from ._diagnosis.diagnosis import (
     MOST_COUNTED,
     compare_counts,
@@ -69,12 +85,11 @@ def check_flags(estimator, *names) -> None:
         check_flag(name, getattr(estimator, name))
 
 
-def check_rows(rows):
+def check_rows(rows, coding: Coding, threshold):
     """Validate rows apart from the estimator, where they are."""
-    if not sparse.issparse(rows):
-        rows = np.asarray(rows)
+    rows = decode(rows, coding, threshold)
     with within_floats("X"):
-        return _check_values(check_array(rows, **CHECKS))
+        return _check_values(check_array(rows, input_name="X", **CHECKS))
 
 
 def _check_values(X):
@@ -120,6 +135,7 @@ class NoisyOrModel(BaseLatentModel):
     n_jobs: int | None
     network_: NoisyOrNetwork
     _columns: Columns
+    _coding: Coding = MappingProxyType({})
     prior_: NDArray[np.float64]
     failure_: NDArray[np.float64]
     leak_: NDArray[np.float64]
@@ -143,12 +159,29 @@ class NoisyOrModel(BaseLatentModel):
         if names is not None:
             self._name_latents(names)
 
+    @property
+    def on_values_(self) -> dict[str, str]:
+        """Values that count as on, by name of the column; of columns of words alone."""
+        names = self._feature_names()
+        return {names[j]: words.on for j, words in sorted(self._coding.items())}
+
     def _check_X(self, X, *, reset=False):
-        """Validate `X`; sparse input becomes CSR, NaN is allowed."""
+        """Validate `X`; sparse input becomes CSR, NaN is allowed, words are decoded."""
         check_binarize(self.binarize)
         check_columns("X", X)
+        names = getattr(self, "feature_names_in_", None)
+        columns: Any = getattr(X, "columns", names)
+        # Else scikit-learn says that the names are others.
+        if reset or names is None or list(columns) == list(names):
+            X = decode(X, self._coding, self.binarize)
         with within_floats("X"):
             return _check_values(validate_data(self, X, reset=reset, **CHECKS))
+
+    def _learn_X(self, X, *, reset):
+        """Validate rows to learn from, whose words may be new."""
+        check_columns("X", X)
+        self._coding = learn_coding(X, {} if reset else self._coding)
+        return self._check_X(X, reset=reset)
 
     def _read_blocks(self, X, sample_weight, *, reset) -> Blocks:
         """Blocks of validated rows and weights, wherever they are; see `read_blocks`.
@@ -159,13 +192,24 @@ class NoisyOrModel(BaseLatentModel):
 
         def check(table):
             nonlocal fresh
-            table = self._check_X(table, reset=fresh)
+            table = self._learn_X(table, reset=fresh)
             fresh = False
             return table
 
+        coding: Coding = {} if reset else self._coding
+        if hasattr(X, "__dask_graph__") and may_hold_words(X):
+            # What a word means must not depend on the block.
+            coding = coding_of(look_at_rows(X, find_levels, merge_levels), coding)
         blocks = read_blocks(
-            X, sample_weight, check, check_rows, cut=_row_slices, n_jobs=self.n_jobs
+            X,
+            sample_weight,
+            check,
+            partial(check_rows, coding=coding, threshold=self.binarize),
+            cut=_row_slices,
+            n_jobs=self.n_jobs,
         )
+        if hasattr(X, "__dask_graph__"):
+            self._coding = coding
         before = None if reset else self.__dict__.get("_columns")
 
         def look(columns):
@@ -174,6 +218,12 @@ class NoisyOrModel(BaseLatentModel):
 
         return WatchedBlocks(blocks, self.binarize, look)
 
+    def _refuse_columns(self) -> None:
+        """Refuse columns that do not say which value is on, once all rows are read."""
+        columns = self.__dict__.get("_columns")
+        if columns is not None:
+            columns.refuse_codes(_check_feature_names_in(self), self.binarize)
+
     def _warn_of_columns(self) -> None:
         """Warn of columns that cannot be meant as they are, of all rows so far.
 
@@ -181,9 +231,7 @@ class NoisyOrModel(BaseLatentModel):
         """
         if not self.__dict__.pop("_columns_are_new", False):
             return
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
+        names = _check_feature_names_in(self)
         complaint = self._columns.complaint(names, self.binarize)
         if complaint:
             warn(f"X has poor columns: {complaint}.", PoorDataWarning)
@@ -364,7 +412,8 @@ class NoisyOrModel(BaseLatentModel):
             values are 1 where the feature is more likely on than off, given the other
             values of its row, and 0 elsewhere; all other values are as they were. With
             a threshold `binarize` outside [0, 1), they are the smallest integer above
-            it and the largest that is not.
+            it and the largest that is not. In columns of words, such as "yes" and
+            "no", they are the words of the column.
         """
         check_is_fitted(self, "network_")
         table = self._check_X(X)
@@ -381,5 +430,4 @@ class NoisyOrModel(BaseLatentModel):
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")
-        # What was inferred must be on, or off, by the threshold of the data.
-        return fill_gaps(X, missing, np.floor(self.binarize or 0.0) + is_on)
+        return fill_gaps(X, missing, encode(X, is_on, self._coding, self.binarize))

@@ -141,6 +141,9 @@ class QuartetStructureLearner(NoisyOrModel):
         coupled.
     n_features_in_ : int
         Number of features seen in `fit`.
+    on_values_ : dict of str
+        Values that count as on in columns of words such as "yes" and "no", by name of
+        the column. Columns of numbers and of True and False are not listed.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen in `fit`, if all are strings.
 
@@ -313,6 +316,7 @@ class QuartetStructureLearner(NoisyOrModel):
 
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""
+        self._refuse_columns()
         settings = Settings(
             self._check_parameters(),
             self.max_depth,

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._summary import (
+    LONGEST_NAME,
+    MOST_NAMES,
     Parts,
     Section,
     count,
@@ -29,7 +31,8 @@ def describe(model: Any) -> Parts:
     network, names = model.network_, model.latent_names_
     features = read_names(network, model._feature_names())
     sections = [*_latents(model, names, features), *_classes(network, names)]
-    return Parts(_found(network, features), sections, _cautions(model))
+    found = [*_found(network, features), *_words(model.on_values_)]
+    return Parts(found, sections, _cautions(model))
 
 
 def _found(network, features) -> list[str]:
@@ -40,9 +43,7 @@ def _found(network, features) -> list[str]:
     ]
     alone = np.flatnonzero(~network.structure.any(axis=0))
     if len(alone) and network.n_latents:
-        parts = ", ".join(label(features[j]) for j in alone[:6].tolist())
-        more = f" and {len(alone) - 6} more" if len(alone) > 6 else ""
-        found.append(f"Features without a latent: {parts}{more}.")
+        found.append(f"Features without a latent: {_few(features[j] for j in alone)}.")
     if network.n_classes > 1:
         found.append(
             f"Latents depend on each other through {network.n_classes} hidden classes "
@@ -55,6 +56,21 @@ def _found(network, features) -> list[str]:
             "latents switch them off."
         )
     return found
+
+
+def _words(on_values: dict[str, str]) -> list[str]:
+    """Which words count as on."""
+    if not on_values:
+        return []
+    pairs = (f"{label(word)} in {label(name)}" for name, word in on_values.items())
+    return [f"Values that count as on: {_few(pairs)}."]
+
+
+def _few(names) -> str:
+    """The first names, and how many more there are."""
+    words = [label(name, 2 * LONGEST_NAME) for name in names]
+    more = f" and {len(words) - MOST_NAMES} more" if len(words) > MOST_NAMES else ""
+    return ", ".join(words[:MOST_NAMES]) + more
 
 
 def _latents(model, names, features) -> list[Section]:

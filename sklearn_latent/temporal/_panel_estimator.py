@@ -264,8 +264,9 @@ class PanelModel(PanelInput):
             - "own past": how often a feature repeats its value (of numbers the
               product of two consecutive ones);
             - "older past": the same two slices apart;
-            - "slice", "step": as "rate", and two consecutive values of a feature, in a
-              single slice: a process that changes;
+            - "slice": as "rate", in a single slice; "step": values of a feature, given
+              the latents in the slice before, in some slices against all others, as
+              (weighted) counts: a process that changes;
             - "tails": fourth powers of numbers;
             - "certainty": share of the uncertainty about a latent that the sequences
               take away; it fails below 0.1.
@@ -289,14 +290,14 @@ class PanelModel(PanelInput):
 
     def _subject(self, X: Any) -> Subject:
         """Sequences to diagnose, some of many."""
-        values = thin_out(self._encode(X))
+        panel = thin_out(self._panel_of(X)[1])
         labels = [[str(label) for label in own] for own in self.categories_]
         return Subject(
             self.network_,
-            values,
+            panel,
             self._node_names(),
             self.latent_names_.tolist(),
-            self._times_of(values.shape[1]),
+            self._times_of(panel.n_slices),
             labels,
             self._n_learned,
         )

@@ -19,6 +19,7 @@ from .._validation import MOST_ROWS, check_columns, check_count, check_tol
 from ._emissions.request import requested_kinds
 from ._panels.columns import slice_names, warn_of_layout
 from ._panels.encoding import PanelEncoder, known_orders
+from ._panels.labels import check_columns_of
 from ._panels.long_tables import is_long, read_like
 from ._panels.panel import Panel
 from ._panels.reading import (
@@ -97,6 +98,7 @@ class PanelInput(BaseLatentModel):
             raise ValueError(
                 f"X must have two or three dimensions, got {n_dimensions}."
             )
+        X = check_columns_of(X)
         if n_dimensions == 3:
             X = check_array(X, allow_nd=True, input_name="X", **CHECKS)
             n_slices, n_observed = X.shape[1:]
@@ -153,20 +155,13 @@ class PanelInput(BaseLatentModel):
         """
         named = isinstance(X, Sequences) and X.labels is not None
         self._labels = X.labels.without_sequences() if named else None
-        columns = (getattr(X, "shape", None) or [0])[-1]
-        if hasattr(X, "columns"):
-            columns = list(X.columns)
-            if hasattr(self, "n_slices"):
-                warn_of_layout(columns, self.n_slices)
+        if hasattr(X, "columns") and hasattr(self, "n_slices"):
+            warn_of_layout(list(X.columns), self.n_slices)
         blocks = read_blocks(
             X,
             sample_weight,
             self._check_training(),
-            partial(
-                check_block,
-                columns=columns,
-                n_slices=getattr(self, "n_slices", 1),
-            ),
+            partial(check_block, n_slices=getattr(self, "n_slices", 1)),
         )
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
@@ -191,12 +186,17 @@ class PanelInput(BaseLatentModel):
             names,
         )
 
-    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Further sequences, and their values as the network has them."""
+    def _panel_of(self, X) -> tuple[np.ndarray, Panel]:
+        """Further sequences, and the same encoded."""
         check_is_fitted(self)
         values = self._check_X(X, (self.n_slices_, self.n_observed_))
         with labels_only():
-            return values, self._encoder.panel(values).values
+            return values, self._encoder.panel(values)
+
+    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Further sequences, and their values as the network has them."""
+        values, panel = self._panel_of(X)
+        return values, panel.values
 
     def _encode(self, X) -> np.ndarray:
         """Values of further sequences, as the network has them."""

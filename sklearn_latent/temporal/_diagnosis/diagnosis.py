@@ -23,7 +23,9 @@ from ..._diagnosis import (
     shown_lines,
 )
 from .._emissions.base import as_codes
+from .._inference.changes import surprise
 from .._inference.inference import ChainData
+from .._panels.panel import Panel
 from .sums import Marks, Spread, Sums, draw_like
 
 # Kinds of checks that share the level: rates, pairs, own past, older past, slices,
@@ -40,7 +42,7 @@ CERTAIN = 0.1
 class Subject:
     """A network and sequences, and what its parts are called.
 
-    values: (n, n_slices, n_observed)
+    panel: the sequences
     names, latents, times: of features, latents and slices
     labels: of the categories of each feature
     n_learned: sequences that the network was learned from, so that others may differ
@@ -48,12 +50,17 @@ class Subject:
     """
 
     network: Any
-    values: np.ndarray
+    panel: Panel
     names: Sequence
     latents: Sequence
     times: Sequence
     labels: Sequence
     n_learned: float = np.inf
+
+    @property
+    def values(self) -> np.ndarray:
+        """Codes and numbers, (n, n_slices, n_observed)."""
+        return self.panel.values
 
     def mark_name(self, marks: Marks, k: int) -> str:
         """Name of a feature and its category."""
@@ -63,14 +70,14 @@ class Subject:
         return f"{self.names[f]}={self.labels[f][label]}"
 
 
-def thin_out(values) -> np.ndarray:
+def thin_out(panel: Panel) -> Panel:
     """Some of many sequences, chosen at random but always the same."""
-    n, cells = len(values), max(values[:1].size, 1)
+    n, cells = len(panel.codes), max(panel.codes[:1].size, 1)
     most = max(min(MOST_SEQUENCES, MOST_VALUES // cells), 1)
     if n <= most:
-        return values
+        return panel
     chosen = np.random.RandomState(0).choice(n, most, replace=False)
-    return values[np.sort(chosen)]
+    return panel.of_sequences(np.sort(chosen))
 
 
 def diagnose_network(subject: Subject) -> list[Check]:
@@ -83,7 +90,7 @@ def diagnose_network(subject: Subject) -> list[Check]:
     if values.shape[1] > 1:
         kinds.append(comparison.past("own past", "past"))
         kinds.append(comparison.past("older past", "older"))
-        kinds += [comparison.slices(), comparison.steps()]
+        kinds += [comparison.slices(), *_steps(subject)]
     kinds.append(comparison.tails())
     return [
         _check_likelihood(subject, found.log_likelihood),
@@ -96,6 +103,33 @@ def compare_sums(subject: Subject) -> list[Comparison]:
     """All rates and pairs."""
     comparison = _Comparison.of(subject)
     return [comparison.rates(), comparison.pairs()]
+
+
+def _steps(subject: Subject) -> list[Comparison]:
+    """Values given the latents in the slice before, in each window of slices.
+
+    What `fit` warns of. There is nothing to compare in two slices, and
+    networks of several epochs have learned the changes.
+    """
+    if subject.panel.n_slices < 3 or hasattr(subject.network, "change_points"):
+        return []
+    found = surprise(subject.network, subject.panel)
+    ends = np.append(found.first[1:] - 1, found.last)
+    total = np.maximum(found.unit, 1e-300)
+    n_cells = len(found.feature)
+
+    def name(p):
+        window, cell = divmod(p, n_cells)
+        first, last = (subject.times[places[window]] for places in (found.first, ends))
+        when = f"at {first}" if first == last else f"from {first} to {last}"
+        return f"{subject.names[found.feature[cell]]} {when}"
+
+    z = found.z.ravel()
+    limit = critical_z(int((z != 0).sum()), N_KINDS)
+    observed, expected = (
+        (part / total).ravel() for part in (found.observed, found.expected)
+    )
+    return [Comparison("step", name, observed, expected, z, limit)]
 
 
 class _Comparison:
@@ -148,18 +182,6 @@ class _Comparison:
         """How often features repeat a value; products of numbers."""
         z = self._z(kind, ~self._numeric())
         return self._kind(check, kind, z, lambda f: self.subject.names[f])
-
-    def steps(self) -> Comparison:
-        """Values of a feature that follow on each other, in each slice by itself."""
-        before, now = self.marks.step_pairs
-        z = self._z("step", self.counts[before] & self.counts[now]).ravel()
-        times = self.subject.times[1:]
-
-        def name(p):
-            k, time = p % len(now), times[p // len(now)]
-            return f"{self._name(before[k])} to {self._name(now[k])} at {time}"
-
-        return self._kind("step", "step", z, name)
 
     def tails(self) -> Comparison:
         """Fourth powers of numbers."""
