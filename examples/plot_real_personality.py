@@ -76,7 +76,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", ApproximateInferenceWarning)
     model = LPCC(random_state=0).fit(train)
 for warning in caught:
-    print(f"{warning.category.__name__}: {warning.message}")
+    print(textwrap.fill(f"{warning.category.__name__}: {warning.message}", 88))
 warnings.simplefilter("ignore", ApproximateInferenceWarning)
 
 # %%
@@ -144,7 +144,7 @@ for trait, values in zip(scales, predicted.T, strict=True):
 # %%
 # Does the model fit?
 # -------------------
-# Nothing in the training data contradicts the model:
+# ``diagnose`` compares the model with its training data. How many checks fail?
 checks = model.diagnose(train)
 print(checks.groupby("check")["ok"].agg(checks="size", failed=lambda ok: (~ok).sum()))
 FitDisplay.from_estimator(model, train)
