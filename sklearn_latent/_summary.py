@@ -144,17 +144,21 @@ def section_html(section: Section, level: int = 4) -> str:
     else:
         body = "".join(f"<p>{line}</p>" for line in lines)
     if section.rows:
-        head = "".join(f'<th scope="col">{escape(c)}</th>' for c in section.header)
+        # Cell by cell, since notebooks align the cells of tables to the right.
+        left = 'style="text-align: left"'
+        head = "".join(
+            f'<th scope="col" {left}>{escape(c)}</th>' for c in section.header
+        )
         rows = "".join(
-            f'<tr><th scope="row">{escape(row[0])}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            f'<tr><th scope="row" {left}>{escape(row[0])}</th>'
+            + "".join(f"<td {left}>{escape(cell)}</td>" for cell in row[1:])
             + "</tr>"
             for row in section.rows
         )
         # Wide tables scroll by themselves, not the page.
         body += (
             '<div style="overflow-x: auto" tabindex="0">'
-            f'<table style="text-align: left"><thead><tr>{head}</tr></thead>'
+            f"<table><thead><tr>{head}</tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
     return f"<h{level}>{escape(section.title)}</h{level}>{body}"

@@ -172,7 +172,8 @@ def _fitted(ax, title: str) -> str:
     """Title whose lines are as wide as the image, or its share of the figure."""
     room = size_in_points(ax)[0]
     if ax.get_subplotspec() is not None:
-        share = 72.0 * ax.figure.get_size_inches()[0] / ax.get_gridspec().ncols
+        width = ax.figure.bbox.width / ax.figure.dpi
+        share = 72.0 * width / ax.get_gridspec().ncols
         room = max(room, 0.94 * share)
     return "\n".join(fit_width(line, room, TITLE_FONT) for line in title.splitlines())
 

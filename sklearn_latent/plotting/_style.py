@@ -93,9 +93,8 @@ def split_axes(ax: Axes, n_rows: int, n_columns: int = 1, *, gap=(0.06, 0.03)):
 
 def size_in_points(ax) -> tuple[float, float]:
     """Width and height of axes, in the unit of fonts."""
-    box = ax.get_position()
-    width, height = ax.figure.get_size_inches()
-    return 72.0 * width * box.width, 72.0 * height * box.height
+    points = 72.0 / ax.figure.dpi  # of a pixel; a subfigure has no size in inches
+    return points * ax.bbox.width, points * ax.bbox.height
 
 
 def shorten(name: Any, longest: int = LONGEST_LABEL) -> str:
