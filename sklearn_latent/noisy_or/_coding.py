@@ -53,26 +53,33 @@ class Words(NamedTuple):
     """The words of a column, as the user spells them.
 
     pair: on and off, as in `PAIRS`
-    on, off: the spelling of the data; of the pair where the data have none
+    seen: the same in the spelling of the data, the first one of several; None if the
+        data do not have the word
     """
 
     pair: tuple[str, str]
-    on: str
-    off: str
+    seen: tuple[str | None, ...]
 
     @classmethod
     def of(cls, pair, levels: list[str]) -> Words:
         """Words of a pair, spelled as in the data."""
-        spelled = [
+        spelled = (
             min((level for level in levels if _plain(level) == word), default=None)
             for word in pair
-        ]
-        on, off = spelled
-        return cls(
-            pair,
-            _like(pair[0], off) if on is None else on,
-            _like(pair[1], on) if off is None else off,
         )
+        return cls(pair, tuple(spelled))
+
+    @property
+    def on(self) -> str:
+        """The word for on."""
+        on, off = self.seen
+        return _like(self.pair[0], off) if on is None else on
+
+    @property
+    def off(self) -> str:
+        """The word for off."""
+        on, off = self.seen
+        return _like(self.pair[1], on) if off is None else off
 
 
 # Words of the columns that have some, by number of the column.
@@ -231,8 +238,10 @@ def _words_of(column: Column, before: Words | None) -> Words:
     if len(pairs) != 1 or None in pairs:
         _refuse_words(column, spelled, before)
     (pair,) = pairs
-    seen = [] if before is None else [before.on, before.off]
-    return Words.of(pair, [*column.levels, *seen])
+    seen = () if before is None else before.seen
+    return Words.of(
+        pair, [*column.levels, *(word for word in seen if word is not None)]
+    )
 
 
 def _refuse_words(column: Column, spelled: dict[str, str], before) -> None:

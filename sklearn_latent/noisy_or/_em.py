@@ -223,7 +223,8 @@ default=None
             self.__dict__.update(fitted(best))
             self._store_likelihood(best, patterns)
             self._name_by_structure()
-            self._warn_if_no_latents("structure has no rows")
+            if self.n_latents != 0:
+                self._warn_if_no_latents("structure has no rows")
             misfit = contradictions(self.network_, patterns, self._feature_names())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if stopped:

@@ -10,7 +10,6 @@ import numpy as np
 from .._emissions.base import as_codes
 from .._panels.panel import MISSING
 
-
 # Standard deviations from the mean, beyond which numbers are all alike.
 FARTHEST = 1e30
 
