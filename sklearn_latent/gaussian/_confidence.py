@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from .._graphs import equivalence_class
 from ..exceptions import LatentWarning
+from ._options import is_linear
 from ._parameters import parse_constraints
 
 # Offset and slope of the confidence in a pair by the share of fits that join it, both
@@ -53,7 +54,7 @@ def _bootstrap_edges(model, X, weights, by_class) -> tuple[np.ndarray, bool]:
         fitted = clone(model).fit(X, sample_weight=weights)
     n = fitted.n_features_in_
     edges = fitted.adjacency_[:n, :n]
-    directed = not fitted.network_.is_jointly_gaussian or fitted.n_latents_ > 0
+    directed = not is_linear(fitted) or fitted.n_latents_ > 0
     if directed or not by_class:
         return edges.astype(float), False
     forbidden, required = parse_constraints(

@@ -118,13 +118,13 @@ def search_linear(
         return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
 
     search = greedy_search if greedy else ordered
-    result = _search_by_price(search, evaluator, options, rules, initial)
+    result = search_by_price(search, evaluator, options, rules, initial)
     result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
 
 
-def _search_by_price(
+def search_by_price(
     search, evaluator: MoveEvaluator, options: SearchOptions, rules: Rules, initial
 ) -> SearchResult:
     """Search until the number of edges is the one at which they are priced.
@@ -189,7 +189,7 @@ def _learn_nonlinear(data: Rows, options: SearchOptions):
     if initial is None and not options.published:
         # Greedy search gets stuck where a search over orders does not.
         initial = _linear_graph(data, options)
-    result = _search_by_price(greedy_search, evaluator, options, rules, initial)
+    result = search_by_price(greedy_search, evaluator, options, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,
@@ -226,6 +226,16 @@ def _learn_linear(data: IncompleteData, options: SearchOptions) -> LearnedNetwor
 
 def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
     """Network over all features, with names; features never seen stay alone."""
+    if network.classes:
+        each = [extend_network(own, seen, names) for own in network.classes]
+        return GaussianNetwork(
+            each[0].adjacency,
+            [own.weights for own in each],
+            [own.intercept for own in each],
+            [own.noise_variance for own in each],
+            node_names=each[0].node_names,
+            class_weight=network.class_weight,
+        )
     taken = set(names)
     all_names = list(names)
     for number in range(network.n_latents):

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._fill import fill_gaps
 from .._validation import check_columns, within_floats
-from ._network import GaussianNetwork, check_size
+from ._network import GaussianNetwork
 from ._nonlinear.noise import Noise, get_noise
+from ._row_inference import check_size
 
 if TYPE_CHECKING:
     pass
@@ -45,6 +46,7 @@ class GaussianModel(BaseLatentModel):
     intercept_: NDArray[np.float64]
     noise_variance_: NDArray[np.float64]
     node_names_: NDArray[np.object_]
+    n_classes_: int
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -71,6 +73,7 @@ class GaussianModel(BaseLatentModel):
         self.intercept_ = network.intercept
         self.noise_variance_ = network.noise_variance
         self.n_latents_ = network.n_latents
+        self.n_classes_ = network.n_classes
         self.node_names_ = np.asarray(network.node_names, dtype=object)
 
     @property
