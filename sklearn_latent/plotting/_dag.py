@@ -32,7 +32,8 @@ def draw_dag(graph, ax, options: GraphOptions):
     nodes = list(graph)
     adjacency, strength, sign = _matrices(graph, nodes)
     names = [shorten(name) for name in nodes]
-    is_latent = np.array([graph.nodes[node].get("kind") == "latent" for node in nodes])
+    kinds = [graph.nodes[node].get("kind") for node in nodes]
+    is_latent = np.array([kind in ("latent", "class") for kind in kinds], dtype=bool)
     layer = assign_layers(adjacency)
     width = np.array([text_width([name], FONT) + 8.0 for name in names])
     n_lines = _lines_per_layer(layer, width)
