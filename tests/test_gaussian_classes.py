@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_latent import IdealParentGaussianBN
 from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
 from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
 from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
@@ -324,6 +325,21 @@ def test_whether_classes_are_sought(groups):
     assert not found(groups, margins="smooth")
     assert not found(groups, search="greedy")
     assert not found(groups, max_latents=1)
+
+
+def test_classes_do_not_stand_for_edges():
+    X = make_gaussian_bn(6, n_samples=500, random_state=0).X
+    assert IdealParentGaussianBN(max_parents=0).fit(X).n_classes_ == 1
+
+
+@pytest.mark.parametrize("n_classes", ["auto", 3])
+def test_columns_without_values(groups, n_classes):
+    X = np.insert(groups, 1, np.nan, axis=1)
+    with pytest.warns(PoorDataWarning, match="missing in all rows"):
+        model = IdealParentGaussianBN(n_classes=n_classes).fit(X)
+    assert model.n_classes_ == 3
+    assert not model.adjacency_[1].any()
+    assert np.isfinite(model.score(X))
 
 
 def test_constraints_hold(groups):

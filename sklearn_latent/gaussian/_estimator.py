@@ -16,7 +16,13 @@ from .._transaction import all_or_nothing
 from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
 from ._classes.learn import learn_classes
 from ._confidence import bootstrap_confidence, bootstrap_shares
-from ._learn import choose_search, extend_network, learn_network, log_likelihood
+from ._learn import (
+    choose_search,
+    extend_network,
+    learn_network,
+    log_likelihood,
+    restrict_network,
+)
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
@@ -478,12 +484,13 @@ class IdealParentGaussianBN(GaussianModel):
         if isinstance(rows, SeenRows):
             assert rows.sample is not None  # kept for this
             rows = rows.sample.rows
-        choices = [network.margins]
-        if wanted_margins(self) == "auto" and network.margins is not None:
+        known = restrict_network(network, seen)
+        choices = [known.margins]
+        if wanted_margins(self) == "auto" and known.margins is not None:
             choices.append(None)
-        found = learn_classes(rows, network, options, self.n_classes, choices)
+        own = rows.columns(seen)
+        found = learn_classes(own, known, options, self.n_classes, choices)
         if found is None:
             return None
-        names = network.node_names
-        mixed = extend_network(found, seen, names).with_margins(found.margins)
+        mixed = extend_network(found, seen, network.node_names)
         return mixed, rows.sum(mixed.log_likelihood(rows.X))

@@ -13,7 +13,7 @@ from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows
-from .._statistics.statistics import GaussianStatistics, canonical_order
+from .._statistics.statistics import LOG_2_PI, GaussianStatistics, canonical_order
 from .search import (
     choose_classes,
     comparable,
@@ -51,9 +51,11 @@ def learn_classes(
     best = None
     for margins in choices:
         scores = StandardScores.of(sample, margins)
-        extra = scores.price(sample)
+        standard, extra = scores.rows(sample), scores.price(sample)
+        if n_classes == "auto":
+            known = min(known, saturated_bic(standard) + extra)
         found = choose_classes(
-            scores.rows(sample),
+            standard,
             network.adjacency[np.ix_(scores.order, scores.order)],
             scores.options(options),
             numbers,
@@ -72,6 +74,21 @@ def learn_classes(
         own = scores.options(options)
         fit = improve_classes(every, share, own, fit.parameters.adjacency)
     return scores.network(fit.parameters.network)
+
+
+def saturated_bic(rows: Rows) -> float:
+    """BIC of a normal distribution; infinity for rows with gaps, or collinear columns.
+
+    Classes must not stand for edges that a network was not allowed to have.
+    """
+    if rows.has_gaps:
+        return np.inf
+    sign, log_det = np.linalg.slogdet(
+        GaussianStatistics.of(rows.X, rows.weights).covariance
+    )
+    n = rows.n_features
+    fit = -0.5 * rows.weight * (n * (LOG_2_PI + 1.0) + log_det)
+    return bic(fit, n * (n + 3) // 2, rows.weight) if sign > 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False)
