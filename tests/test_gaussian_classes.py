@@ -215,6 +215,17 @@ def test_planted_classes_are_found(groups):
     assert IdealParentGaussianBN(n_classes=1).fit(groups).adjacency_.any()
 
 
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_two_classes_of_many_columns(share):
+    rng = np.random.default_rng(0)
+    label = rng.random(400) > share
+    X = rng.normal(size=(400, 30)) + 2.0 * label[:, None]
+    model = IdealParentGaussianBN().fit(X)
+    assert model.n_classes_ == 2
+    found = model.network_.class_posterior(X).argmax(axis=1)
+    assert adjusted_rand_score(found, label) > 0.95
+
+
 @pytest.mark.parametrize("load", [load_iris, load_wine])
 def test_classes_of_real_tables(load):
     X, y = load(return_X_y=True)

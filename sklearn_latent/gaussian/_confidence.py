@@ -15,9 +15,9 @@ from ._options import is_linear
 from ._parameters import parse_constraints
 
 # Offset, slope and bend of the confidence in a pair by the share of fits that join it,
-# both as normal quantiles. Fits to bootstrap samples doubt true edges near the threshold
-# of the extended BIC: of pairs with a share of .6 to .8, 91% are true edges. Probit
-# regression over 104 random networks of 8 to 24 variables, 60 to 800 rows;
+# both as normal quantiles. Fits to bootstrap samples doubt true edges near the
+# threshold of the extended BIC: of pairs with a share of .6 to .8, 91% are true edges.
+# Probit regression over 104 random networks of 8 to 24 variables, 60 to 800 rows;
 # benchmarks/gaussian_confidence.py checks it on others.
 OFFSET, SLOPE, BEND = 0.49, 1.42, 0.13
 # Shares closer to 0 and 1 say nothing more.
