@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from .._graphs import topological_order
 from .._network import Network
@@ -17,6 +16,7 @@ from .._validation import (
     check_count,
     check_names,
     check_numbers,
+    check_random_state,
 )
 from ..export import node_names
 from ._checks import check_class_weight, check_network, within_range

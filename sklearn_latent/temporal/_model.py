@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .._network import Network
 from .._persistence import Array, Arrays, Integer, Model
@@ -18,6 +17,7 @@ from .._validation import (
     check_count,
     check_counts,
     check_numbers,
+    check_random_state,
     check_sample_weight,
 )
 from ._emissions.base import Emission

@@ -52,7 +52,7 @@ def learn_classes(
     for margins in choices:
         scores = StandardScores.of(sample, margins)
         standard, extra = scores.rows(sample), scores.price(sample)
-        if n_classes == "auto":
+        if n_classes == "auto" and _is_bound(options):
             known = min(known, saturated_bic(standard) + extra)
         found = choose_classes(
             standard,
@@ -74,6 +74,12 @@ def learn_classes(
         own = scores.options(options)
         fit = improve_classes(every, share, own, fit.parameters.adjacency)
     return scores.network(fit.parameters.network)
+
+
+def _is_bound(options: SearchOptions) -> bool:
+    """Whether a network may lack edges that rows ask for."""
+    free = options.max_parents is None and options.penalty in ("ebic", 1.0)
+    return not free or bool(options.forbidden.sum() > len(options.forbidden))
 
 
 def saturated_bic(rows: Rows) -> float:

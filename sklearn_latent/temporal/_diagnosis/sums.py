@@ -50,20 +50,6 @@ class Marks:
         """Sums of the marks of each feature."""
         return np.bincount(self.owner, sums, len(self.emissions))
 
-    def steps(self, marks) -> np.ndarray:
-        """Products of marks of a feature in consecutive slices, see `step_pairs`."""
-        before, now = self.step_pairs
-        products = np.einsum("ntk,ntl->tkl", marks[:, :-1], marks[:, 1:], optimize=True)
-        return products[:, before, now]
-
-    @property
-    def step_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of marks of a feature that are compared from slice to slice."""
-        owner = np.array(self.owner)
-        alone = np.array(self.label) > -2  # no squares of numbers
-        before, now = np.nonzero((owner[:, None] == owner) & alone[:, None] & alone)
-        return before, now
-
 
 @dataclass(frozen=True)
 class Sums:
@@ -74,8 +60,6 @@ class Sums:
     pair: of products of two marks in a slice, (n_marks, n_marks)
     past, older: of products of marks with themselves one and two slices before, by
         feature; of categories, how often one is repeated, (n_observed,)
-    step: of products of two marks of a feature in consecutive slices, by slice,
-        (n_slices - 1, n_products)
     tail: of fourth powers of numbers, 0 for categories, (n_observed,)
     """
 
@@ -84,7 +68,6 @@ class Sums:
     pair: np.ndarray
     past: np.ndarray
     older: np.ndarray
-    step: np.ndarray
     tail: np.ndarray
 
     @classmethod
@@ -105,7 +88,6 @@ class Sums:
             flat.T @ flat,
             again(1),
             again(2),
-            marks.steps(own),
             marks.by_feature(fourth),
         )
 
@@ -125,7 +107,6 @@ class Sums:
             flat.T @ flat,
             again(1),
             again(2),
-            marks.steps(known),
             here.sum(axis=(0, 1)),
         )
 

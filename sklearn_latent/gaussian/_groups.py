@@ -1,0 +1,101 @@
+"""Rows in groups: whether a mixture describes them better than a network."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import entr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from .._criteria import bic
+from ._margins.choice import few_values, ordered_sample
+from ._network import GaussianNetwork
+from ._statistics.incomplete import distinct_rows
+
+MOST_GROUPS = 8
+# Groups that matter show in these; 100 columns x 4,000 rows would double the time.
+MOST_ROWS = 1000
+PATIENCE = 2
+# Rows per column below which no mixture is tried: covariances of groups cost more there
+# than groups can gain, and fits to few rows should be fast.
+FEWEST_PER_COLUMN = 5
+FEWEST_ROWS = 40
+# Share of rows that must be different. Others are resamples or counts, on whose values
+# mixtures have spikes.
+DIFFERENT = 0.9
+# Smallest variance of a component, as a share of that of the column.
+LEAST_VARIANCE = 1e-4
+
+
+class Groups(NamedTuple):
+    """A network beside a mixture; log-likelihoods per row, less the BIC's penalty."""
+
+    n_groups: int
+    own: float
+    mixture: float
+
+
+def compare_groups(network: GaussianNetwork, X, weights=None) -> Groups | None:
+    """Compare a linear network with the best mixture of complete rows.
+
+    None if rows are too few, or too many of them repeat others.
+    """
+    if not network.is_jointly_gaussian:
+        return None
+    rows = _comparable(X, np.ones(len(X)) if weights is None else weights)
+    if rows is None:
+        return None
+    n_groups, mixture = best_mixture(rows)
+    own = bic(network.log_likelihood(rows).sum(), network.n_parameters, len(rows))
+    return Groups(n_groups, -0.5 * own / len(rows), -0.5 * mixture / len(rows))
+
+
+def _comparable(X, weights) -> np.ndarray | None:
+    """Rows that mixtures can be fitted to; None if there are too few."""
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
+        return None
+    X, weights = distinct_rows(X, weights)
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
+        return None
+    once = weights == weights.min()
+    if once.mean() < DIFFERENT or few_values(X).any():
+        return None
+    X = ordered_sample(X, weights)[0][:MOST_ROWS]
+    return X if (X.std(axis=0) > 0.0).all() else None
+
+
+def completed_bic(mixture, X) -> float:
+    """BIC of a mixture plus twice the entropy of its components (Biernacki, 2000).
+
+    Components that overlap describe heavy tails or bent columns, not groups.
+    """
+    share = mixture.predict_proba(X)
+    return float(mixture.bic(X) + 2.0 * entr(share).sum())
+
+
+def best_mixture(X) -> tuple[int, float]:
+    """Number of components and completed BIC of the best mixture of rows."""
+    scale = X.std(axis=0)
+    standard = (X - X.mean(axis=0)) / scale
+    with warnings.catch_warnings():
+        # A mixture that is not quite fitted is rated too low, which does no harm.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = [*_mixtures(standard, "full"), *_mixtures(standard, "diag")]
+    criterion, n_groups = min(found)
+    return n_groups, criterion + 2.0 * len(X) * float(np.log(scale).sum())
+
+
+def _mixtures(X, kind) -> list[tuple[float, int]]:
+    """Criteria and numbers of components, until `PATIENCE` in a row are no better."""
+    found: list[tuple[float, int]] = []
+    for n_groups in range(1, MOST_GROUPS + 1):
+        mixture = GaussianMixture(
+            n_groups, covariance_type=kind, reg_covar=LEAST_VARIANCE, random_state=0
+        )
+        found.append((completed_bic(mixture.fit(X), X), n_groups))
+        if n_groups - min(found)[1] >= PATIENCE:
+            break
+    return found
