@@ -2,9 +2,8 @@
 
 Random networks of other sizes, kinds and weights than those by which shares of
 bootstrap fits are calibrated. All edges with a confidence in an interval are taken
-together: the
-share of true ones among them should be their mean confidence. Pairs, whatever the
-direction, and directed edges.
+together: the share of true ones among them should be their mean confidence. Pairs,
+whatever the direction, and directed edges.
 
     OMP_NUM_THREADS=1 python benchmarks/gaussian_confidence.py
 """
@@ -31,7 +30,7 @@ def draw_case(seed):
     noise = str(rng.choice(["normal", "normal", "exponential"]))
     # Weak effects, of which only some are found.
     X = draw_rows(graph, noise, int(rng.choice([100, 250, 600])), rng, scale=0.35)
-    model = IdealParentGaussianBN()
+    model = IdealParentGaussianBN().fit(X)
     results = [
         model.edge_confidence(X, N_BOOTSTRAPS, calibrate=calibrate, random_state=seed)
         for calibrate in (True, False)

@@ -4,9 +4,9 @@
     OMP_NUM_THREADS=1 python benchmarks/gaussian_margins.py --data ../shared/data
 
 1. Log-density of held-out rows per value, five folds, columns standardised by the
-   training rows: the default, normal margins, sigmoid links and latents beside a
-   mixture of Gaussians (number of components, full or diagonal, by the BIC), factor
-   analysis (number of factors by cross-validation), the graphical lasso, a full
+   training rows: the default, one class, normal margins, sigmoid links and latents
+   beside a mixture of Gaussians (number of components, full or diagonal, by the BIC),
+   factor analysis (number of factors by cross-validation), the graphical lasso, a full
    covariance matrix and PyBNesian. Of tables from R the numeric columns with at least
    20 different values are taken, rows without gaps. Yeast needs --data.
 2. Random linear networks whose columns are then bent: exponential, cube, logistic, or
@@ -42,6 +42,10 @@ R_TABLES = {
     "growth": ("quantreg", "barro"),
     "cars": ("ISLR", "Auto"),
     "schools": ("Ecdat", "Caschool"),
+    "penguins": ("palmerpenguins", "penguins"),
+    "possums": ("DAAG", "possum"),
+    "air": ("datasets", "airquality"),
+    "houses": ("MASS", "Boston"),
 }
 TABLES = (
     *("diabetes", "diabetes without sex", "wine", "breast cancer", "iris"),
@@ -124,6 +128,7 @@ class PyBNesian:
 
 METHODS = {
     "default": ours(),
+    "one class": ours(n_classes=1),
     "normal": ours(margins="normal"),
     "sigmoid": ours(link="sigmoid"),
     "latents": ours(max_latents=3),

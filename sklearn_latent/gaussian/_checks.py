@@ -8,11 +8,36 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from .._validation import check_count
+from .._validation import check_count, check_numbers, shown
 from ._nonlinear.links import Linear
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
+
+
+def check_class_weight(class_weight, parameters) -> np.ndarray:
+    """P(class), checked against the arrays that have an axis of classes."""
+    if class_weight is None:
+        return np.ones(1)
+    weight = np.asarray(check_numbers("class_weight", class_weight))
+    if (
+        weight.ndim != 1
+        or not len(weight)
+        or not (weight > 0).all()
+        or abs(weight.sum() - 1.0) > 1e-8
+    ):
+        raise ValueError(
+            "class_weight must hold positive numbers that sum to 1, got "
+            f"{shown(class_weight)}."
+        )
+    names = ("weights", "intercept", "noise_variance")
+    for name, ndim, values in zip(names, (3, 2, 2), parameters, strict=True):
+        if values.ndim != ndim or len(values) != len(weight):
+            raise ValueError(
+                f"{name} must have {ndim} dimensions with class_weight, the first for "
+                f"{len(weight)} classes, got shape {values.shape}."
+            )
+    return weight
 
 
 def check_network(network) -> None:

@@ -20,13 +20,20 @@ from .._validation import (
     check_random_state,
     check_running,
 )
+from ._classes.learn import learn_classes
 from ._confidence import bootstrap_confidence, bootstrap_shares
-from ._groups import warn_groups
-from ._learn import choose_search, extend_network, learn_network, log_likelihood
+from ._learn import (
+    choose_search,
+    extend_network,
+    learn_network,
+    log_likelihood,
+    restrict_network,
+)
 from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._model import GaussianModel
+from ._network import GaussianNetwork
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
@@ -35,6 +42,7 @@ from ._reading import (
     adds_up,
     can_add_up,
     read,
+    seeks_classes,
     wanted_margins,
     warn_unseen,
 )
@@ -86,6 +94,13 @@ class IdealParentGaussianBN(GaussianModel):
         different rows, less one.
     max_latents : int, default=0
         Maximum number of latents. Each must improve the score.
+    n_classes : int or "auto", default="auto"
+        Number of hidden classes of rows. Classes share one graph; each has its own
+        weights, intercepts and noise variances [4]_. "auto": as many as the BIC, plus
+        twice the entropy of the rows' classes, prefers [5]_; one class if margins are
+        not "auto", for ``search="greedy"``, latents, links that are not linear, other
+        noise, few rows (fewer than 40, or than 5 per feature) and columns with few
+        different values.
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
@@ -131,6 +146,11 @@ class IdealParentGaussianBN(GaussianModel):
         Variance of the noise.
     n_latents_ : int
         Number of latents.
+    n_classes_ : int
+        Number of classes of rows. If there are several, ``weights_``, ``intercept_``
+        and ``noise_variance_`` are means over classes; ``network_.classes`` has one
+        network for each, ``network_.class_weight`` their probabilities, and
+        ``network_.class_posterior(X)`` those given rows.
     node_names_ : ndarray of shape (n_nodes,)
         Names of the features, then latent0, latent1, ...
     network_ : GaussianNetwork
@@ -184,6 +204,11 @@ class IdealParentGaussianBN(GaussianModel):
     graphs whose BIC is better than that of the true graph while they predict worse,
     which is why ``search="auto"`` takes the extended BIC.
 
+    Rows of several groups, such as species, make edges between all features that differ
+    between groups. Hidden classes take these differences; edges then are those within
+    classes. Responses that are curved look like classes, too: try ``link="sigmoid"``,
+    or ``n_classes=1``.
+
     Edges are directed, but data cannot tell directions of all of them apart: graphs of
     one equivalence class have the same score.
 
@@ -197,6 +222,10 @@ class IdealParentGaussianBN(GaussianModel):
        search and grow-shrink trees. NeurIPS.
     .. [3] Chen, J. and Chen, Z. (2008). Extended Bayesian information criteria for
        model selection with large model spaces. Biometrika 95.
+    .. [4] Thiesson, B., Meek, C., Chickering, D. M. and Heckerman, D. (1998). Learning
+       mixtures of DAG models. UAI.
+    .. [5] Biernacki, C., Celeux, G. and Govaert, G. (2000). Assessing a mixture model
+       for clustering with the integrated completed likelihood. IEEE PAMI 22.
 
     Examples
     --------
@@ -234,6 +263,7 @@ class IdealParentGaussianBN(GaussianModel):
         n_candidates: int | None = 5,
         max_parents: int | None = None,
         max_latents: int = 0,
+        n_classes: int | str = "auto",
         bipartite: bool = False,
         margins: str | Margin | list = "auto",
         forbidden: Any = None,
@@ -253,6 +283,7 @@ class IdealParentGaussianBN(GaussianModel):
         self.n_candidates = n_candidates
         self.max_parents = max_parents
         self.max_latents = max_latents
+        self.n_classes = n_classes
         self.bipartite = bipartite
         self.margins = margins
         self.forbidden = forbidden
@@ -289,8 +320,6 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
-            if wanted_margins(self) == "auto":
-                warn_groups(self.network_, data)
             if self.output == "latents":
                 self._warn_if_no_latents(
                     "none improves the score"
@@ -340,8 +369,8 @@ class IdealParentGaussianBN(GaussianModel):
             before = self.__dict__.get("_statistics")
             if before is None and hasattr(self, "network_"):
                 raise ValueError(
-                    "partial_fit must not follow a fit of rows with missing values, "
-                    "which do not add up; use a new or cloned estimator."
+                    "partial_fit must not follow a fit with missing values or classes, "
+                    "which do not add up; use n_classes=1 or a new estimator."
                 )
             seen, again = read(self, X, sample_weight, reset=before is None)
             if isinstance(seen, Rows):
@@ -401,6 +430,8 @@ class IdealParentGaussianBN(GaussianModel):
         model = clone(self).set_params(verbose=0, warm_start=False)
         if hasattr(self, "network_") and self.margins == "auto":
             model.margins = list(self.network_.margins or ()) or "normal"
+        if hasattr(self, "network_"):
+            model.n_classes = self.n_classes_
         rng = check_random_state(
             self.random_state if random_state is None else random_state
         )
@@ -440,12 +471,38 @@ class IdealParentGaussianBN(GaussianModel):
         self.n_iter_ = max(len(learned.history), 1)
         self.n_evaluated_ = learned.n_evaluated
         self.n_considered_ = learned.n_considered
-        self._store(network.with_margins(margins))
         estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
-        self._store_fit(
-            log_likelihood(network, data) + log_slope,
-            data.weight,
-            is_exact=network.is_jointly_gaussian or not estimated,
-        )
+        is_exact = network.is_jointly_gaussian or not estimated
+        fitted = log_likelihood(network, data) + log_slope
+        network = network.with_margins(margins)
+        mixed = None
+        if isinstance(rows, Rows | SeenRows):
+            mixed = self._learn_classes(rows, network, seen, options)
+        if mixed is not None:
+            network, fitted = mixed
+        self._store(network)
+        self._store_fit(fitted, data.weight, is_exact=is_exact)
         progress(f"{network!r}, BIC {self.bic_:.8g}")
-        return None if isinstance(data, Rows) else ScoredRows(data, log_slope)
+        if mixed is not None or isinstance(data, Rows):
+            return None
+        return ScoredRows(data, log_slope)
+
+    def _learn_classes(
+        self, rows: Rows | SeenRows, network: GaussianNetwork, seen, options
+    ) -> tuple[GaussianNetwork, float] | None:
+        """Network with classes of rows and its log-likelihood, if these are wanted."""
+        if not seeks_classes(self):
+            return None
+        if isinstance(rows, SeenRows):
+            assert rows.sample is not None  # kept for this
+            rows = rows.sample.rows
+        known = restrict_network(network, seen)
+        choices = [known.margins]
+        if wanted_margins(self) == "auto" and known.margins is not None:
+            choices.append(None)
+        own = rows.columns(seen)
+        found = learn_classes(own, known, options, self.n_classes, choices)
+        if found is None:
+            return None
+        mixed = extend_network(found, seen, network.node_names)
+        return mixed, rows.sum(mixed.log_likelihood(rows.X))

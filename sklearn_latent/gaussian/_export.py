@@ -24,6 +24,9 @@ def to_networkx(network, names):
             attributes["margin"] = network.margins[node].name
         if network.link_parameters is not None and has_parents[node]:
             attributes["link_parameters"] = network.link_parameters[node].tolist()
+        for number, own in enumerate(network.classes):
+            attributes[f"intercept{number}"] = float(own.intercept[node])
+            attributes[f"noise_variance{number}"] = float(own.noise_variance[node])
         graph.add_node(name, **attributes)
     strengths = edge_strengths(network)
     for parent, child in np.argwhere(network.adjacency).tolist():
@@ -32,8 +35,29 @@ def to_networkx(network, names):
             names[child],
             weight=float(network.weights[parent, child]),
             strength=float(strengths[parent, child]),
+            **{
+                f"weight{number}": float(own.weights[parent, child])
+                for number, own in enumerate(network.classes)
+            },
         )
+    if network.classes:
+        _add_class(graph, network, names)
     return graph
+
+
+def _add_class(graph, network, names) -> None:
+    """Add the class above all nodes; its strength is the share that it explains."""
+    top = "class"
+    while top in names:
+        top += "_"
+    weights = {f"weight{c}": w for c, w in enumerate(network.class_weight.tolist())}
+    graph.add_node(top, kind="class", n_classes=network.n_classes, **weights)
+    moments = [own.joint() for own in network.classes]
+    means = np.array([mean for mean, _ in moments])
+    within = network.class_weight @ [spread.diagonal() for _, spread in moments]
+    between = network.class_weight @ (means - network.class_weight @ means) ** 2
+    for name, share in zip(names, between / (within + between), strict=True):
+        graph.add_edge(top, name, strength=float(np.sqrt(share)))
 
 
 def edge_strengths(network) -> np.ndarray:
@@ -42,8 +66,11 @@ def edge_strengths(network) -> np.ndarray:
     In a linear network the strength is the size of the standardised coefficient: by
     how many standard deviations the child moves if the parent moves by one. Other
     networks have no such number in closed form; there it is the size of the weight
-    compared with the largest of the same child.
+    compared with the largest of the same child. Of classes it is the mean.
     """
+    if network.classes:
+        each = [edge_strengths(own) for own in network.classes]
+        return np.tensordot(network.class_weight, each, 1)
     size = np.abs(network.weights)
     if network.is_jointly_gaussian:
         deviation = np.sqrt(np.maximum(network.joint()[1].diagonal(), 1e-300))
@@ -53,6 +80,12 @@ def edge_strengths(network) -> np.ndarray:
 
 def to_pgmpy(network, names):
     """Linear network as pgmpy's, whose nodes have these names."""
+    if network.classes:
+        raise ValueError(
+            "to_pgmpy needs one class, because pgmpy mixes no continuous networks, got "
+            f"{network.n_classes}; export network.classes one by one, or fit with "
+            "n_classes=1."
+        )
     if not network.is_jointly_gaussian:
         raise ValueError(
             "to_pgmpy needs link='linear' and noise='additive', because pgmpy has no "

@@ -8,6 +8,8 @@ import numpy as np
 
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
+from ._margins.columns import Margins
+from ._margins.margins import NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
@@ -118,13 +120,13 @@ def search_linear(
         return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
 
     search = greedy_search if greedy else ordered
-    result = _search_by_price(search, evaluator, options, rules, initial)
+    result = search_by_price(search, evaluator, options, rules, initial)
     result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
 
 
-def _search_by_price(
+def search_by_price(
     search, evaluator: MoveEvaluator, options: SearchOptions, rules: Rules, initial
 ) -> SearchResult:
     """Search until the number of edges is the one at which they are priced.
@@ -189,7 +191,7 @@ def _learn_nonlinear(data: Rows, options: SearchOptions):
     if initial is None and not options.published:
         # Greedy search gets stuck where a search over orders does not.
         initial = _linear_graph(data, options)
-    result = _search_by_price(greedy_search, evaluator, options, rules, initial)
+    result = search_by_price(greedy_search, evaluator, options, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,
@@ -224,8 +226,36 @@ def _learn_linear(data: IncompleteData, options: SearchOptions) -> LearnedNetwor
     return em.finish(canonical(em, state))
 
 
+def restrict_network(network: GaussianNetwork, seen) -> GaussianNetwork:
+    """Network without latents over the features that are seen; others have no edges."""
+    if seen.all():
+        return network
+    both = np.ix_(seen, seen)
+    margins = None
+    if network.margins is not None:
+        margins = [network.margins[place] for place in np.flatnonzero(seen)]
+    return GaussianNetwork(
+        network.adjacency[both],
+        network.weights[both],
+        network.intercept[seen],
+        network.noise_variance[seen],
+        margins=margins,
+    )
+
+
 def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
     """Network over all features, with names; features never seen stay alone."""
+    if network.classes:
+        each = [extend_network(own, seen, names) for own in network.classes]
+        return GaussianNetwork(
+            each[0].adjacency,
+            [own.weights for own in each],
+            [own.intercept for own in each],
+            [own.noise_variance for own in each],
+            node_names=each[0].node_names,
+            margins=_extend_margins(network.margins, seen),
+            class_weight=network.class_weight,
+        )
     taken = set(names)
     all_names = list(names)
     for number in range(network.n_latents):
@@ -260,3 +290,11 @@ def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
         n_latents=network.n_latents,
         node_names=all_names,
     )
+
+
+def _extend_margins(margins: Margins, seen) -> Margins:
+    """Margins of all features; features never seen have normal ones."""
+    if margins is None:
+        return None
+    own = iter(margins)
+    return tuple(next(own) if there else NormalMargin() for there in seen)

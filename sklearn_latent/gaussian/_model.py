@@ -24,8 +24,9 @@ from ._diagnosis.diagnosis import (
     thin_out,
 )
 from ._evidence import evidence_parts
-from ._network import GaussianNetwork, check_size
+from ._network import GaussianNetwork
 from ._nonlinear.noise import Noise, get_noise
+from ._row_inference import check_size
 from ._summary import describe
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class GaussianModel(BaseLatentModel):
     intercept_: NDArray[np.float64]
     noise_variance_: NDArray[np.float64]
     node_names_: NDArray[np.object_]
+    n_classes_: int
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -93,6 +95,7 @@ class GaussianModel(BaseLatentModel):
         self.intercept_ = network.intercept
         self.noise_variance_ = network.noise_variance
         self.n_latents_ = network.n_latents
+        self.n_classes_ = network.n_classes
         self.node_names_ = np.asarray(network.node_names, dtype=object)
 
     @property

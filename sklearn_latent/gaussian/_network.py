@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
 from .._graphs import topological_order
 from .._network import Network
@@ -18,39 +17,33 @@ from .._validation import (
     check_names,
     check_numbers,
     check_random_state,
-    within_floats,
 )
 from ..export import node_names
-from ._checks import check_network, within_range
+from ._checks import check_class_weight, check_network, within_range
 from ._export import to_networkx, to_pgmpy
-from ._inference.inference import Joint, condition, leave_one_out
-from ._inference.leave_one_out import integrate_features
-from ._inference.mean_field import infer
 from ._margins.columns import (
     MarginsField,
     check_margins,
-    expected_values,
-    to_scores,
     to_values,
 )
 from ._margins.margins import Margin
-from ._nonlinear.densities import Densities
-from ._nonlinear.links import Link, get_link
-from ._nonlinear.noise import Noise, NoiseName, get_noise, noise_name
+from ._nonlinear.links import Linear, Link, get_link
+from ._nonlinear.noise import Additive, Noise, NoiseName, get_noise, noise_name
+from ._row_inference import RowInference
 
 if TYPE_CHECKING:
     import networkx as nx
 
-# Largest value of the data: squares, and products of variances, must not overflow.
-LARGEST = 1e100
 
-
-class GaussianNetwork(Densities, Network):
+class GaussianNetwork(RowInference, Network):
     """A directed network of continuous variables with Gaussian noise.
 
     Nodes are the features, then the latents. The mean of a node is a link
     function of the weighted sum of its parents. With margins, the nodes are normal
     scores of the features; rows, and their densities, are always those of the features.
+
+    Rows may belong to hidden classes: networks of the same graph, each with its own
+    weights, intercepts and noise variances.
 
     Parameters
     ----------
@@ -63,6 +56,7 @@ class GaussianNetwork(Densities, Network):
         without parents.
     noise_variance : array-like of shape (n_nodes,)
         Variance of the noise: added to the mean, or of the factor that multiplies it.
+        With `class_weight` these three have one more axis, the first, for the classes.
     link : str or Link, default="linear"
         Link function of all nodes that have parents.
     noise : str or Noise, default="additive"
@@ -80,6 +74,21 @@ class GaussianNetwork(Densities, Network):
     margins : sequence of Margin or None, default=None
         How values of each feature become the scores that the network describes; None
         stands for scores that are the values.
+    class_weight : array-like of shape (n_classes,) or None, default=None
+        P(class), positive; for linear links with additive noise. None: one class.
+
+    Attributes
+    ----------
+    adjacency, link, noise, link_parameters, n_latents, node_names, margins
+        As given.
+    weights, intercept, noise_variance : ndarray
+        As given; of classes their means, weighted by `class_weight`.
+    class_weight : ndarray of shape (n_classes,)
+        P(class).
+    classes : tuple of GaussianNetwork
+        The network of scores of each class; empty if there is one class only.
+    n_nodes, n_features, n_classes : int
+        Numbers of nodes, features and classes.
 
     Examples
     --------
@@ -96,20 +105,33 @@ class GaussianNetwork(Densities, Network):
     >>> X, Z = network.sample(5, random_state=0)
     >>> X.shape, Z.shape
     ((5, 2), (5, 0))
+
+    Two classes of rows, in which the effect has opposite signs:
+
+    >>> network = GaussianNetwork(
+    ...     weights != 0, [weights, -weights], [[1.0, 0.0]] * 2, [[1.0, 0.5]] * 2,
+    ...     class_weight=[0.5, 0.5],
+    ... )
+    >>> network.class_posterior([[1.0, 2.0], [0.0, 0.0]]).round(3)
+    array([[1. , 0. ],
+           [0.5, 0.5]])
     """
 
     _fields: ClassVar = {
         "adjacency": Array("bool", 2),
-        "weights": Array(ndim=2),
-        "intercept": Array(ndim=1),
-        "noise_variance": Array(ndim=1),
+        "weights": Array(),
+        "intercept": Array(),
+        "noise_variance": Array(),
         "link": Choice(("linear", "sigmoid")),
         "noise": NoiseName(),
         "link_parameters": Array(ndim=2, optional=True),
         "n_latents": Integer(),
         "node_names": Names(),
         "margins": MarginsField(),
+        "class_weight": Array(ndim=1, optional=True, omitted=True),
     }
+
+    classes: tuple[GaussianNetwork, ...]
 
     def __init__(
         self,
@@ -124,11 +146,25 @@ class GaussianNetwork(Densities, Network):
         n_latents: int = 0,
         node_names: Sequence | None = None,
         margins: Sequence[Margin] | None = None,
+        class_weight: ArrayLike | None = None,
     ) -> None:
         self.adjacency = _own("adjacency", adjacency, bool)
-        self.weights = _own("weights", weights)
-        self.intercept = _own("intercept", intercept)
-        self.noise_variance = _own("noise_variance", noise_variance)
+        self._parameters = (
+            _own("weights", weights),
+            _own("intercept", intercept),
+            _own("noise_variance", noise_variance),
+        )
+        self.class_weight = _own(
+            "class_weight", check_class_weight(class_weight, self._parameters)
+        )
+        self.weights, self.intercept, self.noise_variance = (
+            self._parameters
+            if class_weight is None
+            else (
+                _own("", np.tensordot(self.class_weight, p, 1))
+                for p in self._parameters
+            )
+        )
         self.link = link
         self.noise = noise_name(noise)
         self.link_parameters = None
@@ -149,20 +185,47 @@ class GaussianNetwork(Densities, Network):
                 f"margins must be None with noise={noise!r}, which needs positive "
                 "values where scores are not, got a list."
             )
+        self.classes = ()
+        if class_weight is not None:
+            self.classes = self._separate()
+
+    def _separate(self) -> tuple[GaussianNetwork, ...]:
+        """Networks of the classes, without margins."""
+        if not isinstance(self._link, Linear) or not isinstance(self._noise, Additive):
+            raise ValueError(
+                "class_weight must be None unless link='linear' and noise='additive', "
+                f"got link={self.link!r} and noise={self.noise!r}."
+            )
+        return tuple(
+            GaussianNetwork(
+                self.adjacency,
+                *own,
+                n_latents=self.n_latents,
+                node_names=self.node_names,
+            )
+            for own in zip(*self._parameters, strict=True)
+        )
+
+    def _arguments(self) -> dict[str, Any]:
+        names = ("weights", "intercept", "noise_variance")
+        own: dict[str, Any] = dict(zip(names, self._parameters, strict=True))
+        own["class_weight"] = self.class_weight if self.classes else None
+        return super()._arguments() | own
 
     def __repr__(self) -> str:
         return (
             f"GaussianNetwork({self.n_features} features, {self.n_latents} latents, "
-            f"{int(self.adjacency.sum())} edges, link={self.link!r})"
+            f"{int(self.adjacency.sum())} edges, link={self.link!r}"
+            f"{f', {self.n_classes} classes' if self.classes else ''})"
         )
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: weights, links, noise variances, margins."""
+        """Free parameters: weights, links, noise variances, margins, classes."""
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
         margins = sum(margin.n_parameters for margin in self.margins or ())
-        own = self.n_nodes + self._noise.n_parameters + margins
-        return int(np.sum(means)) + own
+        own = int(np.sum(means)) + self.n_nodes + self._noise.n_parameters
+        return self.n_classes * own + margins + self.n_classes - 1
 
     def with_margins(self, margins: Sequence[Margin] | None) -> GaussianNetwork:
         """The same network of scores, with other margins.
@@ -183,7 +246,7 @@ class GaussianNetwork(Densities, Network):
     def joint(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of all nodes; for linear links and additive noise only.
 
-        With margins these are moments of the scores.
+        With margins these are moments of the scores. Of classes, each has its own.
 
         Returns
         -------
@@ -195,123 +258,11 @@ class GaussianNetwork(Densities, Network):
         if not self.is_jointly_gaussian:
             raise ValueError(
                 "the joint distribution is Gaussian only with link='linear' and "
-                f"noise='additive', got {self.link!r} and {self.noise!r}."
+                f"noise='additive' and one class, got {self.link!r}, {self.noise!r} "
+                f"and {self.n_classes}."
             )
         joint = self._joint()
         return joint.mean, 0.5 * (joint.covariance + joint.covariance.T)
-
-    @within_range
-    def log_likelihood(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-likelihood of each row over its observed entries.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is missing.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_samples,)
-            Exact for complete rows without latents, and for linear links with additive
-            noise; else an estimate by importance sampling, and at least the bound of
-            mean field.
-        """
-        Z, log_slope = to_scores(self.margins, self._check(X))
-        if self.n_latents == 0 and not np.isnan(Z).any():
-            return self._family_log_likelihoods(Z).sum(axis=1) + log_slope
-        return self._infer(Z)[1] + log_slope
-
-    def _infer(self, Z):
-        """Expected scores, log-likelihoods and variances of incomplete rows."""
-        if self.is_jointly_gaussian:
-            return condition(self._joint(), Z)
-        return infer(self, Z)
-
-    def _check(self, X) -> np.ndarray:
-        """Rows as an array of numbers with a column per feature."""
-        with within_floats("X"):
-            X = check_array(
-                X,
-                dtype=np.float64,
-                ensure_all_finite="allow-nan",
-                ensure_min_samples=0,
-                ensure_min_features=0,
-                input_name="X",
-            )
-        if X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X must have one column per feature, {self.n_features}, got shape "
-                f"{X.shape}."
-            )
-        check_size(X)
-        return X
-
-    def _joint(self) -> Joint:
-        return Joint(self.weights, self.intercept, self.noise_variance)
-
-    @within_range
-    def expectation(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Complete the rows: expected value of every node given the observed ones.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is missing.
-
-        Returns
-        -------
-        completed : ndarray of shape (n_samples, n_nodes)
-            Observed entries as they are, expectations elsewhere: of the values, not
-            of their scores.
-        """
-        X = self._check(X)
-        missing = np.isnan(X)
-        if self.n_latents == 0 and not missing.any():
-            return np.array(X, dtype=float)
-        mean, _, variance = self._infer(to_scores(self.margins, X)[0])
-        completed = expected_values(self.margins, mean, variance, missing)
-        # What was observed stays as it is, to the last bit.
-        completed[:, : self.n_features][~missing] = X[~missing]
-        return completed
-
-    def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Expected values of the latents given the observed values of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is missing.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples, n_latents)
-            Exact for linear links with additive noise, else by mean field.
-        """
-        return self.expectation(X)[:, self.n_features :]
-
-    @within_range
-    def leave_one_out(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict each feature from the other observed values of its row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is missing.
-
-        Returns
-        -------
-        predicted : ndarray of shape (n_samples, n_features)
-            Expected values; a missing value is predicted from all observed ones.
-        """
-        Z = to_scores(self.margins, self._check(X))[0]
-        if self.is_jointly_gaussian:
-            moments = leave_one_out(self._joint(), Z)
-        else:
-            values, variance = Z, np.zeros_like(Z)
-            if self.n_latents or np.isnan(Z).any():
-                values, _, variance = infer(self, Z)
-            moments = integrate_features(self, Z, values, variance)
-        return expected_values(self.margins, *moments, np.ones(Z.shape, dtype=bool))
 
     @within_range
     def sample(
@@ -335,7 +286,19 @@ class GaussianNetwork(Densities, Network):
         """
         n_samples = check_count("n_samples", n_samples, high=MOST_ROWS)
         rng = check_random_state(random_state)
+        values = self._draw(n_samples, rng)
+        X = to_values(self.margins, values[:, : self.n_features])
+        return X, values[:, self.n_features :]
+
+    def _draw(self, n_samples, rng) -> np.ndarray:
+        """Scores of rows, (n_samples, n_nodes)."""
         values = np.zeros((n_samples, self.n_nodes))
+        if self.classes:
+            label = rng.choice(self.n_classes, size=n_samples, p=self.class_weight)
+            for number, own in enumerate(self.classes):
+                members = label == number
+                values[members] = own._draw(int(members.sum()), rng)
+            return values
         for node in self.topological_order.tolist():
             nodes = np.array([node])
             parents = np.flatnonzero(self.adjacency[:, node])
@@ -344,8 +307,7 @@ class GaussianNetwork(Densities, Network):
             values[:, nodes] = noise.draw(
                 self._family_means(eta, nodes), self.noise_variance[node], rng
             )
-        X = to_values(self.margins, values[:, : self.n_features])
-        return X, values[:, self.n_features :]
+        return values
 
     def to_networkx(
         self, latent_names: Any = None, feature_names: Any = None
@@ -361,7 +323,9 @@ class GaussianNetwork(Densities, Network):
         -------
         graph : networkx.DiGraph
             Nodes with ``kind`` ("feature" or "latent"), ``intercept`` and
-            ``noise_variance``; edges with ``weight`` and ``strength``.
+            ``noise_variance``; edges with ``weight`` and ``strength``. Classes are one
+            more node, of the kind "class", above all others, which then also have
+            ``intercept0``, ``noise_variance0``, ``weight0`` and so on by class.
         """
         return to_networkx(self, self._names(latent_names, feature_names))
 
@@ -376,7 +340,8 @@ class GaussianNetwork(Densities, Network):
         Returns
         -------
         model : pgmpy.models.LinearGaussianBayesianNetwork
-            For linear links with additive noise only: pgmpy has no others.
+            For linear links with additive noise and one class only: pgmpy has no
+            others.
         """
         return to_pgmpy(self, self._names(latent_names, feature_names))
 
@@ -387,16 +352,6 @@ class GaussianNetwork(Densities, Network):
         latents = self.node_names[n:] if latent_names is None else latent_names
         latents, features = node_names(latents, self.n_latents, features, n)
         return [*features, *latents]
-
-
-def check_size(X) -> None:
-    """Refuse values whose squares overflow."""
-    size = np.nanmax(np.abs(X), initial=0.0)
-    if size > LARGEST:
-        raise ValueError(
-            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
-            f"summed, got {size:g}."
-        )
 
 
 def _own(name, values, dtype: type = np.float64) -> np.ndarray:

@@ -12,9 +12,10 @@ from ._nonlinear.noise import Additive, Noise, get_noise
 from ._scores.moves import Rules
 from ._scores.penalty import Penalty
 
-# Restarts of an order search, up to how many nodes: there they cost little. More than
-# one found nothing more in any of ten kinds of networks.
-RESTARTS = 1
+# Restarts of an order search, up to how many nodes: there they cost little. On
+# scale-free graphs of 50 nodes three have an SHD of 24 where one has 27; elsewhere they
+# find nothing more.
+RESTARTS = 3
 FEW_NODES = 50
 
 

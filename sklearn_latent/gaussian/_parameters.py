@@ -48,11 +48,28 @@ def check_parameters(estimator) -> None:
             f"penalty must be a non-negative number, 'ebic' or 'auto', got {penalty!r}."
         )
     _check_margins(estimator.margins, get_noise(estimator.noise))
+    _check_classes(estimator)
     if estimator.search == "order" and not is_linear(estimator):
         raise ValueError(
             "search must be 'greedy' or 'auto' unless link='linear' and "
             f"noise='additive', got 'order' with link={estimator.link!r} and "
             f"noise={estimator.noise!r}."
+        )
+
+
+def _check_classes(estimator) -> None:
+    """Refuse numbers of classes that no network has."""
+    n_classes = estimator.n_classes
+    if isinstance(n_classes, str) and n_classes == "auto":
+        return
+    if isinstance(n_classes, str):
+        raise ValueError(f"n_classes must be 'auto' or an integer, got {n_classes!r}.")
+    check_count("n_classes", n_classes)
+    if n_classes > 1 and not (is_linear(estimator) and estimator.max_latents == 0):
+        raise ValueError(
+            "n_classes must be 1 or 'auto' unless link='linear', noise='additive' and "
+            f"max_latents=0, got {n_classes} with link={estimator.link!r}, "
+            f"noise={estimator.noise!r} and max_latents={estimator.max_latents!r}."
         )
 
 

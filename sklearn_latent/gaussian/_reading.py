@@ -100,9 +100,22 @@ def wanted_margins(estimator) -> str | Margin | list:
 
 
 def _keeps_rows(estimator) -> bool:
-    """Whether rows are needed to estimate margins."""
+    """Whether rows are needed to estimate margins or find classes."""
     margins = wanted_margins(estimator)
-    return not isinstance(margins, str) or margins != "normal"
+    bent = not isinstance(margins, str) or margins != "normal"
+    return bent or seeks_classes(estimator)
+
+
+def seeks_classes(estimator) -> bool:
+    """Whether rows may belong to classes.
+
+    By default only if margins are chosen by the data as well: others lose for reasons
+    of their own.
+    """
+    if estimator.n_classes == "auto":
+        chosen = wanted_margins(estimator) == "auto"
+        return adds_up(estimator) and estimator.search != "greedy" and chosen
+    return estimator.n_classes > 1
 
 
 def warn_unseen(seen, names) -> None:

@@ -49,7 +49,7 @@ def describe(model: Any) -> Parts:
 
 
 def _meaning(network) -> str:
-    if network.is_jointly_gaussian:
+    if network.is_jointly_gaussian or network.classes:
         return (
             "strength: by how many standard deviations the child moves if the parent "
             "moves by one."
@@ -64,6 +64,12 @@ def _found(network) -> list[str]:
         f"{count(int(network.adjacency[:n, :n].sum()), 'edge')} between "
         f"{count(n, 'feature')}; link {network.link}, noise {network.noise}."
     ]
+    if network.classes:
+        weights = ", ".join(f"{weight:.2f}" for weight in network.class_weight)
+        found.append(
+            f"{network.n_classes} classes of rows, of weights {weights}; weights and "
+            "strengths are means over them."
+        )
     alone = ~(network.adjacency.any(axis=0) | network.adjacency.any(axis=1))
     if alone.any():
         found.append(f"{count(int(alone.sum()), 'node')} without any edge.")
@@ -98,7 +104,8 @@ def _cautions(network) -> list[str]:
     n_edges = int(adjacency.sum())
     n_open = 0
     # Latents make more graphs equivalent than the rules for observed nodes know.
-    if network.n_latents == 0 and network.is_jointly_gaussian and n_edges:
+    linear = network.is_jointly_gaussian or network.classes
+    if network.n_latents == 0 and linear and n_edges:
         both = (
             equivalence_class(adjacency) if network.n_nodes <= MOST_NODES else adjacency
         )

@@ -54,7 +54,8 @@ def draw_dag(graph, ax, options: GraphOptions):
     shown = sorted(plan.routes, key=lambda edge: strength[edge])
     hues = [colors(nodes[i], nodes[j]) for i, j in shown]
     edges = _draw_edges(ax, plan, shown, [strength[edge] for edge in shown], hues)
-    is_latent = np.array([graph.nodes[node].get("kind") == "latent" for node in nodes])
+    kinds = [graph.nodes[node].get("kind") for node in nodes]
+    is_latent = np.array([kind in ("latent", "class") for kind in kinds], dtype=bool)
     _draw_nodes(ax, plan, is_latent)
     if not nodes:
         middle = plan.width / 2, -plan.height / 2

@@ -118,7 +118,7 @@ def _standardise_drawn(network, Z) -> Standard:
     scores, levelled, own = (_rank_scores(drawn, rows) for rows in (Z, level, drawn))
     # A feature with latent parents has no residual; its score takes its place.
     clear = ~network.adjacency[n:, :n].any(axis=0)
-    noise = [np.where(clear, _noise_of(network, rows), rows) for rows in (drawn, level)]
+    noise = [np.where(clear, _noise(network, rows), rows) for rows in (drawn, level)]
     residuals = _rank_scores(*noise)
     place = np.argsort(network.topological_order)[:n]
     before = (place[:, None] < place) & clear
@@ -134,6 +134,25 @@ def _standardise_drawn(network, Z) -> Standard:
         _correlation_error(own, correlation),
         size,
     )
+
+
+def _noise(network, rows) -> np.ndarray:
+    """Noise of the features; of classes, in one that is drawn for each row.
+
+    Classes that are drawn given the row leave the noise that the network expects.
+    """
+    if not network.classes:
+        return _noise_of(network, rows)
+    share = network.with_margins(None).class_posterior(rows)
+    draw = np.random.RandomState(0).random_sample((len(rows), 1))
+    label = (draw > np.cumsum(share, axis=1)[:, :-1]).sum(axis=1)
+    n = network.n_features
+    noise = np.empty(rows.shape)
+    for number, own in enumerate(network.classes):
+        members = label == number
+        size = np.sqrt(own.noise_variance[:n])
+        noise[members] = _noise_of(own, rows[members]) / size
+    return noise
 
 
 def _noise_of(network, rows) -> np.ndarray:

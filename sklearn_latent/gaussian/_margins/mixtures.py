@@ -23,6 +23,10 @@ MOST_COMPONENTS = 16
 ROWS_PER_COMPONENT = 10
 # Number of components in a row that may fail to improve the criterion.
 PATIENCE = 2
+# Distance from a normal distribution (Anderson and Darling) below which no mixture is
+# tried. The least of 307 columns that a mixture describes better had 0.8; three of four
+# that are normal have less than this.
+NEARLY_NORMAL = 0.6
 # Points of a column.
 N_POINTS = 256
 # Smallest standard deviation of a component, as a share of the narrowest interval that
@@ -100,6 +104,14 @@ def _summary(column, sample_weight):
     return points, shares, floor, weight, origin + mean, scale
 
 
+def _distances(columns: _Columns) -> np.ndarray:
+    """Distance of each column from a normal distribution (Anderson and Darling)."""
+    expected = ndtr(columns.points).clip(1e-12, 1.0 - 1e-12)
+    found = np.cumsum(columns.shares, axis=1) - 0.5 * columns.shares
+    squares = (found - expected) ** 2 / (expected * (1.0 - expected))
+    return columns.weight * (columns.shares * squares).sum(axis=1)
+
+
 def _merged(values, shares):
     """At most `N_POINTS` points: means of sorted values, of fewer ones in the tails."""
     if len(values) <= N_POINTS:
@@ -141,7 +153,7 @@ def _best_mixtures(columns: _Columns) -> dict[int, tuple]:
     normal = -0.5 * (LOG_2_PI + 1.0) * np.ones(n_columns)
     best_bic = np.zeros(n_columns)
     best_aic = np.full(n_columns, -np.inf)
-    failures = np.zeros(n_columns, dtype=int)
+    failures = np.where(_distances(columns) < NEARLY_NORMAL, PATIENCE, 0)
     price = np.array([bic_price(weight) for weight in columns.weight])
     found: dict[int, tuple] = {}
     for n_components in range(2, MOST_COMPONENTS + 1):

@@ -1,0 +1,50 @@
+"""Scores of moves when rows belong to classes that share one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._scores.linear import LinearEvaluator
+from .._scores.moves import Family, MoveEvaluator
+from .._statistics.statistics import GaussianStatistics
+
+
+class ClassEvaluator(MoveEvaluator):
+    """Sums of the scores of all classes; every class pays for its parameters."""
+
+    def __init__(self, statistics: Sequence[GaussianStatistics]):
+        self.parts = [LinearEvaluator(own) for own in statistics]
+        self.n_nodes = statistics[0].n_nodes
+        self.weight = sum(own.weight for own in statistics)
+        self.set_costs(None, 0.0)
+
+    def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
+        """Prices of the parameters of a class, and of edges on top."""
+        super().set_costs(parameter_cost, edge_cost)
+        for part in self.parts:
+            part.set_costs(self.parameter_cost, self.edge_costs / len(self.parts))
+
+    def family_score(self, child: int, parents: tuple[int, ...]) -> float:
+        """Score of one family."""
+        return sum(part.family_score(child, parents) for part in self.parts)
+
+    def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
+        """Scores of families with one more parent."""
+        return np.sum([part.add_scores(families, allowed) for part in self.parts], 0)
+
+    def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
+        """Scores of a family without each of its parents."""
+        return np.sum([part.delete_scores(child, parents) for part in self.parts], 0)
+
+    def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
+        """Scores of families with one parent replaced by a candidate."""
+        each = [part.replace_scores(families, allowed) for part in self.parts]
+        return [np.sum(scores, axis=0) for scores in zip(*each, strict=True)]
+
+    def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
+        """Scores of families with one of their children as one more parent."""
+        return np.sum(
+            [part.reverse_scores(families, children) for part in self.parts], 0
+        )

@@ -1,0 +1,172 @@
+"""How many classes rows belong to, and the graph that these share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr
+from sklearn.cluster import KMeans
+
+from ..._criteria import bic
+from .._learn import search_by_price
+from .._margins.choice import few_values, ordered_sample
+from .._margins.columns import to_scores
+from .._network import GaussianNetwork
+from .._options import SearchOptions
+from .._statistics.incomplete import distinct_rows
+from .._statistics.rows import Rows
+from .._statistics.statistics import standardise
+from .._structure_search.greedy import greedy_search
+from .em import ClassMoments, ClassParameters, fit_classes
+from .evaluator import ClassEvaluator
+
+MOST_CLASSES = 8
+# Numbers of classes in a row that are no better, before the search ends.
+PATIENCE = 2
+# Nats per value behind what is known that no further class makes up for.
+HOPELESS = 0.05
+# Searches for a graph and fits of classes in turn.
+MAX_ROUNDS = 3
+# Classes that matter show in so many rows.
+MOST_ROWS = 1000
+# Rows per column below which no classes are tried, and rows in all: parameters of
+# classes cost more there than classes can gain, and fits to few rows should be fast.
+FEWEST_PER_COLUMN = 5
+FEWEST_ROWS = 40
+# Share of rows that must be different. Others are resamples or counts, on whose values
+# classes have spikes.
+DIFFERENT = 0.9
+# Standard errors between densities of rows and what a network expects of them, from
+# which classes are tried: at most 1.8 in 90 random networks, at least 2.9 in ten real
+# tables, and how much less matters in any case.
+SUSPECT = 1.5
+LEAST_AWAY = 0.15
+# The same for the moments of the leading principal components.
+N_COMPONENTS = 2
+PEAKED = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFit:
+    """Classes of rows.
+
+    criterion: BIC plus twice the entropy of the classes of rows (Biernacki, Celeux and
+        Govaert, 2000): classes that overlap describe heavy tails or bent columns
+    """
+
+    parameters: ClassParameters
+    criterion: float
+
+
+def comparable(X, weights) -> Rows | None:
+    """Rows by which a number of classes can be chosen; None if there are no such."""
+    X, weights = distinct_rows(X, weights)
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
+        return None
+    if (weights == weights.min()).mean() < DIFFERENT or few_values(X).any():
+        return None
+    rows = first_rows(X, weights)
+    return rows if (np.nanstd(rows.X, axis=0) > 0.0).all() else None
+
+
+def first_rows(X, weights) -> Rows:
+    """Some of the rows, drawn by their values, whatever their order."""
+    X, weights, _ = ordered_sample(X, weights)
+    return Rows(X[:MOST_ROWS], weights[:MOST_ROWS])
+
+
+def looks_mixed(network: GaussianNetwork, rows: Rows) -> bool:
+    """Whether rows are so unlike those of a network that classes are worth a search.
+
+    Log-densities of complete rows of normal scores vary as half a chi-squared variable
+    does; and no principal component has two peaks.
+    """
+    Z, log_slope = to_scores(network.margins, rows.X)
+    complete = ~np.isnan(Z).any(axis=1)
+    n_rows, n_features = int(complete.sum()), Z.shape[1]
+    if n_rows < FEWEST_ROWS:
+        return True
+    log_density = (network.log_likelihood(rows.X) - log_slope)[complete]
+    away = abs(log_density.var() / (0.5 * n_features) - 1.0)
+    error = np.sqrt((2.0 + 12.0 / n_features) / n_rows)
+    return bool(away > max(SUSPECT * error, LEAST_AWAY)) or _has_peaks(Z[complete])
+
+
+def _has_peaks(Z) -> bool:
+    """Whether leading principal components are flat or skewed, as groups make them."""
+    Z = Z - Z.mean(axis=0)
+    Z /= np.maximum(Z.std(axis=0), 1e-300)
+    leading = Z @ np.linalg.eigh(Z.T @ Z)[1][:, -N_COMPONENTS:]
+    leading /= np.maximum(leading.std(axis=0), 1e-300)
+    skewness = np.abs((leading**3).mean(axis=0)) * np.sqrt(len(Z) / 6.0)
+    flatness = (3.0 - (leading**4).mean(axis=0)) * np.sqrt(len(Z) / 24.0)
+    return bool(max(skewness.max(), flatness.max()) > PEAKED)
+
+
+def choose_classes(
+    rows: Rows, adjacency, options: SearchOptions, numbers=None, known=np.inf
+) -> ClassFit:
+    """Best of some numbers of classes.
+
+    adjacency: graph to begin with
+    known: criterion that has been reached in another way
+    """
+    best, n_worse = None, 0
+    hopeless = known + 2.0 * HOPELESS * rows.weight * rows.n_features
+    for n_classes in numbers or range(2, MOST_CLASSES + 1):
+        share = _first_shares(rows, n_classes)
+        found = improve_classes(rows, share, options, adjacency)
+        adjacency = found.parameters.adjacency
+        if best is None or found.criterion < best.criterion:
+            best, n_worse = found, 0
+        else:
+            n_worse += 1
+        if n_worse == PATIENCE or best.criterion > hopeless:
+            break
+    assert best is not None
+    return best
+
+
+def improve_classes(rows: Rows, share, options: SearchOptions, adjacency) -> ClassFit:
+    """Search for a graph and fit classes to it in turn, from P(class) of each row."""
+    # Columns in standard units have the mean 0.
+    filled = Rows(np.nan_to_num(rows.X), rows.weights) if rows.has_gaps else rows
+    moments = ClassMoments.of(filled, share, None)
+    best = None
+    for _ in range(MAX_ROUNDS):
+        found = _search_graph(moments, adjacency, options)
+        if best is not None and (found == adjacency).all():
+            break
+        adjacency = found
+        parameters, share, fitted = fit_classes(rows, adjacency, moments)
+        moments = ClassMoments.of(rows, share, parameters)
+        fit = ClassFit(parameters, completed_bic(parameters, rows, share, fitted))
+        if best is None or fit.criterion < best.criterion:
+            best = fit
+    assert best is not None
+    return best
+
+
+def completed_bic(parameters: ClassParameters, rows: Rows, share, fitted) -> float:
+    """BIC plus twice the entropy of the classes of rows."""
+    n_classes, n_nodes = parameters.intercept.shape
+    each = 2 * n_nodes + int(parameters.adjacency.sum())
+    sure = fitted - rows.sum(entr(share).sum(axis=1))
+    return bic(sure, n_classes * each + n_classes - 1, rows.weight)
+
+
+def _first_shares(rows: Rows, n_classes) -> np.ndarray:
+    """P(class) of each row to begin with, by k-means."""
+    means = KMeans(n_classes, n_init=1, random_state=0)
+    means.fit(np.nan_to_num(rows.X), sample_weight=rows.weights)
+    label = means.labels_[:, None]
+    return 0.98 * (label == np.arange(n_classes)) + 0.02 / n_classes
+
+
+def _search_graph(moments: ClassMoments, adjacency, options) -> np.ndarray:
+    """Improve a graph by the scores of all classes together."""
+    evaluator = ClassEvaluator([standardise(own)[0] for own in moments.statistics])
+    rules = options.rules(evaluator.weight)
+    result = search_by_price(greedy_search, evaluator, options, rules, adjacency)
+    return result.adjacency

@@ -1,0 +1,203 @@
+"""What a network says of rows: densities, expected values, classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from .._validation import within_floats
+from ._checks import within_range
+from ._inference.classes import (
+    class_log_densities,
+    shares,
+    shares_without,
+    total,
+)
+from ._inference.inference import Joint, condition, leave_one_out
+from ._inference.leave_one_out import integrate_features
+from ._inference.mean_field import infer
+from ._margins.columns import Margins, expected_values, to_scores
+from ._nonlinear.densities import Densities
+
+# Largest value of the data: squares, and products of variances, must not overflow.
+LARGEST = 1e100
+
+
+class RowInference(Densities):
+    """The part of a model object that answers questions about rows."""
+
+    margins: Margins
+    class_weight: NDArray[np.float64]
+    classes: tuple[RowInference, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of rows."""
+        return len(self.class_weight)
+
+    @property
+    def is_jointly_gaussian(self) -> bool:
+        """Whether all nodes together have a multivariate normal distribution."""
+        return super().is_jointly_gaussian and not self.classes
+
+    @within_range
+    def log_likelihood(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log-likelihood of each row over its observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            Exact for complete rows without latents, and for linear links with additive
+            noise; else an estimate by importance sampling, and at least the bound of
+            mean field.
+        """
+        Z, log_slope = to_scores(self.margins, self._check(X))
+        if self.classes:
+            return total(class_log_densities(self, Z)) + log_slope
+        if self.n_latents == 0 and not np.isnan(Z).any():
+            return self._family_log_likelihoods(Z).sum(axis=1) + log_slope
+        return self._infer(Z)[1] + log_slope
+
+    def _infer(self, Z):
+        """Expected scores, log-likelihoods and variances of incomplete rows."""
+        if self.is_jointly_gaussian:
+            return condition(self._joint(), Z)
+        return infer(self, Z)
+
+    def _check(self, X) -> np.ndarray:
+        """Rows as an array of numbers with a column per feature."""
+        with within_floats("X"):
+            X = check_array(
+                X,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=0,
+                ensure_min_features=0,
+                input_name="X",
+            )
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have one column per feature, {self.n_features}, got shape "
+                f"{X.shape}."
+            )
+        check_size(X)
+        return X
+
+    def _joint(self) -> Joint:
+        return Joint(self.weights, self.intercept, self.noise_variance)
+
+    @within_range
+    def expectation(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Complete the rows: expected value of every node given the observed ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        completed : ndarray of shape (n_samples, n_nodes)
+            Observed entries as they are, expectations elsewhere: of the values, not
+            of their scores.
+        """
+        X = self._check(X)
+        missing = np.isnan(X)
+        if self.n_latents == 0 and not missing.any():
+            return np.array(X, dtype=float)
+        Z = to_scores(self.margins, X)[0]
+        if self.classes:
+            weights = shares(class_log_densities(self, Z)).T[:, :, None]
+        else:
+            weights = np.ones((1, 1, 1))
+        completed = np.zeros((len(Z), self.n_nodes))
+        for weight, own in zip(weights, self.classes or (self,), strict=True):
+            mean, _, variance = own._infer(Z)
+            completed += weight * self._expected(mean, variance, missing)
+        # What was observed stays as it is, to the last bit.
+        completed[:, : self.n_features][~missing] = X[~missing]
+        return completed
+
+    def _expected(self, mean, variance, where) -> np.ndarray:
+        """Expected values of nodes whose scores have these means and variances."""
+        return expected_values(self.margins, mean, variance, where)
+
+    @within_range
+    def class_posterior(self, X: ArrayLike) -> NDArray[np.float64]:
+        """P(class) given the observed values of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        posterior : ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
+        Z = to_scores(self.margins, self._check(X))[0]
+        if not self.classes:
+            return np.ones((len(Z), 1))
+        return shares(class_log_densities(self, Z))
+
+    def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Expected values of the latents given the observed values of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples, n_latents)
+            Exact for linear links with additive noise, else by mean field.
+        """
+        return self.expectation(X)[:, self.n_features :]
+
+    @within_range
+    def leave_one_out(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict each feature from the other observed values of its row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples, n_features)
+            Expected values; a missing value is predicted from all observed ones.
+        """
+        Z = to_scores(self.margins, self._check(X))[0]
+        everywhere = np.ones(Z.shape, dtype=bool)
+        if self.classes:
+            each = [leave_one_out(own._joint(), Z) for own in self.classes]
+            weights = shares_without(class_log_densities(self, Z), Z, each)
+            parts = [self._expected(*moments, everywhere) for moments in each]
+            return (weights * parts).sum(axis=0)
+        if self.is_jointly_gaussian:
+            moments = leave_one_out(self._joint(), Z)
+        else:
+            values, variance = Z, np.zeros_like(Z)
+            if self.n_latents or np.isnan(Z).any():
+                values, _, variance = infer(self, Z)
+            moments = integrate_features(self, Z, values, variance)
+        return self._expected(*moments, everywhere)
+
+
+def check_size(X) -> None:
+    """Refuse values whose squares overflow."""
+    size = np.nanmax(np.abs(X), initial=0.0)
+    if size > LARGEST:
+        raise ValueError(
+            f"X must hold values up to {LARGEST:g} in size, whose squares can be "
+            f"summed, got {size:g}."
+        )
