@@ -36,8 +36,13 @@ class LatentPair:
     bic: float
 
 
-def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
-    """Fit two hidden classes; `first` and `second` are tables of their own features."""
+def fit_pair(
+    rows: Rows, in_first, first, second, *, joint=None, max_iter=200
+) -> LatentPair:
+    """Fit two hidden classes; `first` and `second` are tables of their own features.
+
+    joint: distribution of the two classes to start from, None = uniform
+    """
     columns = np.repeat(in_first, rows.n_categories)
     one_hot = rows.one_hot()
     marginals = rows.marginals()
@@ -71,7 +76,7 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
 
     size = len(first), len(second)
     start = (
-        np.full(size, 1.0 / np.prod(size)),
+        np.full(size, 1.0 / np.prod(size)) if joint is None else joint,
         *(
             # Few features alone may suggest certainty, from which EM hardly moves.
             layout.normalized(table + SOFTENING * marginals[side])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from itertools import compress
 
 import numpy as np
 
+from ..._blocks import LocalBlocks
 from ..._climb import Ascent
 from ..._criteria import bic_price
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
 from .._em.choice import choose_emissions
-from .._em.em import EMOptions, fit_chain
+from .._em.em import EMOptions, climb_chain, first_network, fit_chain
 from .._emissions.kinds import marginal_tables, n_free
 from .._graph import complete_graph
 from .._model import MAX_JOINT_STATES, LatentDBN
@@ -55,50 +56,69 @@ def slice_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
 def best_states(first: int, fit: Callable, options: SearchOptions):
     """Climb in the number of states while BIC gains, which has one peak in practice.
 
-    ``fit(n_states)`` returns the BIC, higher is better, and what belongs to it.
+    ``fit(n_states, beat)`` returns the BIC, higher is better, and what belongs to it;
+    of a model that does not beat a given BIC nothing else is needed.
     """
-    fit, best = cache(fit), first
-    for step in (1, -1):
-        while (
-            2 <= best + step <= options.max_states
-            and fit(best + step)[0] > fit(best)[0]
-        ):
-            best += step
-        if best != first:
-            break
-    return fit(best)[1]
+    found: dict[int, tuple] = {}
+
+    def bic(n_states, beat=-np.inf):
+        if n_states not in found:
+            found[n_states] = fit(n_states, beat)
+        return found[n_states][0]
+
+    best = first
+    # Fewer states first: EM with a state too many is slow, and may then end early.
+    fewer = bic(best - 1) if best > 2 else -np.inf
+    while fewer > bic(best, fewer):
+        best -= 1
+        fewer = bic(best - 1, bic(best)) if best > 2 else -np.inf
+    while (
+        best >= first
+        and best < options.max_states
+        and bic(best + 1, bic(best)) > bic(best)
+    ):
+        best += 1
+    return found[best][1]
 
 
-def chain_states(panel: Panel, options, n_states: int) -> tuple[float, list]:
+def chain_states(
+    panel: Panel, options, n_states: int, beat=-np.inf
+) -> tuple[float, list]:
     """BIC and tables of a chain of one latent with a number of states."""
     rows = Rows.pooled(panel)
     model = fit_classes(rows, n_states, random_state=options.seed)
-    return one_latent_bic(panel, model.tables(rows))
+    return one_latent_bic(panel, model.tables(rows), beat)
 
 
-def one_latent_bic(panel: Panel, emission) -> tuple[float, list]:
+def one_latent_bic(panel: Panel, emission, beat=-np.inf) -> tuple[float, list]:
     """BIC of one latent that changes over time, and its emission tables."""
-    return chain_bic(panel, complete_graph(np.ones((1, panel.n_observed))), emission)
+    graph = complete_graph(np.ones((1, panel.n_observed)))
+    return chain_bic(panel, graph, emission, beat)
 
 
-def chain_bic(panel: Panel, graph, initial) -> tuple[float, list]:
+def chain_bic(panel: Panel, graph, initial, beat=-np.inf) -> tuple[float, list]:
     """BIC of the chain with a given graph, higher is better; its emission tables."""
-    value, ascent = compared_chain(panel, graph, initial)
+    value, ascent = compared_chain(panel, graph, initial, beat)
     return value, list(ascent.state.emission)
 
 
-def compared_chain(panel: Panel, graph, initial) -> tuple[float, Ascent]:
+def compared_chain(
+    panel: Panel, graph, initial, beat: float = -np.inf
+) -> tuple[float, Ascent]:
     """BIC of the chain with a given graph, and where its EM ended.
 
     initial: a network, or emission tables
+    beat: BIC that matters; EM ends early if it will hardly be reached
     """
     emission = initial.emission if isinstance(initial, LatentDBN) else initial
     cardinality = [len(emission[features.argmax()]) for features in graph.structure]
     total = max(float(panel.weights.sum()), 1.0)
-    options = replace(COMPARED, tol=COMPARED_GAIN / total)
-    ascent = fit_chain(panel, graph, cardinality, initial, options)
-    value = ascent.statistics.log_likelihood - chain_penalty(ascent.state, panel)
-    return value, ascent
+    panel = panel.merged()
+    network = first_network(panel, graph, cardinality, initial)
+    penalty = chain_penalty(network, panel)
+    options = replace(COMPARED, tol=COMPARED_GAIN / total, beat=beat + penalty)
+    ascent = climb_chain(network, LocalBlocks([panel]), options)
+    return ascent.statistics.log_likelihood - penalty, ascent
 
 
 def chain_penalty(network, panel: Panel) -> float:
@@ -184,12 +204,14 @@ class Measurement:
         changed = [*self.tables[:j], tables, *self.tables[j + 1 :]]
         return replace(self, tables=changed)
 
-    def chain(self, j: int, panel: Panel, options, n_states: int) -> tuple[float, list]:
+    def chain(
+        self, j: int, panel: Panel, options, n_states: int, beat=-np.inf
+    ) -> tuple[float, list]:
         """BIC and tables of the chain of a latent by itself, fitted once."""
         key = tuple(self.groups[j]), n_states
         if key not in self.chains:
             own = panel.of_features(self.groups[j])
-            self.chains[key] = chain_states(own, options, n_states)
+            self.chains[key] = chain_states(own, options, n_states, beat)
         return self.chains[key]
 
     def with_groups(self, groups, panel: Panel, options: SearchOptions) -> Measurement:

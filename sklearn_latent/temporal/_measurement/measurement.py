@@ -21,6 +21,7 @@ from .._classes.dependence import design_effect, mutual_information, pair_counts
 from .._classes.latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
 from .._classes.latent_pair import LatentPair, fit_pair, move_gains
 from .._panels.panel import Panel
+from .._tables import normalized
 from .groups import SearchOptions
 
 # Rounds of joining and moving; each ends earlier when nothing changes.
@@ -175,9 +176,9 @@ class MeasurementSearch:
         columns = np.repeat(in_first, rows.n_categories)
         return [emission[:, columns], emission[:, ~columns]]
 
-    def _fit_pair(self, key, tables, max_iter=200) -> LatentPair:
+    def _fit_pair(self, key, tables, max_iter=200, joint=None) -> LatentPair:
         rows, in_first = self._sides(*key)
-        return fit_pair(rows, in_first, *tables, max_iter=max_iter)
+        return fit_pair(rows, in_first, *tables, joint=joint, max_iter=max_iter)
 
     def _sides(self, first, second) -> tuple[Rows, np.ndarray]:
         """Rows of two groups together, and which features are of the first."""
@@ -226,7 +227,7 @@ class MeasurementSearch:
         model = self.two_classes(first, second)
         tried: set[int] = set()
         while True:
-            gains = self._move_gains(first, second)
+            gains = self._move_gains(first, second, model)
             for feature in tried:
                 gains[feature] = -np.inf
             feature = max(gains, key=lambda i: (gains[i], -i))
@@ -236,15 +237,35 @@ class MeasurementSearch:
             moved = first ^ {feature}, second ^ {feature}
             if min(map(len, moved)) < 2:
                 continue
-            candidate = self.two_classes(*moved)
+            candidate = self._moved(first, second, model, feature)
             if candidate.bic > model.bic:
                 first, second, model = *moved, candidate
 
-    def _move_gains(self, first, second) -> dict[int, float]:
+    def _move_gains(self, first, second, model: LatentPair) -> dict[int, float]:
         """About how much BIC gains when a feature changes its group."""
-        first, second = _ordered(first, second)
-        gains = move_gains(*self._sides(first, second), self.two_classes(first, second))
+        key = _ordered(first, second)
+        gains = move_gains(*self._sides(*key), model)
         return dict(zip(sorted(first | second), gains, strict=True))
+
+    def _moved(self, first, second, model: LatentPair, feature: int) -> LatentPair:
+        """The model after a feature has changed its group, from the one before."""
+        key = _ordered(first, second)
+        columns = [
+            dict(zip(sorted(group), self.rows_of(group).layout.split(table), strict=True))
+            for group, table in zip(key, (model.first, model.second), strict=True)
+        ]
+        side = 0 if feature in key[0] else 1
+        given = normalized(model.joint.T if side == 0 else model.joint)
+        columns[1 - side][feature] = given @ columns[side].pop(feature)
+        tables = [
+            np.concatenate([own[f] for f in sorted(own)], axis=1) for own in columns
+        ]
+        moved = [group ^ {feature} for group in key]
+        swapped = _ordered(*moved) != tuple(moved)
+        joint = model.joint
+        if swapped:
+            moved, tables, joint = moved[::-1], tables[::-1], joint.T
+        return self._fit_pair(moved, tables, SHORT, joint)
 
     def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Join groups that one hidden class explains better than two."""
