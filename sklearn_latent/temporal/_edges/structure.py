@@ -11,6 +11,7 @@ from .._em.start import slice_patterns
 from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
+    ChainFit,
     Measurement,
     SearchOptions,
     compared_chain,
@@ -128,7 +129,7 @@ def learn_graph(
         bic, ascent = compared_chain(panel, graph, emission)
         for kind, parent, child in doubtful:
             graph, start = _without_edge(ascent, kind, parent, child)
-            trial = compared_chain(panel, graph, start, bic)
+            trial = compared_chain(panel, graph, start)
             if trial[0] > bic:
                 bic, ascent = trial
         graph, emission = ascent.state.graph, list(ascent.state.emission)
@@ -228,11 +229,11 @@ class _Review:
         models = self.search.models_of(group)
         best = max(range(len(models)), key=lambda k: models[k].bic)
         near = [k for k in (best - 1, best, best + 1) if 1 <= k < len(models)]
-        value = -np.inf
+        fits: list[ChainFit] = []
         for k in near or [0]:
-            found, _ = one_latent_bic(panel, models[k].tables(rows), value)
-            value = max(value, found)
-        return value
+            rival = fits[-1] if fits else None
+            fits.append(one_latent_bic(panel, models[k].tables(rows), rival))
+        return max(fit.bic for fit in fits)
 
     def _two(self, first: frozenset, second: frozenset) -> float:
         """BIC of the chain of two latents with the best edges."""

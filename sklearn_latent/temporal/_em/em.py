@@ -18,9 +18,8 @@ from .._tables import log_prior, normalized
 from .start import first_tables
 
 
-# Gains of the last cycle of EM that are still hoped for; near the end of slow ascents
-# there were up to five of them.
-HOPE = 10.0
+# Gains of the last cycle of EM that are still hoped for.
+HOPE = 20.0
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,8 @@ class EMOptions:
     smoothing: pseudo-count of each row of a table
     tied: whether a latent that depends on no past has one table for all slices
     patient: whether one step of little gain is not the end yet
-    beat: log-likelihood that matters; EM ends early if it will hardly be reached
+    beat: EM ends early if it has passed the first of two log-likelihoods and will
+        hardly reach the second
     """
 
     max_iter: int = 200
@@ -42,7 +42,7 @@ class EMOptions:
     smoothing: float = SMOOTHING
     tied: bool = False
     patient: bool = True
-    beat: float = -np.inf
+    beat: tuple[float, float] = (-np.inf, -np.inf)
 
 
 def fit_chain(
@@ -121,12 +121,13 @@ def climb_chain(
     )
 
 
-def _is_hopeless(reached: list[float], n_iter: int, beat: float) -> bool:
+def _is_hopeless(reached: list[float], n_iter: int, beat) -> bool:
     """Whether a log-likelihood will hardly be reached, given those so far."""
+    passed, target = beat
     # Gains of steps differ, those of cycles of two steps and a leap hardly.
-    if n_iter < 6 or n_iter % 3:
+    if n_iter < 6 or n_iter % 3 or not passed <= reached[-1]:
         return False
-    return reached[-1] + HOPE * (reached[-1] - reached[-4]) < beat
+    return reached[-1] + HOPE * (reached[-1] - reached[-4]) < target
 
 
 class _PreparedBlock:
