@@ -17,7 +17,6 @@ from .._panels.panel import Panel
 from .._tables import log_prior, normalized
 from .start import first_tables
 
-
 # Gains of the last cycle of EM that are still hoped for.
 HOPE = 20.0
 

@@ -79,9 +79,10 @@ def best_states(first: int, fit: Callable, options: SearchOptions) -> ChainFit:
     while best > 2 and bic(best - 1) > bic(best):
         best -= 1
     if best == first:
-        while best < options.max_states and bic(best + 1) > bic(best):
+        while best < options.max_states and bic(best) < bic(best + 1):
             best += 1
-    return found[best] if best in found else fit(best, None)
+    bic(best)
+    return found[best]
 
 
 def chain_states(panel: Panel, options, n_states: int, rival=None) -> ChainFit:

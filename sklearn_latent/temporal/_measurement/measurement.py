@@ -251,7 +251,9 @@ class MeasurementSearch:
         """The model after a feature has changed its group, from the one before."""
         key = _ordered(first, second)
         columns = [
-            dict(zip(sorted(group), self.rows_of(group).layout.split(table), strict=True))
+            dict(
+                zip(sorted(group), self.rows_of(group).layout.split(table), strict=True)
+            )
             for group, table in zip(key, (model.first, model.second), strict=True)
         ]
         side = 0 if feature in key[0] else 1
