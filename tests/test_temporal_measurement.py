@@ -219,10 +219,12 @@ def test_gain_of_two_is_a_lower_bound_where_it_is_enough():
 def test_no_move_leaves_a_group_of_one():
     """Feature 0 gains most but would leave feature 1 alone; the next one moves."""
     gains = {0: 5.0, 1: -1.0, 2: 3.0, 3: 0.0, 4: -2.0}
+    bics = {frozenset([0, 1]): 10.0, frozenset([0, 1, 2]): 20.0}
     search = SimpleNamespace(
-        two_classes=lambda first, second: SimpleNamespace(bic=10.0),
+        _pairs={},
+        _plain_pair=lambda key: None,
+        two_classes=lambda first, second: SimpleNamespace(bic=bics[first]),
         _move_gains=lambda first, second, model: dict(gains),
-        _moved=lambda first, second, model, feature: SimpleNamespace(bic=20.0),
     )
     settled = MeasurementSearch._settle(search, frozenset([0, 1]), frozenset([2, 3, 4]))
     assert settled == ({0, 1, 2}, {3, 4})

@@ -36,13 +36,8 @@ class LatentPair:
     bic: float
 
 
-def fit_pair(
-    rows: Rows, in_first, first, second, *, joint=None, max_iter=200
-) -> LatentPair:
-    """Fit two hidden classes; `first` and `second` are tables of their own features.
-
-    joint: distribution of the two classes to start from, None = uniform
-    """
+def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
+    """Fit two hidden classes; `first` and `second` are tables of their own features."""
     columns = np.repeat(in_first, rows.n_categories)
     one_hot = rows.one_hot()
     marginals = rows.marginals()
@@ -76,7 +71,7 @@ def fit_pair(
 
     size = len(first), len(second)
     start = (
-        np.full(size, 1.0 / np.prod(size)) if joint is None else joint,
+        np.full(size, 1.0 / np.prod(size)),
         *(
             # Few features alone may suggest certainty, from which EM hardly moves.
             layout.normalized(table + SOFTENING * marginals[side])

@@ -21,7 +21,6 @@ from .._classes.dependence import design_effect, mutual_information, pair_counts
 from .._classes.latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
 from .._classes.latent_pair import LatentPair, fit_pair, move_gains
 from .._panels.panel import Panel
-from .._tables import normalized
 from .groups import SearchOptions
 
 # Rounds of joining and moving; each ends earlier when nothing changes.
@@ -154,6 +153,10 @@ class MeasurementSearch:
 
     def gain_of_two(self, first, second, enough: float = 0.0) -> float:
         """BIC of two classes less that of one, or a lower bound above `enough`."""
+        if self.thin is not None:
+            gain = self.thin.gain_of_two(first, second, enough)
+            if gain > enough:
+                return gain
         one = self.one_class(first | second).bic
         # Larger numbers of states can only add to what is enough already.
         gain = self._plain_pair(_ordered(first, second)).bic - one
@@ -176,9 +179,9 @@ class MeasurementSearch:
         columns = np.repeat(in_first, rows.n_categories)
         return [emission[:, columns], emission[:, ~columns]]
 
-    def _fit_pair(self, key, tables, max_iter=200, joint=None) -> LatentPair:
+    def _fit_pair(self, key, tables, max_iter=200) -> LatentPair:
         rows, in_first = self._sides(*key)
-        return fit_pair(rows, in_first, *tables, joint=joint, max_iter=max_iter)
+        return fit_pair(rows, in_first, *tables, max_iter=max_iter)
 
     def _sides(self, first, second) -> tuple[Rows, np.ndarray]:
         """Rows of two groups together, and which features are of the first."""
@@ -224,7 +227,9 @@ class MeasurementSearch:
 
     def _settle(self, first, second):
         """Move features between two groups while BIC gains."""
-        model = self.two_classes(first, second)
+        key = _ordered(first, second)
+        # Most pairs have nothing to move, which a plain model shows as well.
+        model = self._pairs.get(key) or self._plain_pair(key)
         tried: set[int] = set()
         while True:
             gains = self._move_gains(first, second, model)
@@ -237,8 +242,8 @@ class MeasurementSearch:
             moved = first ^ {feature}, second ^ {feature}
             if min(map(len, moved)) < 2:
                 continue
-            candidate = self._moved(first, second, model, feature)
-            if candidate.bic > model.bic:
+            candidate = self.two_classes(*moved)
+            if candidate.bic > self.two_classes(first, second).bic:
                 first, second, model = *moved, candidate
 
     def _move_gains(self, first, second, model: LatentPair) -> dict[int, float]:
@@ -247,35 +252,13 @@ class MeasurementSearch:
         gains = move_gains(*self._sides(*key), model)
         return dict(zip(sorted(first | second), gains, strict=True))
 
-    def _moved(self, first, second, model: LatentPair, feature: int) -> LatentPair:
-        """The model after a feature has changed its group, from the one before."""
-        key = _ordered(first, second)
-        columns = [
-            dict(
-                zip(sorted(group), self.rows_of(group).layout.split(table), strict=True)
-            )
-            for group, table in zip(key, (model.first, model.second), strict=True)
-        ]
-        side = 0 if feature in key[0] else 1
-        given = normalized(model.joint.T if side == 0 else model.joint)
-        columns[1 - side][feature] = given @ columns[side].pop(feature)
-        tables = [
-            np.concatenate([own[f] for f in sorted(own)], axis=1) for own in columns
-        ]
-        moved = [group ^ {feature} for group in key]
-        swapped = _ordered(*moved) != tuple(moved)
-        joint = model.joint
-        if swapped:
-            moved, tables, joint = moved[::-1], tables[::-1], joint.T
-        return self._fit_pair(moved, tables, SHORT, joint)
-
     def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Join groups that one hidden class explains better than two."""
         groups = list(groups)
         while len(groups) > 1:
             pairs = self.neighbours(groups)
             for i, j in pairs:
-                if not self._are_two(groups[i], groups[j]):
+                if self.gain_of_two(groups[i], groups[j]) <= 0:
                     joined = groups[i] | groups[j]
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]
                     groups.append(joined)
@@ -283,12 +266,6 @@ class MeasurementSearch:
             else:
                 break
         return groups
-
-    def _are_two(self, first, second) -> bool:
-        """Whether two hidden classes explain two groups better than one."""
-        if self.thin is not None and self.thin._are_two(first, second):
-            return True
-        return self.gain_of_two(first, second) > 0
 
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
