@@ -162,7 +162,8 @@ class StructureLearner(PanelModel):
             return np.zeros((0, 4))
 
         def likeliest(values):
-            parts = self.network_.posterior(values)
+            # Not `posterior`: a warning of factored inference has been given.
+            parts = self.network_._expect(self.network_._data(values)).states
             return np.stack([part.argmax(axis=2) for part in parts], axis=2)
 
         states = self._in_batches(panel.values, likeliest)
