@@ -20,7 +20,7 @@ export OMP_NUM_THREADS ?= 1
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo    learn a hidden network and save its picture"
+	@echo "make demo    learn four hidden networks and write a report"
 	@echo "make test    run the tests and the examples in docstrings, with branch coverage"
 	@echo "make lint    check style, format, types, spelling and imports"
 	@echo "make mutants change single operators and list what no test notices"

@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
     "drawn_math",
 ]
 html_math_renderer = "drawn"
@@ -38,7 +39,8 @@ html_theme_options = {
     "logo": {"text": "sklearn_latent"},
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
-    "secondary_sidebar_items": ["page-toc"],
+    # Scripts of the gallery need the width of the page.
+    "secondary_sidebar_items": {"*": ["page-toc"], "api/generated/*": ["page-toc"]},
     "navbar_align": "left",
 }
 html_sidebars = {"index": [], "getting_started": [], "alternatives": []}
@@ -47,6 +49,12 @@ autosummary_generate = True
 autodoc_default_options = {"member-order": "groupwise"}
 numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
+
+# Pictures of pages are drawn by the build.
+plot_formats = [("png", 120)]
+plot_include_source = False
+plot_html_show_formats = False
+plot_html_show_source_link = False
 
 # From simple to advanced.
 GALLERY_ORDER = [
@@ -57,7 +65,12 @@ GALLERY_ORDER = [
     "plot_linear_or_sigmoid.py",
     "plot_margins.py",
     "plot_patient_panel.py",
+    "plot_real_findings.py",
+    "plot_real_abilities.py",
+    "plot_real_personality.py",
+    "plot_real_liver.py",
     "plot_thresholds.py",
+    "plot_compare.py",
     "plot_pipeline.py",
     "plot_uncertainty.py",
     "plot_streaming.py",

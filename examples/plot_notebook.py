@@ -51,9 +51,10 @@ QuartetStructureLearner(verbose=1).fit(images.X)
 # %%
 # Progress bars
 # -------------
-# scikit-learn 1.9 introduced callbacks. Its progress bar, which needs the package
-# `rich`, works with every estimator of this library. The bars of the fits are nested
-# under the bar of the search.
+# scikit-learn 1.9 introduced callbacks. Its progress bar works with every estimator of
+# this library. It needs the package `rich` and, in a notebook, `ipywidgets`:
+# ``pip install rich ipywidgets``. The bars of the fits are nested under the bar of the
+# search.
 try:
     from sklearn.callback import ProgressBar
 except ImportError:  # scikit-learn < 1.9

@@ -1,6 +1,19 @@
 """Find, count and infer hidden variables in ordinary tables."""
 
-from . import datasets, exceptions, gaussian, metrics, noisy_or, plotting, temporal
+from . import (
+    baselines,
+    datasets,
+    exceptions,
+    gaussian,
+    metrics,
+    noisy_or,
+    plotting,
+    temporal,
+)
+from ._comparison.compare import compare
+from ._explain import Explanation
+from ._planning.rows_needed import RowsNeeded, rows_needed
+from ._report.report import report
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
 from .noisy_or import (
@@ -17,6 +30,7 @@ from .temporal import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_fr
 __all__ = [
     "LPCC",
     "SEMDBN",
+    "Explanation",
     "GaussianNetwork",
     "IdealParentGaussianBN",
     "LGLPCCTemporal",
@@ -25,7 +39,10 @@ __all__ = [
     "NoisyOrMoMLearner",
     "NoisyOrNetwork",
     "QuartetStructureLearner",
+    "RowsNeeded",
     "__version__",
+    "baselines",
+    "compare",
     "datasets",
     "exceptions",
     "find_schedule",
@@ -35,6 +52,8 @@ __all__ = [
     "noisy_or",
     "plotting",
     "quartet_depth",
+    "report",
+    "rows_needed",
     "sequences_from_frame",
     "temporal",
 ]

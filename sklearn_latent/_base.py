@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from . import _criteria
+from ._explain import Evidence, Explanation, check_latents, explain_row
 from ._progress import CallbackSupportMixin
+from ._report.describe import columns_of
+from ._report.report import Subject, write_report
+from ._single_row import SingleRow, read_row
+from ._summary import Parts, Summary, summarise
 from ._validation import check_names, check_sample_weight, shown
-from .export import edges_to_frame
+from ._warn import warn
+from .exceptions import PoorDataWarning
+from .export import edges_to_frame, to_dot, to_mermaid
 from .plotting import LatentGraphDisplay
 
 if TYPE_CHECKING:
@@ -25,9 +32,9 @@ if TYPE_CHECKING:
 class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Base class of all estimators.
 
-    A subclass provides ``fit``, ``transform``, ``score_samples`` and
-    ``_n_features_out`` (number of columns of ``transform``), and sets ``network_``,
-    ``n_latents_`` and ``structure_``. The rest comes from here.
+    A subclass provides ``fit``, ``transform``, ``score_samples``, ``_n_features_out``
+    (number of columns of ``transform``) and ``_evidence`` (for ``explain``), and sets
+    ``network_``, ``n_latents_`` and ``structure_``. The rest comes from here.
     """
 
     network_: Any
@@ -61,9 +68,25 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.is_exact_ = bool(is_exact)
         self.bic_ = _criteria.bic(log_likelihood, self._n_parameters(), n_rows)
 
+    def _n_rows_learned(self) -> float | None:
+        """Number of rows that the model was learned from, if known."""
+        return self.__dict__.get("_n_learned")
+
     def _n_parameters(self) -> int:
         """Free parameters of the fitted network."""
         return self.network_.n_parameters
+
+    def _warn_if_no_latents(self, reason: str) -> None:
+        """Say what follows from a model without latents, if this is one."""
+        if not self.n_latents_:
+            warn(
+                f"No latent found: {reason}. The model treats the features as "
+                "independent. transform returns no columns, and most estimators that "
+                "come next in a pipeline refuse those: more rows or another threshold "
+                "may find latents, and a FeatureUnion with 'passthrough' keeps the "
+                "features.",
+                PoorDataWarning,
+            )
 
     @property
     def latent_names_(self) -> NDArray[Any]:
@@ -115,6 +138,29 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """Names that were given to the latents of this network."""
         network, names = self.__dict__.get("_latent_names", (None, None))
         return names if network is self.network_ else None
+
+    def summary(self, X: Any = None) -> Summary:
+        """Describe the fitted model on a page of text.
+
+        Parameters
+        ----------
+        X : array-like or None, default=None
+            Data, as `diagnose` takes them. If given, the summary says whether they
+            follow the model.
+
+        Returns
+        -------
+        summary : str
+            What was found, the latents with their leading features, edges, the fit,
+            and what to be careful about, warnings of `fit` included. Notebooks show it
+            as HTML; ``summary.sections`` has its parts.
+        """
+        check_is_fitted(self)
+        return summarise(self, X)
+
+    def _describe(self) -> Parts:
+        """What this kind of model says of itself; see `summary`."""
+        raise NotImplementedError
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: latent0, latent1, ...
@@ -189,6 +235,50 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         return _criteria.aic(self.score_samples(X).sum(), self._n_parameters())
 
+    def explain(self, row: Any, *, latents: Any = None) -> Explanation:
+        """Which cells of a row moved the posterior of each latent, and by how much.
+
+        Cells are added one at a time, those first without which the posterior would
+        change most; what each adds given those before it is its weight of evidence
+        [1]_. The cost grows with the number of cells that matter times the number of
+        latents.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,), Series, dict or data frame of one row
+            The row; NaN is missing, and so are names that a dictionary, a series or a
+            frame does not have.
+        latents : str, int, list of these or None, default=None
+            Names or numbers of the latents to explain; None: all.
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``to_frame()`` is a table, ``plot()`` a picture.
+
+        References
+        ----------
+        .. [1] Good, I. J. (1985). Weight of evidence: a brief survey. Bayesian
+           Statistics, 2.
+        """
+        return self._explain(row, latents)
+
+    def _explain(self, row: Any, latents: Any, **options: Any) -> Explanation:
+        """Explain a row, with options of the family."""
+        check_is_fitted(self)
+        chosen = check_latents("latents", latents, self.latent_names_.tolist())
+        evidence = self._evidence(self._single_row(row), chosen, **options)
+        return explain_row(evidence, chosen, self.latent_names_.tolist())
+
+    def _single_row(self, row: Any) -> SingleRow:
+        """One row that a user gave."""
+        names = self._feature_names().tolist()
+        return read_row(row, names, named=hasattr(self, "feature_names_in_"))
+
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        """What the cells of a row tell of some latents; see `Part`."""
+        raise NotImplementedError(f"{type(self).__name__} does not explain rows.")
+
     def sample(
         self, n_samples: int = 1, random_state: Any = None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -248,6 +338,46 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         return edges_to_frame(self.to_networkx())
 
+    def to_dot(
+        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
+    ) -> str:
+        """Export the fitted model in the DOT language, for Graphviz.
+
+        Parameters
+        ----------
+        min_strength : "auto" or float, default="auto"
+            Edges below this strength are left out; "auto" keeps as many as `plot`
+            draws.
+        focus : str, list of str or None, default=None
+            Names of nodes. Only these are kept, with their neighbours.
+
+        Returns
+        -------
+        text : str
+            The diagram; see `sklearn_latent.export.to_dot`.
+        """
+        return to_dot(self.to_networkx(), min_strength=min_strength, focus=focus)
+
+    def to_mermaid(
+        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
+    ) -> str:
+        """Export the fitted model as a Mermaid flowchart.
+
+        Parameters
+        ----------
+        min_strength : "auto" or float, default="auto"
+            Edges below this strength are left out; "auto" keeps as many as `plot`
+            draws.
+        focus : str, list of str or None, default=None
+            Names of nodes. Only these are kept, with their neighbours.
+
+        Returns
+        -------
+        text : str
+            The diagram; see `sklearn_latent.export.to_mermaid`.
+        """
+        return to_mermaid(self.to_networkx(), min_strength=min_strength, focus=focus)
+
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> LatentGraphDisplay:
         """Draw the fitted model.
 
@@ -264,6 +394,30 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             With the drawing in ``ax_`` and ``figure_``.
         """
         return LatentGraphDisplay.from_estimator(self, ax=ax, **kwargs)
+
+    def report(self, path: Any, X: Any = None, *, title: str | None = None) -> None:
+        """Write one HTML page about the fitted model.
+
+        The page has the summary, the graph and the edges and, if there are rows, their
+        diagnosis and description. It is one file that loads nothing and runs no
+        scripts. The function `sklearn_latent.report` writes one about several models.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
+        X : array-like or None, default=None
+            Rows to check the model with, as for `diagnose`; for example those of
+            `fit`.
+        title : str or None, default=None
+            Heading of the page. If None, the name of the estimator.
+        """
+        name = type(self).__name__
+        write_report(path, name if title is None else title, {name: Subject(self, X)})
+
+    def _feature_values(self, X: Any) -> Iterable[NDArray[Any]]:
+        """Values of each feature in rows as the user has them."""
+        return columns_of(X)
 
     def _feature_names(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features: given, seen in fit, or the default x0, x1, ..."""

@@ -56,38 +56,77 @@ class DaskBlocks(Blocks):
 
 def read_collection(X, sample_weight, check, check_block) -> DaskBlocks:
     """Blocks of ``(rows, weights)`` of a collection; see `read_blocks`."""
+    blocks, columns = _open(X)
+    is_frame = isinstance(columns, pd.Index)
+    weights = _split_weights(X, sample_weight, len(blocks), is_frame)
+    # One row is enough to check and keep the names and number of features.
+    example = np.zeros((1, X.shape[1]))
+    check(pd.DataFrame(example, columns=columns) if is_frame else example)
+    read = dask.delayed(_read_block, pure=False)
+    pairs = zip(blocks, weights, strict=True)
+    return DaskBlocks(read(block, own, columns, check_block) for block, own in pairs)
+
+
+def look_at_collection(X, look, merge):
+    """Results of a function of the rows of each block, merged, before any checks."""
+    blocks, columns = _open(X)
+    read = dask.delayed(_read_block, pure=False)
+    looked = DaskBlocks(read(block, None, columns, look) for block in blocks)
+    return looked.reduce(_rows_of, merge)
+
+
+def _open(X) -> tuple[list, pd.Index | int]:
+    """Blocks of a collection as delayed values; names of its columns, or how many."""
     # A delayed value has every attribute, its type has not.
-    is_frame = hasattr(type(X), "columns")
-    if is_frame:
-        blocks = list(X.to_delayed())
-        example = pd.DataFrame(np.zeros((1, len(X.columns))), columns=X.columns)
-    elif isinstance(X, dask.array.Array) and X.ndim == 2:
+    if hasattr(type(X), "columns"):
+        return list(X.to_delayed()), pd.Index(X.columns)
+    if isinstance(X, dask.array.Array) and X.ndim == 2:
         if np.isnan(X.shape[1]):
             raise ValueError(
                 "X must have a known number of columns, got a Dask array without. "
                 "Call X.compute_chunk_sizes() first."
             )
-        X = X.rechunk({1: -1})
-        blocks = list(X.to_delayed().ravel())
-        example = np.zeros((1, X.shape[1]))
-    else:
-        raise ValueError(
-            "X must be a Dask array of two dimensions or a Dask data frame, got "
-            f"{shown(X)}."
-        )
-    weights = _split_weights(X, sample_weight, len(blocks), is_frame)
-    # One row is enough to check and keep the names and number of features.
-    check(example)
-    read = dask.delayed(_read_block, pure=False)
-    pairs = zip(blocks, weights, strict=True)
-    return DaskBlocks(read(block, own, check_block) for block, own in pairs)
+        return list(X.rechunk({1: -1}).to_delayed().ravel()), X.shape[1]
+    raise ValueError(
+        "X must be a Dask array of two dimensions or a Dask data frame, got "
+        f"{shown(X)}."
+    )
 
 
-def _read_block(block, weights, check_block):
+def _read_block(block, weights, columns, check_block):
     """Validated rows and weights, or None if no row has any weight."""
     if block.shape[0] == 0 or (weights is not None and not weights.any()):
         return None
-    return check_block(block), weights
+    if weights is not None and len(weights) != block.shape[0]:
+        raise ValueError(
+            "X must have blocks of the sizes that its chunks say, "
+            f"{len(weights)} rows, got {block.shape[0]}."
+        )
+    return check_block(_align(block, columns)), weights
+
+
+def _align(block, columns):
+    """The block with its columns in the order of the collection."""
+    if not isinstance(columns, pd.Index):
+        if len(block.shape) != 2 or block.shape[1] != columns:
+            raise ValueError(
+                f"X must have {columns} columns in all blocks, got a block of shape "
+                f"{block.shape}."
+            )
+        return block
+    found = pd.Index(block.columns)
+    if found.equals(columns):
+        return block
+    if set(found) != set(columns) or not found.is_unique:
+        raise ValueError(
+            "X must have the same columns in all blocks, in any order, "
+            f"{shown(columns.tolist())}, got {shown(found.tolist())} in one of them."
+        )
+    return block[columns.tolist()]
+
+
+def _rows_of(block):
+    return block[0]
 
 
 def _call(function, part, *shared):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,6 +32,46 @@ class Check(NamedTuple):
     ok: bool
 
 
+class Comparison(NamedTuple):
+    """All checks of one kind, of which a diagnosis shows the worst.
+
+    name: what the check of an index is about
+    observed, expected, z: (n_checks,)
+    limit: largest size of z that passes
+    """
+
+    check: str
+    name: Callable[[int], str]
+    observed: np.ndarray
+    expected: np.ndarray
+    z: np.ndarray
+    limit: float
+
+    @property
+    def ok(self) -> np.ndarray:
+        """Which checks pass."""
+        return ~(np.abs(self.z) > self.limit)
+
+    def lines(self) -> list[Check]:
+        """The checks to show, the worst first."""
+        return self.take(shown_lines(self.z, self.limit))
+
+    def take(self, chosen: Iterable[int]) -> list[Check]:
+        """Some of the checks."""
+        ok = self.ok
+        return [
+            Check(
+                self.check,
+                str(self.name(int(i))),
+                self.observed[i],
+                self.expected[i],
+                self.z[i],
+                bool(ok[i]),
+            )
+            for i in chosen
+        ]
+
+
 def checks_to_frame(checks: Iterable[Check]) -> pd.DataFrame:
     """Table of checks, one row each."""
     import pandas as pd
@@ -39,6 +79,17 @@ def checks_to_frame(checks: Iterable[Check]) -> pd.DataFrame:
     frame = pd.DataFrame(list(checks), columns=list(Check._fields))
     types = dict.fromkeys(("observed", "expected", "z"), "float64") | {"ok": "bool"}
     return frame.astype(types)
+
+
+def comparisons_to_frame(comparisons: Iterable[Comparison], most: int) -> pd.DataFrame:
+    """All checks as a table; of a kind with more than `most` the worst, and others."""
+    checks: list[Check] = []
+    for comparison in comparisons:
+        order = np.argsort(-np.nan_to_num(np.abs(comparison.z)), kind="stable")
+        worst, others = np.split(order, [most // 2])
+        step = -(-len(others) // max(most - most // 2, 1)) or 1
+        checks += comparison.take([*worst, *others[::step]])
+    return checks_to_frame(checks)
 
 
 def critical_z(n_tests: int, n_kinds: int, *, two_sided: bool = True) -> float:
@@ -56,6 +107,30 @@ def shown_lines(z, limit) -> np.ndarray:
     order = np.argsort(-size, kind="stable")
     failing = int((size > limit).sum())
     return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
+
+
+def compare_likelihoods(
+    log_likelihood, alone, n_free: float, n_kinds: int, what: str, weights=None
+) -> Check:
+    """Log-likelihoods of rows against those of independent columns, fitted to them.
+
+    The columns have the advantage of their fit, half a nat for each of `n_free`
+    parameters. Differences of about a nat in all rows together say nothing, even if all
+    rows differ by the same.
+    """
+    weights = np.ones(len(alone)) if weights is None else weights
+    total = weights.sum()
+    gain = log_likelihood - alone
+    with np.errstate(invalid="ignore"):
+        mean = weights @ gain / total
+        variance = weights @ (gain - mean) ** 2 / total**2
+        z = (mean + 0.5 * n_free / total) / np.sqrt(max(variance, 1.0 / total**2))
+    z = z if np.isfinite(z) else -np.inf  # some row is impossible
+    if abs(mean) < 1e-12:
+        z = 0.0
+    ok = bool(z >= -critical_z(1, n_kinds, two_sided=False))
+    observed, expected = (weights @ rows / total for rows in (log_likelihood, alone))
+    return Check("likelihood", what, observed, expected, z, ok)
 
 
 def count_z(count, mean, variance) -> NDArray[np.float64]:

@@ -25,6 +25,9 @@ def fill_gaps(X, missing, values):
         filled[rows, columns] = values[rows, columns]
         return filled.asformat(X.format)
     filled = np.array(X, order="C")
+    if isinstance(X, list | tuple) and filled.dtype.kind == "U":
+        # Numbers beside text would become text.
+        filled = np.array(X, dtype=object, order="C")
     filled[missing] = values[missing]
     if filled.dtype.kind == "O" and filled.ndim > 1:
         _restore_types(filled, missing)
@@ -51,6 +54,9 @@ def _fill_pandas(X, missing, values):
             # This frame may lack categories that the one in fit had.
             unknown = [value for value in dict.fromkeys(new) if value not in labels]
             column = column.cat.add_categories(unknown)
+        elif column.dtype.kind == "O" and column.dtype != object:
+            # A type of text; a column that had no value in fit may be filled with 0.
+            new = _as_type(new, {str})
         elif column.dtype.kind == "O":
             # Columns of Python objects have the type of what is in them.
             new = _as_type(new, {type(value) for value in column[~gaps]})
@@ -70,17 +76,24 @@ def _fill_polars(X, missing, values):
         column = np.empty(len(gaps), dtype=object)
         column[:] = series.to_list()
         column[gaps] = _as_type(values[gaps, j], {series.dtype.to_python()})
+        dtype = series.dtype
+        if hasattr(dtype, "categories") and str(dtype).startswith("Enum"):
+            # This frame may lack categories that the one in fit had.
+            known = dtype.categories.to_list()
+            dtype = type(dtype)(list(dict.fromkeys(known + column.tolist())))
         filled.replace_column(
-            j, type(series)(series.name, column.tolist(), dtype=series.dtype)
+            j, type(series)(series.name, column.tolist(), dtype=dtype)
         )
     return filled
 
 
 def _as_type(values, types) -> np.ndarray:
-    """Numbers as Python objects of their column's one type, if it is one of numbers."""
+    """Values as Python objects of their column's one type, if it is numbers or text."""
     kind = next(iter(types)) if len(types) == 1 else None
     if kind is int:
         values = np.rint(np.asarray(values, dtype=np.float64))
     new = np.empty(len(values), dtype=object)
-    new[:] = [kind(v) for v in values] if kind in (bool, int, float) else list(values)
+    new[:] = list(values)
+    if kind in (bool, int, float, str):
+        new[:] = [kind(value) for value in values]
     return new

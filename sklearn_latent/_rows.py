@@ -55,6 +55,13 @@ def read_blocks(
     return LocalBlocks(blocks if cut else list(blocks), n_jobs)
 
 
+def look_at_rows(X, look: Callable, merge: Callable):
+    """What a function says of the blocks of a collection, merged, before any checks."""
+    from ._dask import look_at_collection
+
+    return look_at_collection(X, look, merge)
+
+
 def _cut(X, weights, cut):
     """Blocks of a table in memory."""
     if cut is None:

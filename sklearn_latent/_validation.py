@@ -9,6 +9,7 @@ from reprlib import Repr
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state as _check_random_state
 
 # Larger tables are refused as mistakes. The product in bytes still fits NumPy's sizes,
 # so that a table that is merely too large ends in a MemoryError.
@@ -69,6 +70,17 @@ def check_choice(name: str, value, choices) -> None:
     """Refuse what is not one of a few strings, or None if that is a choice, too."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise ValueError(f"{name} must be one of {list(choices)}, got {shown(value)}.")
+
+
+def check_random_state(random_state) -> Any:
+    """Turn a seed into a source of random numbers; an error names `random_state`."""
+    try:
+        return _check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be None, a RandomState instance or an integer from 0 to "
+            f"{2**32 - 1}, got {shown(random_state)}."
+        ) from None
 
 
 def check_tol(tol) -> None:

@@ -1,17 +1,18 @@
-"""Tables of the edges of fitted models, and names of their nodes."""
+"""Fitted models as tables of edges and as text, and names of their nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ._diagrams import to_dot, to_mermaid
 from ._validation import check_names, shown
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["edges_to_frame"]
+__all__ = ["edges_to_frame", "to_dot", "to_mermaid"]
 
 
 def edges_to_frame(graph: nx.DiGraph) -> pd.DataFrame:

@@ -14,6 +14,8 @@ import traceback
 import warnings
 from collections import Counter
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +244,7 @@ DTYPES = [
     "U5",
     "S3",
     "M8[s]",
+    "m8[D]",
 ]
 
 
@@ -257,6 +260,64 @@ def _as_type(X, dtype):
 def _frame(X):
     return pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
 
+
+# What people write instead of 0 and 1, and what should never be in a cell.
+WORDS = [
+    ("yes", "no"),
+    ("Y", "N"),
+    ("TRUE", "FALSE"),
+    ("1", "0"),
+    ("+", "-"),
+    ("male", "female"),
+    ("", "x"),
+    ("NA", "?"),
+    (True, False),
+    (1, "1"),
+    (2, 1),
+    (Decimal("1.5"), Fraction(1, 3)),
+    (10**400, 0),
+    (b"yes", b"no"),
+    (pd.Timestamp("2020-01-01"), pd.NaT),
+    (pd.Timedelta("1D"), pd.Timedelta("2D")),
+    (pd.Period("2020Q1"), None),
+    (pd.Interval(0, 1), None),
+    (1j, 0),
+    ([1], (2,)),
+    ({}, None),
+    (np.str_("yes"), "no"),
+    (Decimal("sNaN"), 1),
+    (np.nan, pd.NA),
+]
+
+
+def _words(X, pair, share=1.0):
+    """Objects instead of numbers, in all columns or in the first ones."""
+    on, off = pair
+    other = X.astype(object)
+    for j in range(int(np.ceil(X.shape[1] * share))):
+        for i in range(len(X)):
+            other[i, j] = None if X[i, j] != X[i, j] else (on if X[i, j] > 0 else off)
+    return other
+
+
+# Objects in the containers that people keep them in.
+WORD_FORMS = {
+    "array": lambda X: X,
+    "list": lambda X: X.tolist(),
+    "text": lambda X: X.astype(str),
+    "pandas": lambda X: _frame(X),
+    "pandas, inferred": lambda X: _frame(X).infer_objects(),
+    "pandas, strings": lambda X: _frame(X).astype("string"),
+    "pandas, nullable": lambda X: _frame(X).convert_dtypes(),
+    "pandas, arrow": lambda X: _frame(X).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas, categories": lambda X: _frame(X).astype("category"),
+    "pandas, tuples as names": lambda X: _frame(X).set_axis(
+        pd.MultiIndex.from_product([["x"], range(X.shape[1])]), axis=1
+    ),
+    "polars": lambda X: pl.DataFrame(dict(_frame(X))),
+    "polars, categories": lambda X: pl.DataFrame(dict(_frame(X))).cast(pl.Categorical),
+    "three dimensions": lambda X: X[:, :, None],
+}
 
 FORMS = {
     "array": lambda X: X,
@@ -293,7 +354,18 @@ def tables(draw, **kwargs):
         return draw(st.sampled_from(JUNK))
     X = draw(plain_tables(**kwargs))
     # Most are what a user would mean, so that fits are reached.
-    kind = draw(st.integers(0, 3))
+    kind = draw(st.integers(0, 5))
+    if kind == 5 and X.size:
+        words = _words(
+            X, draw(st.sampled_from(WORDS)), draw(st.sampled_from([1.0, 0.01]))
+        )
+        form = WORD_FORMS[draw(st.sampled_from(list(WORD_FORMS)))]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return form(words)
+        except Exception:
+            return words
     if kind == 0:
         X = _as_type(X, draw(st.sampled_from(DTYPES)))
     if kind == 1 or (kind == 0 and draw(st.booleans())):
@@ -358,6 +430,12 @@ RELABELLED = {
     "polars": lambda frame: pl.DataFrame(dict(frame)),
     "no rows": lambda frame: frame.iloc[:0],
     "text": lambda frame: frame.astype(str),
+    "words": lambda frame: (frame > 0).replace({True: "yes", False: "no"}),
+    "categories": lambda frame: frame.astype("category"),
+    "nullable": lambda frame: frame.convert_dtypes(),
+    "dates": lambda frame: frame.assign(
+        **{str(frame.columns[0]): pd.Timestamp("2020-01-01")}
+    ),
 }
 
 
@@ -384,6 +462,38 @@ def drive_common(data, name, model, X):
         assert len(names) == width
     graph = model.to_networkx()
     assert len(model.to_frame()) == graph.number_of_edges()
+    drive_words(data, name, model, X)
+
+
+CHECK_COLUMNS = ["check", "what", "observed", "expected", "z", "ok"]
+
+
+def drive_words(data, name, model, X):
+    """What a person reads of a fitted model: always there, whatever the rows are."""
+    assert attempt(f"{name}.summary", model.summary) == model.summary()
+    other = data.draw(tables())
+    for rows in (X, other):
+        checks = attempt(f"{name}.diagnose", model.diagnose, rows)
+        assert checks is None or list(checks.columns) == CHECK_COLUMNS
+        assert checks is None or checks[["observed", "expected"]].notna().all(axis=None)
+    attempt(f"{name}.summary(X)", model.summary, other)
+    focus, strength = data.draw(arguments(None)), data.draw(arguments("auto", 0.5))
+    for export in (model.to_dot, model.to_mermaid):
+        attempt(f"{name}.{export.__name__}", export, min_strength=strength, focus=focus)
+    row = X[:1] if hasattr(X, "__getitem__") and n_rows_of(X) else None
+    rows = [row, X, other, *data.draw(st.tuples(st.sampled_from(JUNK)))]
+    options = {"latents": data.draw(arguments(None, 0))}
+    found = attempt(
+        f"{name}.explain", model.explain, data.draw(st.sampled_from(rows)), **options
+    )
+    if found is not None:
+        table = found.to_frame()
+        for latent, base, total in zip(
+            found.latent_names, found.base, found.total, strict=True
+        ):
+            added = table.contribution[table.latent == latent].sum()
+            np.testing.assert_allclose(base + added, total, atol=1e-6)
+        assert str(found)
 
 
 @st.composite

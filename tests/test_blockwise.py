@@ -379,12 +379,12 @@ class TestChains:
             (
                 da.concatenate([array(b, shape, dtype=int) for b in (wide, narrow)]),
                 None,
-                "same columns in all blocks, 12, got 8",
+                r"12 columns in all blocks, got a block of shape \(50, 8\)",
             ),
             (
                 array(wide, (40, 12), dtype=int),
                 np.ones(40),
-                "its chunks say, 40 sequences, got 50",
+                "its chunks say, 40 rows, got 50",
             ),
             (
                 dd.from_delayed(

@@ -29,13 +29,14 @@ ESTIMATORS = [
 
 
 def by_hand(X, threshold):
-    rows = [], [], [], []
+    rows = [], [], [], [], []
     for column in X.T:
         values = column[~np.isnan(column)]
         rows[0].append(bool((values > threshold).any()))
         rows[1].append(bool((values <= threshold).any()))
         rows[2].append(not set(values) <= {0.0, 1.0})
         rows[3].append(len(values) > 0 and set(values) <= {1.0, 2.0})
+        rows[4].append(len(values) > 0 and min(values) > 1)
     return np.array(rows)
 
 
@@ -149,11 +150,10 @@ class TestWarnings:
     def test_columns_coded_1_and_2_are_named_with_the_remedy(self, model):
         X = table()
         X[:, [1, 4]] += 1
-        message = complaints(model, X)
-        assert message == (
-            "X has poor columns: columns x1, x4 are coded 1 and 2 and thus always on; "
-            "use binarize=1.0."
-        )
+        message = "x1, x4 are coded 1 and 2, .* binarize=1.0 if 2 means on; pass X == 1"
+        for rows in (X, sparse.csr_array(X), iter(np.array_split(X, 9))):
+            with pytest.raises(ValueError, match=message):
+                clone(model).fit(rows)
         assert complaints(clone(model).set_params(binarize=1.0), table() + 1) == ""
 
     def test_other_values_are_named(self, model):
@@ -178,10 +178,10 @@ class TestWarnings:
     def test_blocks_are_one_table(self, model):
         X = table()
         X[:, 0] = 0
-        X[:, 1] += 1
+        X[:, 1] = 2
         expected = complaints(model, X)
         assert "x0 is never on" in expected
-        assert "x1 is coded 1 and 2" in expected
+        assert "x1 is always 2" in expected
         assert complaints(model, iter(np.array_split(X, 40))) == expected
         assert complaints(model, da.from_array(X, chunks=(7, 3))) == expected
         assert complaints(model, sparse.csr_array(X)) == expected

@@ -13,6 +13,12 @@ from sklearn_latent import (
     NoisyOrMoMLearner,
     QuartetStructureLearner,
 )
+from sklearn_latent.baselines import (
+    GaussianMixtureBIC,
+    IndependentFeatures,
+    LatentClasses,
+    MarkovChains,
+)
 
 ESTIMATORS = [
     NoisyOrMoMLearner(),
@@ -29,6 +35,9 @@ ESTIMATORS = [
     LGLPCCTemporal(),
     LGLPCCTemporal(local="lpcc"),
     SEMDBN(),
+    IndependentFeatures(),
+    LatentClasses(),
+    MarkovChains(),
 ]
 # The checks feed one to three columns of noise, which no structure can explain.
 pytestmark = pytest.mark.filterwarnings(
@@ -37,7 +46,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks([*ESTIMATORS, GaussianMixtureBIC()])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sklearn_latent import LPCC, IdealParentGaussianBN, NoisyOrMoMLearner, datasets
-from sklearn_latent.export import edges_to_frame
+from sklearn_latent.export import edges_to_frame, to_dot, to_mermaid
 from sklearn_latent.noisy_or import Schedule, find_schedule
 from sklearn_latent.plotting import (
     LatentGraphDisplay,
@@ -81,7 +81,8 @@ def test_graphs(data):
         **data.draw(
             options(
                 ax=[None],
-                min_strength=[0.0, 0.5, np.inf],
+                min_strength=["auto", 0.0, 0.5, np.inf],
+                focus=[None, None, 0, [0, 1]],
                 feature_labels=["auto", True, False],
                 color_by=[None, "weight", "strength"],
                 legend=[True, False],
@@ -89,6 +90,10 @@ def test_graphs(data):
         ),
     )
     attempt("edges_to_frame", edges_to_frame, graph)
+    shown = options(min_strength=["auto", 0.5], focus=[None, None, 0, [0, 1]])
+    for write in (to_dot, to_mermaid):
+        text = attempt(write.__name__, write, graph, **data.draw(shown))
+        assert text is None or text.encode()
 
 
 @fuzz(15)
@@ -96,7 +101,13 @@ def test_graphs(data):
 def test_networks(data):
     network = datasets.make_noisy_or(n_samples=1, random_state=0).network
     names = [data.draw(arguments(None, ["a", "b"], list("abcde"))) for _ in range(2)]
-    for export in (network.to_networkx, network.to_pgmpy, network.to_frame):
+    for export in (
+        network.to_networkx,
+        network.to_pgmpy,
+        network.to_frame,
+        network.to_dot,
+        network.to_mermaid,
+    ):
         attempt(export.__name__, export, *names)
     network = data.draw(st.sampled_from([network, network, network, *JUNK]))
     attempt(

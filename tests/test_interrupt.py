@@ -225,3 +225,67 @@ class TestWarmStart:
     def test_warns_when_stopped_early(self):
         with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
             NoisyOrEM(2, max_iter=1, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+def test_an_interrupt_that_became_another_error(estimator, monkeypatch):
+    """C code that does not look after an exception raises a SystemError from it."""
+    calls = []
+
+    def interrupted_unique(*args, **kwargs):
+        calls.append(args)
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            message = "returned a result with an exception set"
+            raise SystemError(message) from interrupt
+
+    monkeypatch.setattr(np, "unique", interrupted_unique)
+    fresh = copy.deepcopy(estimator)
+    try:
+        fresh.fit(X)
+    except KeyboardInterrupt:
+        assert vars(fresh) == vars(estimator)
+    else:
+        assert not calls
+
+
+@pytest.mark.parametrize("wrap", ["cause", "context", "both"])
+def test_the_interrupt_behind_an_error(wrap):
+    def fail():
+        try:
+            raise KeyboardInterrupt("as it came")
+        except KeyboardInterrupt as interrupt:
+            if wrap == "context":
+                raise TypeError("in between")  # noqa: B904
+            raise TypeError("in between") from interrupt
+
+    def fail_again():
+        try:
+            fail()
+        except TypeError as error:
+            raise ValueError("at the end") from error
+
+    with (
+        pytest.raises(KeyboardInterrupt, match="as it came"),
+        all_or_nothing(NoisyOrEM()),
+    ):
+        fail_again() if wrap == "both" else fail()
+
+
+def test_errors_that_are_no_interrupts_stay():
+    with pytest.raises(ValueError, match="plain") as found, all_or_nothing(NoisyOrEM()):
+        try:
+            raise TypeError("cause")
+        except TypeError as error:
+            raise ValueError("plain") from error
+    assert isinstance(found.value.__cause__, TypeError)
+
+
+def test_an_interrupt_before_the_fit_is_not_behind_its_error():
+    """Whoever goes on after an interrupt wants to know of other errors."""
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with pytest.raises(ValueError, match="sample_weight"):
+            NoisyOrEM().fit(X, sample_weight=[1.0])

@@ -76,7 +76,7 @@ class TestBadInput:
             learner.fit(X[:0])
         with pytest.raises(ValueError, match="binarize must be at least 0 for sparse"):
             NoisyOrMoMLearner(FIGURE_1, binarize=-1.0).fit(sparse.csr_array(X))
-        with pytest.raises(ValueError, match="numeric"):
+        with pytest.raises(ValueError, match="got 'a' in column 0"):
             learner.fit([["a", "b", "c", "d", "e"]])
 
     @pytest.mark.parametrize("value", ["high", [0.5], np.nan])

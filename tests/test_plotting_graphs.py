@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.noisy_or._export import noisy_or_to_networkx
-from sklearn_latent.plotting import LatentGraphDisplay
+from sklearn_latent.plotting import LatentGraphDisplay, LatentImagesDisplay
 from sklearn_latent.plotting._layers import assign_layers, layered_layout
 
 
@@ -148,6 +148,19 @@ def test_hidden_roots_over_leaves_are_drawn_in_two_layers():
     display = draw(graph, size=(6, 4))
     assert display.positions_["h"][1] == 1.0
     assert display.positions_["a"][1] == display.positions_["b"][1] == 0.0
+
+
+def test_axes_may_be_in_a_subfigure():
+    graph = nx.DiGraph(family="gaussian")
+    graph.add_node("h", kind="latent")
+    graph.add_node("a", kind="feature")
+    graph.add_edge("h", "a", strength=0.5)
+    parts = Figure(figsize=(8, 4)).subfigures(1, 2)
+    ax = parts[0].subplots()
+    assert LatentGraphDisplay(graph).plot(ax=ax).ax_ is ax
+    axes = parts[1].subplots(1, 2)
+    images = LatentImagesDisplay(np.eye(2), (1, 2), ["a", "b"]).plot(axes=axes)
+    assert images.axes_.tolist() == axes.tolist()
 
 
 @pytest.mark.parametrize("n_latents", [1, 2, 6, 20])

@@ -25,19 +25,32 @@ def test_there_is_python_to_run():
     assert code_blocks("python")
 
 
-def test_demo_learns_and_draws(tmp_path, monkeypatch, capsys):
+def test_demo_learns_draws_and_reports(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     plt.close("all")
     out = capsys.readouterr().out
     assert "found 8, of which 8 are right" in out
-    assert (tmp_path / "demo_images.png").stat().st_size > 5_000
     # Every learned prior is within four standard errors of the true one.
     rows = re.findall(r"(0\.\d+) +(0\.\d+) ± (0\.\d+)", out)
     assert len(rows) == 6
     for true, learned, error in (map(float, row) for row in rows):
         assert abs(learned - true) < 4 * error + 0.001
-    assert (tmp_path / "demo_noisy_or.png").stat().st_size > 10_000
+    correlations = re.search(r"correlation with the true ones: (.*)", out).group(1)
+    assert [float(value) > 0.9 for value in correlations.split(", ")] == [True] * 3
+    for questions in ("sleep, energy, appetite", "pain, walking, stairs"):
+        assert f"3 states behind {questions}\n" in out
+    assert (tmp_path / "demo.png").stat().st_size > 20_000
+    page = Path(out.splitlines()[-1].partition(": ")[2])
+    assert page.parent == tmp_path
+    assert "</html>" in page.read_text(encoding="utf-8")
+
+
+def test_the_picture_is_small():
+    pictures = re.findall(r"!\[[^\]]+\]\(([A-Za-z./_]+)\)", README)
+    assert pictures
+    for path in pictures:
+        assert (ROOT / path).stat().st_size < 100_000
 
 
 def test_first_shell_commands():

@@ -9,11 +9,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn_latent import (
     LPCC,
     SEMDBN,
+    GaussianNetwork,
     IdealParentGaussianBN,
     LGLPCCTemporal,
     NoisyOrEM,
     NoisyOrMoMLearner,
+    NoisyOrNetwork,
     QuartetStructureLearner,
+    identifiability_order,
 )
 from sklearn_latent._validation import (
     check_count,
@@ -21,6 +24,13 @@ from sklearn_latent._validation import (
     check_names,
     check_numbers,
     check_sample_weight,
+)
+from sklearn_latent.datasets import (
+    make_gaussian_bn,
+    make_latent_dbn,
+    make_noisy_or,
+    make_noisy_or_images,
+    make_qmr_like,
 )
 
 ESTIMATORS = [
@@ -134,3 +144,61 @@ def test_columns_of_the_same_name_are_refused(model):
     frame = pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"])
     with pytest.raises(ValueError, match="no two columns of the same name, got 'a' tw"):
         clone(model).fit(frame)
+
+
+BINARY = np.random.default_rng(0).integers(0, 2, (40, 6))
+SEEDED = [
+    lambda seed: NoisyOrEM(2, random_state=seed).fit(BINARY),
+    lambda seed: QuartetStructureLearner(random_state=seed).fit(BINARY),
+    lambda seed: IdealParentGaussianBN(random_state=seed).fit(BINARY),
+    lambda seed: LPCC(random_state=seed).fit(BINARY),
+    lambda seed: LGLPCCTemporal(2, random_state=seed).fit(BINARY),
+    lambda seed: SEMDBN(2, 2, 2, random_state=seed).fit(BINARY),
+    lambda seed: NoisyOrNetwork([0.5], [[0.5]], [0.1]).sample(2, seed),
+    lambda seed: GaussianNetwork([[0]], [[0.0]], [0.0], [1.0]).sample(2, seed),
+    lambda seed: make_latent_dbn().network.sample(2, 2, seed),
+    lambda seed: identifiability_order(np.ones((1, 4)), random_state=seed),
+    lambda seed: make_noisy_or(random_state=seed),
+    lambda seed: make_noisy_or_images(random_state=seed),
+    lambda seed: make_qmr_like(random_state=seed),
+    lambda seed: make_gaussian_bn(random_state=seed),
+    lambda seed: make_latent_dbn(random_state=seed),
+]
+
+
+@pytest.mark.parametrize("place", range(len(SEEDED)))
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**40, 1.5, "a", [1, 2], np.nan])
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
+def test_seeds_that_are_none(place, seed):
+    with pytest.raises(ValueError, match="random_state must be None"):
+        SEEDED[place](seed)
+
+
+LARGE = [
+    NoisyOrEM(2, random_state=0),
+    NoisyOrMoMLearner(),
+    QuartetStructureLearner(),
+    IdealParentGaussianBN(),
+    LPCC(random_state=0),
+    LGLPCCTemporal(2, max_iter=5, random_state=0),
+    SEMDBN(2, 2, 2, n_init=1, max_rounds=1, max_iter=5, random_state=0),
+]
+
+
+@pytest.mark.parametrize("estimator", LARGE, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, np.ndarray.tolist])
+@pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.LatentWarning",
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:X .* feature names:UserWarning",
+)
+def test_integers_beyond_floats(estimator, container):
+    """Python's own integers have no limit."""
+    X = BINARY.astype(object)
+    X[3, 2] = 10**400
+    with pytest.raises(ValueError, match="X must hold numbers"):
+        estimator.fit(container(X))
+    fitted = clone(estimator).fit(BINARY)
+    for method in ("transform", "score", "impute"):
+        with pytest.raises(ValueError, match="X must hold numbers"):
+            getattr(fitted, method)(container(X))

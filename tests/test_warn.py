@@ -3,9 +3,12 @@
 import threading
 import warnings
 from inspect import currentframe
+from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -134,6 +137,44 @@ def test_through_a_pipeline(estimator, X, method):
 def test_through_cross_validation():
     def action():
         cross_val_score(CASES[0][0], POOR, cv=3), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
+
+
+@pytest.mark.parametrize(
+    "place", ["callback/_callback_support.py", "base.py", "utils/_set_output.py"]
+)
+def test_through_wrappers_of_any_scikit_learn(place):
+    """Versions wrap methods in different files, callbacks since 1.9."""
+    fit = in_library("def fit(self, X): warn('Hm.', PoorDataWarning)")["fit"]
+    wrapper = (
+        "from contextlib import nullcontext\n"
+        "def wrap(method):\n"
+        "    def managed(estimator, *args, **kwargs):\n"
+        "        with nullcontext():\n"
+        "            return method(estimator, *args, **kwargs)\n"
+        "    return managed\n"
+    )
+    space = {}
+    exec(compile(wrapper, Path(sklearn.__file__).parent / place, "exec"), space)
+    wrapped = space["wrap"](fit)
+
+    def action():
+        wrapped(None, POOR), (line := currentframe().f_lineno)
+        return line
+
+    points_to_its_line(action)
+
+
+def test_through_callbacks_that_watch():
+    """An estimator that reports to a callback warns at the same line."""
+    callback = pytest.importorskip("sklearn.callback")
+    pytest.importorskip("rich")
+    estimator = clone(CASES[2][0]).set_callbacks(callback.ProgressBar())
+
+    def action():
+        estimator.fit(POOR), (line := currentframe().f_lineno)
         return line
 
     points_to_its_line(action)

@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
 from .._graphs import topological_order
 from .._validation import (
@@ -15,6 +15,7 @@ from .._validation import (
     check_count,
     check_flag,
     check_numbers,
+    check_random_state,
     shown,
 )
 from ..gaussian._network import LARGEST, GaussianNetwork

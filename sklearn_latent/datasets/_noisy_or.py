@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
 from .._validation import (
     MOST_COLUMNS,
     check_count,
     check_numbers,
     check_probabilities,
+    check_random_state,
 )
 from ..noisy_or._identifiability.schedule import check_structure
 from ..noisy_or._network import NoisyOrNetwork

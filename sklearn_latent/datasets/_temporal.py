@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
 from .._validation import (
     MOST_ROWS,
@@ -14,6 +14,7 @@ from .._validation import (
     check_counts,
     check_flag,
     check_numbers,
+    check_random_state,
     shown,
 )
 from ..temporal._graph import TemporalGraph

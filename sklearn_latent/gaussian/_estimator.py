@@ -7,13 +7,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import MOST_ROWS, check_count, check_flag, check_jobs, check_running
+from .._validation import (
+    MOST_ROWS,
+    check_count,
+    check_flag,
+    check_jobs,
+    check_random_state,
+    check_running,
+)
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._groups import warn_groups
 from ._learn import choose_search, extend_network, learn_network, log_likelihood
@@ -285,6 +291,12 @@ class IdealParentGaussianBN(GaussianModel):
             scored = self._learn(data, progress, again)
             if wanted_margins(self) == "auto":
                 warn_groups(self.network_, data)
+            if self.output == "latents":
+                self._warn_if_no_latents(
+                    "none improves the score"
+                    if self.max_latents
+                    else "max_latents is 0, although output is 'latents'"
+                )
             # A saved model must not carry the rows of people along.
             is_sums = isinstance(data, SeenRows) and data.sample is None
             self._statistics = data if is_sums else scored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import entr
@@ -39,34 +40,57 @@ def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
     Only for margins that were chosen by the data: others lose for reasons of their own.
     And only for linear networks: the ends of a sigmoid look like groups.
     """
-    if not network.is_jointly_gaussian:
+    if isinstance(rows, SeenRows):
+        assert rows.sample is not None  # from which margins are estimated
+        rows = rows.sample.rows
+    if rows.has_gaps:
         return
-    X = _comparable(rows)
-    if X is None:
+    found = compare_groups(network, rows.X, rows.weights)
+    if found is None:
         return
-    n_groups, mixture = best_mixture(X)
-    own = bic(network.log_likelihood(X).sum(), network.n_parameters, len(X))
-    gain = 0.5 * (own - mixture) / X.size
+    gain = (found.mixture - found.own) / network.n_features
     # A single one is better only where edges were forbidden or cost too much.
-    if gain > 0.0 and n_groups > 1:
+    if gain > 0.0 and found.n_groups > 1:
         warn(
-            f"A mixture of {n_groups} normal distributions describes the rows better "
-            f"than the network, by {gain:.2g} nats per value (BIC). Either they form "
-            "groups, and edges may stand for differences between groups: fit the "
-            "groups one by one, or predict densities with "
+            f"A mixture of {found.n_groups} normal distributions describes the rows "
+            f"better than the network, by {gain:.2g} nats per value (BIC). Either "
+            "they form groups, and edges may stand for differences between "
+            "groups: fit the groups one by one, or predict densities with "
             "sklearn.mixture.GaussianMixture. Or responses are curved: try "
             'link="sigmoid".',
             ModelMisfitWarning,
         )
 
 
-def _comparable(rows: Rows | SeenRows) -> np.ndarray | None:
-    """Rows that mixtures can be fitted to; None if there are too few, or gaps."""
-    if isinstance(rows, SeenRows):
-        assert rows.sample is not None  # from which margins are estimated
-        rows = rows.sample.rows
-    X, weights = distinct_rows(rows.X, rows.weights)
-    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]) or rows.has_gaps:
+class Groups(NamedTuple):
+    """A network beside a mixture; log-likelihoods per row, less the BIC's penalty."""
+
+    n_groups: int
+    own: float
+    mixture: float
+
+
+def compare_groups(network: GaussianNetwork, X, weights=None) -> Groups | None:
+    """Compare a linear network with the best mixture of complete rows.
+
+    None if rows are too few, or too many of them repeat others.
+    """
+    if not network.is_jointly_gaussian:
+        return None
+    rows = _comparable(X, np.ones(len(X)) if weights is None else weights)
+    if rows is None:
+        return None
+    n_groups, mixture = best_mixture(rows)
+    own = bic(network.log_likelihood(rows).sum(), network.n_parameters, len(rows))
+    return Groups(n_groups, -0.5 * own / len(rows), -0.5 * mixture / len(rows))
+
+
+def _comparable(X, weights) -> np.ndarray | None:
+    """Rows that mixtures can be fitted to; None if there are too few."""
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
+        return None
+    X, weights = distinct_rows(X, weights)
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
         return None
     once = weights == weights.min()
     if once.mean() < DIFFERENT or few_values(X).any():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
 from .._graphs import topological_order
 from .._network import Network
@@ -17,6 +17,7 @@ from .._validation import (
     check_count,
     check_names,
     check_numbers,
+    check_random_state,
     within_floats,
 )
 from ..export import node_names

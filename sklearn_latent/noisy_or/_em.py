@@ -10,7 +10,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
@@ -19,6 +18,7 @@ from .._validation import (
     MOST_ROWS,
     check_choice,
     check_count,
+    check_random_state,
     check_tol,
 )
 from .._warn import warn
@@ -117,6 +117,9 @@ default=None
         Whether the best start converged.
     n_features_in_ : int
         Number of features seen in `fit`.
+    on_values_ : dict of str
+        Values that count as on in columns of words such as "yes" and "no", by name of
+        the column. Columns of numbers and of True and False are not listed.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` has string names.
 
@@ -206,6 +209,7 @@ default=None
             patterns = read_patterns(
                 self._read_blocks(X, sample_weight, reset=True), self.binarize
             )
+            self._refuse_columns()
             structure = self._check_structure()
             starts = self._starts(structure, patterns)
             fitted = partial(_fitted, structure)
@@ -219,6 +223,7 @@ default=None
             self.__dict__.update(fitted(best))
             self._store_likelihood(best, patterns)
             self._name_by_structure()
+            self._warn_if_no_latents("structure has no rows")
             misfit = contradictions(self.network_, patterns, self._feature_names())
             progress(f"bound {self.lower_bound_:.6f}", **fitted(best))
         if stopped:

@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
 
 from .._base import BaseLatentModel
 from .._blocks import Blocks
-from .._diagnosis import checks_to_frame
+from .._diagnosis import Comparison, checks_to_frame
+from .._explain import Evidence
 from .._fill import fill_gaps
-from .._rows import read_blocks
-from .._validation import check_columns, check_flag
+from .._rows import look_at_rows, read_blocks
+from .._single_row import SingleRow
+from .._summary import Parts
+from .._validation import check_columns, check_flag, within_floats
 from .._warn import warn
 from ..exceptions import PoorDataWarning
-from ._diagnosis.diagnosis import MOST_COUNTED, diagnose_network, row_limit
+from ._coding import (
+    Coding,
+    coding_of,
+    decode,
+    encode,
+    find_levels,
+    learn_coding,
+    may_hold_words,
+    merge_levels,
+)
+from ._diagnosis.diagnosis import (
+    MOST_COUNTED,
+    compare_counts,
+    diagnose_network,
+    row_limit,
+)
+from ._evidence import evidence_parts
 from ._inference.classes import infer_network, predict_network
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
+from ._summary import describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,11 +85,11 @@ def check_flags(estimator, *names) -> None:
         check_flag(name, getattr(estimator, name))
 
 
-def check_rows(rows):
+def check_rows(rows, coding: Coding, threshold):
     """Validate rows apart from the estimator, where they are."""
-    if not sparse.issparse(rows):
-        rows = np.asarray(rows)
-    return _check_values(check_array(rows, **CHECKS))
+    rows = decode(rows, coding, threshold)
+    with within_floats("X"):
+        return _check_values(check_array(rows, input_name="X", **CHECKS))
 
 
 def _check_values(X):
@@ -109,6 +135,7 @@ class NoisyOrModel(BaseLatentModel):
     n_jobs: int | None
     network_: NoisyOrNetwork
     _columns: Columns
+    _coding: Coding = MappingProxyType({})
     prior_: NDArray[np.float64]
     failure_: NDArray[np.float64]
     leak_: NDArray[np.float64]
@@ -132,11 +159,29 @@ class NoisyOrModel(BaseLatentModel):
         if names is not None:
             self._name_latents(names)
 
+    @property
+    def on_values_(self) -> dict[str, str]:
+        """Values that count as on, by name of the column; of columns of words alone."""
+        names = self._feature_names()
+        return {names[j]: words.on for j, words in sorted(self._coding.items())}
+
     def _check_X(self, X, *, reset=False):
-        """Validate `X`; sparse input becomes CSR, NaN is allowed."""
+        """Validate `X`; sparse input becomes CSR, NaN is allowed, words are decoded."""
         check_binarize(self.binarize)
         check_columns("X", X)
-        return _check_values(validate_data(self, X, reset=reset, **CHECKS))
+        names = getattr(self, "feature_names_in_", None)
+        columns: Any = getattr(X, "columns", names)
+        # Else scikit-learn says that the names are others.
+        if reset or names is None or list(columns) == list(names):
+            X = decode(X, self._coding, self.binarize)
+        with within_floats("X"):
+            return _check_values(validate_data(self, X, reset=reset, **CHECKS))
+
+    def _learn_X(self, X, *, reset):
+        """Validate rows to learn from, whose words may be new."""
+        check_columns("X", X)
+        self._coding = learn_coding(X, {} if reset else self._coding)
+        return self._check_X(X, reset=reset)
 
     def _read_blocks(self, X, sample_weight, *, reset) -> Blocks:
         """Blocks of validated rows and weights, wherever they are; see `read_blocks`.
@@ -147,13 +192,24 @@ class NoisyOrModel(BaseLatentModel):
 
         def check(table):
             nonlocal fresh
-            table = self._check_X(table, reset=fresh)
+            table = self._learn_X(table, reset=fresh)
             fresh = False
             return table
 
+        coding: Coding = {} if reset else self._coding
+        if hasattr(X, "__dask_graph__") and may_hold_words(X):
+            # What a word means must not depend on the block.
+            coding = coding_of(look_at_rows(X, find_levels, merge_levels), coding)
         blocks = read_blocks(
-            X, sample_weight, check, check_rows, cut=_row_slices, n_jobs=self.n_jobs
+            X,
+            sample_weight,
+            check,
+            partial(check_rows, coding=coding, threshold=self.binarize),
+            cut=_row_slices,
+            n_jobs=self.n_jobs,
         )
+        if hasattr(X, "__dask_graph__"):
+            self._coding = coding
         before = None if reset else self.__dict__.get("_columns")
 
         def look(columns):
@@ -162,6 +218,12 @@ class NoisyOrModel(BaseLatentModel):
 
         return WatchedBlocks(blocks, self.binarize, look)
 
+    def _refuse_columns(self) -> None:
+        """Refuse columns that do not say which value is on, once all rows are read."""
+        columns = self.__dict__.get("_columns")
+        if columns is not None:
+            columns.refuse_codes(_check_feature_names_in(self), self.binarize)
+
     def _warn_of_columns(self) -> None:
         """Warn of columns that cannot be meant as they are, of all rows so far.
 
@@ -169,9 +231,7 @@ class NoisyOrModel(BaseLatentModel):
         """
         if not self.__dict__.pop("_columns_are_new", False):
             return
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
+        names = _check_feature_names_in(self)
         complaint = self._columns.complaint(names, self.binarize)
         if complaint:
             warn(f"X has poor columns: {complaint}.", PoorDataWarning)
@@ -244,6 +304,16 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
 
+    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+        binary = binarize_rows(self._check_X(row.table), self.binarize)
+        binary = binary.toarray() if sparse.issparse(binary) else binary
+        values = binary[0].astype(float)
+        # Warns if inference is approximate, once for all of the rows to come.
+        self.network_.posterior(binary)
+        known = ~np.isnan(values)
+        parts = evidence_parts(self.network_, values == 1, known, latents)
+        return Evidence(parts, row.cells, known, self._feature_names().tolist())
+
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.
 
@@ -294,19 +364,38 @@ class NoisyOrModel(BaseLatentModel):
         >>> bool(checks.ok.all())
         True
         """
+        subject = self._subject(X)
+        names = self._feature_names(), self.latent_names_
+        return checks_to_frame(
+            diagnose_network(self.network_, subject, *names, self._n_read)
+        )
+
+    def _describe(self) -> Parts:
+        return describe(self)
+
+    def _compare(self, X: Any) -> list[Comparison]:
+        subject = self._subject(X)
+        names = self._feature_names()
+        return compare_counts(self.network_, subject, names, self._n_read)
+
+    def _subject(self, X: Any) -> Patterns:
+        """Rows to diagnose, some of many."""
         check_is_fitted(self, "network_")
         table = self._check_X(X)
         n_rows, limit = table.shape[0], row_limit(MOST_COUNTED, table.shape[1])
         if n_rows > limit:
             chosen = np.random.RandomState(0).choice(n_rows, limit, replace=False)
             table = table[np.sort(chosen)]
-        patterns = PackedRows.of(table, self.binarize).patterns()
-        names = self._feature_names(), self.latent_names_
+        return PackedRows.of(table, self.binarize).patterns()
+
+    def _n_rows_learned(self) -> float | None:
         columns = self.__dict__.get("_columns")
-        n_learned = np.inf if columns is None else columns.n_rows
-        return checks_to_frame(
-            diagnose_network(self.network_, patterns, *names, n_learned)
-        )
+        return None if columns is None else columns.n_rows
+
+    @property
+    def _n_read(self) -> float:
+        n_rows = self._n_rows_learned()
+        return np.inf if n_rows is None else n_rows
 
     def impute(self, X: Any) -> Any:
         """Fill missing values with the more probable one.
@@ -323,7 +412,8 @@ class NoisyOrModel(BaseLatentModel):
             values are 1 where the feature is more likely on than off, given the other
             values of its row, and 0 elsewhere; all other values are as they were. With
             a threshold `binarize` outside [0, 1), they are the smallest integer above
-            it and the largest that is not.
+            it and the largest that is not. In columns of words, such as "yes" and
+            "no", they are the words of the column.
         """
         check_is_fitted(self, "network_")
         table = self._check_X(X)
@@ -340,5 +430,4 @@ class NoisyOrModel(BaseLatentModel):
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")
-        # What was inferred must be on, or off, by the threshold of the data.
-        return fill_gaps(X, missing, np.floor(self.binarize or 0.0) + is_on)
+        return fill_gaps(X, missing, encode(X, is_on, self._coding, self.binarize))

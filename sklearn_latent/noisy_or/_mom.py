@@ -90,6 +90,9 @@ default=None
         Number of rows, or sum of their weights.
     n_features_in_ : int
         Number of features seen in `fit`.
+    on_values_ : dict of str
+        Values that count as on in columns of words such as "yes" and "no", by name of
+        the column. Columns of numbers and of True and False are not listed.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen in `fit`, if all are strings.
 
@@ -242,6 +245,7 @@ default=None
 
     def _solve(self, plan, statistics, progress):
         """From statistics to fitted attributes."""
+        self._refuse_columns()
         learned = learn_parameters(
             plan, statistics, improve=self.refine, report=progress
         )
@@ -253,6 +257,7 @@ default=None
         self.n_samples_seen_ = float(statistics.moments.total.max())
         self._store(NoisyOrNetwork(*learned[:3]))
         self._name_by_structure()
+        self._warn_if_no_latents("structure has no rows")
 
     def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""

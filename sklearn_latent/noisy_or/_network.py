@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 
 from .._network import Network
 from .._persistence import Array
-from .._validation import MOST_ROWS, check_choice, check_count
+from .._validation import MOST_ROWS, check_choice, check_count, check_random_state
 from .._warn import warn
 from ..exceptions import ApproximateInferenceWarning
 from ._checks import (

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import Blocks, LocalBlocks
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
-from .._validation import check_choice, check_count, check_flag
+from .._validation import check_choice, check_count, check_flag, check_random_state
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
@@ -142,6 +141,9 @@ class QuartetStructureLearner(NoisyOrModel):
         coupled.
     n_features_in_ : int
         Number of features seen in `fit`.
+    on_values_ : dict of str
+        Values that count as on in columns of words such as "yes" and "no", by name of
+        the column. Columns of numbers and of True and False are not listed.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen in `fit`, if all are strings.
 
@@ -314,6 +316,7 @@ class QuartetStructureLearner(NoisyOrModel):
 
     def _learn(self, blocks: Blocks, progress):
         """From packed rows to fitted attributes."""
+        self._refuse_columns()
         settings = Settings(
             self._check_parameters(),
             self.max_depth,
@@ -365,13 +368,10 @@ class QuartetStructureLearner(NoisyOrModel):
         )
 
     def _warn(self):
-        if not self.n_latents_:
-            warn(
-                "No latent found: the features show no dependence that a common cause "
-                "of at least three of them would explain, or the rows are too few to "
-                "tell. The model treats the features as independent.",
-                PoorDataWarning,
-            )
+        self._warn_if_no_latents(
+            "the features show no dependence that a common cause of at least three of "
+            "them would explain, or the rows are too few to tell"
+        )
         misfit = self.__dict__.pop("_misfit", [])
         if not self.refine:
             # Who asks for the published estimate knows that it is a rough one.

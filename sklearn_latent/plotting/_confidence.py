@@ -17,6 +17,7 @@ from ._style import (
     check_plot,
     labels_or_default,
     new_axes,
+    text_width,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Pairs that are shown; further ones would be too small to read.
 MOST_PAIRS = 40
+LABEL_FONT = 10.0
 
 
 class EdgeConfidenceDisplay:
@@ -140,15 +142,16 @@ class EdgeConfidenceDisplay:
             "feature_names", self.feature_names, "x", len(confidence)
         )
         pairs = _surest(confidence, max_pairs, least)
+        labels = [f"{names[i]} → {names[j]}" for i, j in pairs]
         if ax is None:
-            ax = new_axes(6.0, 1.2 + 0.28 * max(len(pairs), 1))
+            width = max(6.0, 4.2 + text_width(labels, LABEL_FONT) / 72.0)
+            ax = new_axes(width, 1.2 + 0.28 * max(len(pairs), 1))
         first = np.array([confidence[i, j] for i, j in pairs])
         second = np.array([confidence[j, i] for i, j in pairs])
         places = np.arange(len(pairs))[::-1]
         forward = ax.barh(places, first, color=POSITIVE_COLOR)
         backward = ax.barh(places, second, left=first, color=NEGATIVE_COLOR)
-        labels = [f"{names[i]} → {names[j]}" for i, j in pairs]
-        ax.set_yticks(places, labels)
+        ax.set_yticks(places, labels, fontsize=LABEL_FONT)
         ax.set_xlim(0.0, 1.0)
         ax.set_xlabel("probability of the edge")
         entries = [(forward, "this direction"), (backward, "the other direction")]

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .._validation import shown
-from ._style import UNREACHED_COLOR
+from ._style import NEGATIVE_COLOR, POSITIVE_COLOR, UNREACHED_COLOR
 
 UNKNOWN_COLOR = "#9A9A9A"
 MOST_ENTRIES = 5
+SIGNS = {1: POSITIVE_COLOR, -1: NEGATIVE_COLOR, 0: "#404040"}
 
 
 def color_scale(cmap, low: float, high: float):
@@ -77,10 +78,49 @@ class EdgeColors:
         return list(zip(handles, labels, strict=True))
 
 
-class GraphOptions(NamedTuple):
-    """How to draw a graph; see `LatentGraphDisplay.plot`."""
+class SignColors:
+    """Colours of edges by the signs of their weights."""
 
-    min_strength: float
+    def __init__(self, graph):
+        self._signs = {
+            (parent, child): _sign(weight)
+            for parent, child, weight in graph.edges(data="weight")
+        }
+
+    def __call__(self, parent, child):
+        """Colour of an edge."""
+        return SIGNS[self._signs[parent, child]]
+
+    @property
+    def has_negative(self) -> bool:
+        """Whether any edge has a negative weight."""
+        return -1 in self._signs.values()
+
+    def legend(self) -> list:
+        """Entries of a legend for the signs that occur."""
+        from matplotlib.lines import Line2D
+
+        return [
+            (Line2D([], [], color=SIGNS[sign], lw=2.0), label)
+            for sign, label in ((1, "positive"), (-1, "negative"))
+            if sign in self._signs.values()
+        ]
+
+
+def _sign(weight) -> int:
+    """Sign of a weight, 0 if it is none."""
+    if not isinstance(weight, Real) or np.isnan(float(weight)):
+        return 0
+    return int(np.sign(float(weight)))
+
+
+class GraphOptions(NamedTuple):
+    """How to draw a graph; see `LatentGraphDisplay.plot`.
+
+    note: what is not shown
+    """
+
+    note: str
     feature_labels: str | bool
     legend: bool
-    edge_colors: EdgeColors | None
+    edge_colors: EdgeColors | SignColors | None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._selection import select
 from .._validation import check_choice, check_flag, shown
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
-from ._edge_colors import EdgeColors, GraphOptions
+from ._edge_colors import EdgeColors, GraphOptions, SignColors
 from ._layout import two_layers
 from ._style import check_has, check_plot
 from ._two_slices import draw_two_slices
@@ -36,7 +35,8 @@ class LatentGraphDisplay:
     latents filled. Temporal models are drawn as two slices side by side, or as one if
     slices are independent. Stronger edges are wider and darker. Where weights have a
     sign, blue is positive and orange negative. Nodes are ordered to reduce edge
-    crossings; labels are rotated, thinned or omitted where space is scarce.
+    crossings; labels are rotated, shortened, thinned or omitted where space is scarce,
+    and weak edges are left out of large graphs.
 
     Parameters
     ----------
@@ -52,9 +52,11 @@ class LatentGraphDisplay:
     figure_ : matplotlib Figure
         Figure of these axes.
     positions_ : dict
-        Coordinates ``(x, y)`` by node.
+        Coordinates ``(x, y)`` by node that is shown.
     edges_ : matplotlib LineCollection
         The edges.
+    note_ : str
+        What the picture says about what is not shown; empty if all is shown.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class LatentGraphDisplay:
     figure_: Figure | SubFigure
     positions_: dict[Any, tuple[float, float]]
     edges_: LineCollection
+    note_: str
 
     def __init__(self, graph: nx.DiGraph) -> None:
         self.graph = graph
@@ -137,7 +140,8 @@ class LatentGraphDisplay:
         self,
         ax: Axes | None = None,
         *,
-        min_strength: float = 0.0,
+        min_strength: Literal["auto"] | float = "auto",
+        focus: Any = None,
         feature_labels: Literal["auto"] | bool = "auto",
         color_by: str | None = None,
         legend: bool = True,
@@ -148,8 +152,16 @@ class LatentGraphDisplay:
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-        min_strength : float, default=0.0
-            Edges below this strength are not drawn.
+        min_strength : "auto" or float, default="auto"
+            Edges below this strength, in absolute value, are not drawn; 0.0 draws all
+            of them. "auto" draws the strongest edges up to a budget of 120, and at
+            least the two strongest of each latent if there are up to 60 latents; of two
+            slices, up to 80 features. Features that lose all their edges are left out
+            if there are more than 40 features. The picture says what is not shown.
+        focus : str, list of str or None, default=None
+            Names of latents or features. Only these are drawn, with their parents,
+            their children and, in noisy-or networks, the other parents of the children
+            of a latent.
         feature_labels : {"auto", True, False}, default="auto"
             Whether to write the names of features. "auto" writes as many as fit.
         color_by : str or None, default=None
@@ -170,39 +182,14 @@ class LatentGraphDisplay:
             check_choice("feature_labels", feature_labels, ("auto",))
         else:
             check_flag("feature_labels", feature_labels)
-        if not isinstance(min_strength, Real) or np.isnan(float(min_strength)):
-            raise ValueError(
-                f"min_strength must be a number, got {shown(min_strength)}."
-            )
-        self._check_graph()
-        colors = None if color_by is None else EdgeColors(self.graph, color_by)
-        options = GraphOptions(min_strength, feature_labels, legend, colors)
+        selection = select(self.graph, min_strength, focus)
+        self.note_ = selection.note
+        colors = _colors_of(self.graph, color_by)
+        options = GraphOptions(self.note_, feature_labels, legend, colors)
         draw = _drawing_of(self.graph)
-        self.ax_, self.positions_, self.edges_ = draw(self.graph, ax, options)
+        self.ax_, self.positions_, self.edges_ = draw(selection.graph, ax, options)
         self.figure_ = self.ax_.figure
         return self
-
-    def _check_graph(self) -> None:
-        """Refuse what is not a graph, or has edges whose strength is not a number."""
-        import networkx as nx
-
-        if not isinstance(self.graph, nx.DiGraph) or self.graph.is_multigraph():
-            raise TypeError(
-                f"graph must be a networkx.DiGraph, got {shown(self.graph)}."
-            )
-        slices = dict(self.graph.nodes(data="slice"))
-        timed = [isinstance(t, Integral) and int(t) in (0, 1) for t in slices.values()]
-        if not all(timed) and any(place is not None for place in slices.values()):
-            raise ValueError(
-                "graph must have a slice of 0 or 1 for every node, or for none, got "
-                f"{shown(slices)}."
-            )
-        for parent, child, strength in self.graph.edges(data="strength", default=1.0):
-            if not isinstance(strength, Real) or not np.isfinite(float(strength)):
-                raise ValueError(
-                    "graph must have edges whose strength is a finite number, got "
-                    f"{shown(strength)} from {parent!r} to {child!r}."
-                )
 
 
 def _add_depths(graph, depth) -> None:
@@ -214,6 +201,14 @@ def _add_depths(graph, depth) -> None:
         if parent in row:
             place = (row[parent], column[child])[: depth.ndim]
             data.setdefault("depth", float(depth[place]))
+
+
+def _colors_of(graph, color_by) -> EdgeColors | SignColors | None:
+    """Colours by an attribute, or by sign if there are two; None for the usual ones."""
+    if color_by is not None:
+        return EdgeColors(graph, color_by)
+    signs = SignColors(graph)
+    return signs if signs.has_negative else None
 
 
 def _drawing_of(graph) -> Callable:

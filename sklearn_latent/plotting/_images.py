@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_names, check_numbers
-from ._style import check_cmap, check_has, check_plot
+from ._style import check_cmap, check_has, check_plot, fit_width, size_in_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 LARGEST_GRID = 8  # images in a row
+TITLE_FONT = 8.0
 
 
 class LatentImagesDisplay:
@@ -140,7 +141,7 @@ class LatentImagesDisplay:
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_color("0.6")
             if titles is not None:
-                ax.set_title(titles[number], fontsize=8)
+                ax.set_title(_fitted(ax, str(titles[number])), fontsize=TITLE_FONT)
         self.axes_ = axes[: len(images)]
         self.figure_ = axes[0].figure
         return self
@@ -165,6 +166,16 @@ class LatentImagesDisplay:
                 f"{strength.shape[1]}, the number of features, got {shape!r}."
             )
         return np.clip(strength, 0.0, 1.0).reshape(len(strength), *shape)
+
+
+def _fitted(ax, title: str) -> str:
+    """Title whose lines are as wide as the image, or its share of the figure."""
+    room = size_in_points(ax)[0]
+    if ax.get_subplotspec() is not None:
+        width = ax.figure.bbox.width / ax.figure.dpi
+        share = 72.0 * width / ax.get_gridspec().ncols
+        room = max(room, 0.94 * share)
+    return "\n".join(fit_width(line, room, TITLE_FONT) for line in title.splitlines())
 
 
 def _new_axes(n_images, row_height):

@@ -11,13 +11,15 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_names, check_numbers
-from ._style import PALETTE, check_has, check_plot
+from ._style import PALETTE, check_has, check_plot, fit_width
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 # Columns that are drawn unless more are asked for.
 MOST_COLUMNS = 6
+# Of a column and of its name, in points.
+WIDTH, TITLE_FONT = 150.0, 11.0
 # Points of a curve, and how far it goes beyond the data, as a share of their range.
 N_POINTS = 301
 BEYOND = 0.05
@@ -161,7 +163,9 @@ class MarginsDisplay:
             values = check_numbers("values", self.values[column])
             upper.hist(values, bins=bins, density=True, color="#D0D0D0")
             upper.plot(grid[column], density[column], color=PALETTE[0])
-            upper.set(title=names[column], yticks=[])
+            name = fit_width(names[column], WIDTH, TITLE_FONT)
+            upper.set_title(name, fontsize=TITLE_FONT)
+            upper.set(yticks=[])
             ordered = np.sort(values)
             ranks = ndtri((np.arange(len(values)) + 0.5) / max(len(values), 1))
             lower.plot(ordered, ranks, ".", color="#A0A0A0", markersize=3)
@@ -197,7 +201,7 @@ def _new_axes(n_columns: int) -> NDArray[Any]:
     _, axes = plt.subplots(
         2,
         n_columns,
-        figsize=(1.0 + 2.2 * n_columns, 4.2),
+        figsize=(1.0 + WIDTH / 68.0 * n_columns, 4.2),
         squeeze=False,
         sharex="col",
         layout="constrained",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,9 @@ LATENT_COLOR = "#6A51A3"
 POSITIVE_COLOR = "#0072B2"
 NEGATIVE_COLOR = UNREACHED_COLOR = "#D55E00"
 LONGEST_LABEL = 24
+LEGEND_FONT = 8.0
+MARGIN_INCHES = 0.08
+SMALLEST_FONT = 6.0  # in points; smaller letters cannot be read
 
 
 def check_plot(display: str, ax: Any, name: str = "ax") -> None:
@@ -64,11 +69,13 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def new_graph_axes(width: float, height: float) -> Axes:
-    """Axes that fill a new figure."""
+    """Axes of this size in points, which nearly fill a new figure."""
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(width, height))
-    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.98)
+    size = np.array([width, height]) / 72.0 + 2 * MARGIN_INCHES
+    figure, ax = plt.subplots(figsize=tuple(size.tolist()))
+    left, bottom = MARGIN_INCHES / size
+    figure.subplots_adjust(left=left, right=1 - left, bottom=bottom, top=1 - bottom)
     return ax
 
 
@@ -86,15 +93,29 @@ def split_axes(ax: Axes, n_rows: int, n_columns: int = 1, *, gap=(0.06, 0.03)):
 
 def size_in_points(ax) -> tuple[float, float]:
     """Width and height of axes, in the unit of fonts."""
-    box = ax.get_position()
-    width, height = ax.figure.get_size_inches()
-    return 72.0 * width * box.width, 72.0 * height * box.height
+    points = 72.0 / ax.figure.dpi  # of a pixel; a subfigure has no size in inches
+    return points * ax.bbox.width, points * ax.bbox.height
 
 
-def shorten(name: Any) -> str:
-    """Cut long names, which would take up half of the picture."""
-    name = str(name)
-    return name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "…"
+def shorten(name: Any, longest: int = LONGEST_LABEL) -> str:
+    """Name in one line, cut in the middle if it would take up half of the picture.
+
+    Names often differ at their ends alone. A dollar would start a formula.
+    """
+    name = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
+    if len(name) > longest:
+        n_last = (longest - 1) // 3
+        name = f"{name[: longest - 1 - n_last]}…{name[len(name) - n_last :]}"
+    return name.replace("$", r"\$")
+
+
+def fit_width(name: Any, room: float, font: float) -> str:
+    """Name cut until it is at most `room` points wide."""
+    for longest in range(LONGEST_LABEL, 1, -1):
+        label = shorten(name, longest)
+        if text_width([label], font) <= room:
+            break
+    return label
 
 
 def labels_or_default(argument: str, given, prefix: str, size: int) -> list[str]:
@@ -105,8 +126,37 @@ def labels_or_default(argument: str, given, prefix: str, size: int) -> list[str]
 
 
 def text_width(labels, font: float) -> float:
-    """Width of the longest label in points; a letter is about 0.6 of a font wide."""
-    return font * (0.6 * max(map(len, labels), default=0) + 0.8)
+    """Width of the longest label in points."""
+    import matplotlib as mpl
+
+    family = tuple(mpl.rcParams["font.family"])
+    return font * max((_width_in_fonts(label, family) for label in labels), default=0.0)
+
+
+@lru_cache(maxsize=8192)
+def _width_in_fonts(label: str, family: tuple[str, ...]) -> float:
+    """Width of a label as a multiple of the font size, in this family of fonts."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with warnings.catch_warnings():
+        # Letters that the font lacks are reported when they are drawn.
+        warnings.simplefilter("ignore")
+        width, _, _ = text_to_path.get_text_width_height_descent(
+            label.replace(r"\$", "$"), FontProperties(size=10.0), ismath=False
+        )
+    return 0.102 * width  # hinting makes letters up to 2% wider
+
+
+def wrap(text: str, room: float, font: float) -> list[str]:
+    """Lines of at most `room` points."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width([f"{lines[-1]} {word}"], font) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def text_color_on(color) -> str:
@@ -153,16 +203,5 @@ def add_legend(ax: Axes, entries, **options) -> None:
     if not entries:
         return
     place = {"loc": "lower center", "borderaxespad": 0.0, "ncols": len(entries)}
-    style = place | {"frameon": False, "fontsize": 8.0} | options
+    style = place | {"frameon": False, "fontsize": LEGEND_FONT} | options
     ax.legend(*zip(*entries, strict=True), **style)
-
-
-def strength_legend(ax: Axes, more=()) -> None:
-    """Show what weak and strong edges look like, then more entries."""
-    from matplotlib.lines import Line2D
-
-    entries = []
-    for s in (0.1, 0.5, 0.9):
-        line = Line2D([], [], color="0.25", lw=edge_width(s), alpha=edge_opacity(s))
-        entries.append((line, f"strength {s}"))
-    add_legend(ax, [*entries, *more])

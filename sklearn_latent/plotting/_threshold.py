@@ -12,7 +12,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_jobs, check_numbers, shown
-from ._style import PALETTE, check_has, check_plot, new_axes, split_axes
+from ._style import (
+    PALETTE,
+    check_has,
+    check_plot,
+    new_axes,
+    shorten,
+    size_in_points,
+    split_axes,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
 
 # With larger numbers matplotlib fails to choose the limits of an axis.
 LARGEST = 1e100
+TICK_FONT = 9.0
 
 COUNTS = {"n_latents": "latents", "n_edges": "edges"}
 
@@ -303,7 +313,11 @@ class ThresholdCurveDisplay:
         """Share one axis of values, written below the last panel."""
         for panel in self.axes_:
             if not is_numeric:
-                panel.set_xticks(x, [_write(v) for v in self.param_values])
+                labels = [_write(value) for value in self.param_values]
+                room = 0.9 * size_in_points(self.ax_)[0] / len(labels)
+                turned = text_width(labels, TICK_FONT) > room
+                style = {"fontsize": TICK_FONT, "rotation": 90 if turned else 0}
+                panel.set_xticks(x, labels, **style)
                 panel.set_xlim(-0.5, len(x) - 0.5)
             elif np.min(x) > 0 and np.max(x) > 10 * np.min(x):
                 panel.set_xscale("log")
@@ -371,4 +385,4 @@ def _are_numbers(values) -> bool:
 
 def _write(value) -> str:
     """Label of a value."""
-    return f"{value:.3g}" if _are_numbers([value]) else str(value)
+    return f"{value:.3g}" if _are_numbers([value]) else shorten(value)

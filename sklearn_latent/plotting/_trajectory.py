@@ -15,9 +15,12 @@ from ._style import (
     add_legend,
     check_has,
     check_plot,
+    fit_width,
     labels_or_default,
     new_axes,
+    size_in_points,
     split_axes,
+    text_width,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 MOST_SEQUENCES = 6  # more are drawn as rows of a heat map
-FONT = 8.0
+FONT, TITLE_FONT = 8.0, 10.0
 
 
 class TrajectoryDisplay:
@@ -175,23 +178,29 @@ class TrajectoryDisplay:
             for panel in self.axes_.flat:
                 panel.set_axis_off()
             return self
+        room = size_in_points(ax)[0] / n_columns
         for j, states in enumerate(parts):
             if kind == "bars":
                 for i in range(len(sequences)):
                     _draw_bars(self.axes_[i, j], states[i])
             else:
                 _draw_heatmap(self.axes_[0, j], states)
-            self.axes_[0, j].set_title(latents[j], fontsize=10)
+            name = fit_width(latents[j].replace(r"\$", "$"), 0.95 * room, TITLE_FONT)
+            self.axes_[0, j].set_title(name, fontsize=TITLE_FONT)
             self.axes_[-1, j].set_xlabel("slice", fontsize=9)
-        self._label(kind, sequences, slices)
+        self._label(kind, sequences, slices, room)
         _draw_legend(ax, max(states.shape[2] for states in parts))
         return self
 
-    def _label(self, kind, sequences, slices) -> None:
-        """Name sequences at the left and slices at the bottom."""
-        places = _thinned(slices, 12)
+    def _label(self, kind, sequences, slices, room) -> None:
+        """Name sequences at the left and slices at the bottom, in `room` points."""
+        n_level = int(0.8 * room / (text_width(slices, FONT) + 4.0))
+        turned = n_level < min(len(slices), 4)
+        most = max(int(0.8 * room / (1.4 * FONT)) if turned else n_level, 1)
+        places = _thinned(slices, min(most, 12))
+        labels, angle = [slices[t] for t in places], 90 if turned else 0
         for panel in self.axes_.flat:
-            panel.set_xticks(places, [slices[t] for t in places], fontsize=FONT)
+            panel.set_xticks(places, labels, fontsize=FONT, rotation=angle)
             panel.tick_params(length=2)
         for panel in self.axes_[:-1].flat:
             panel.tick_params(labelbottom=False)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .._persistence import Array, Arrays, Integer, Model
 from .._validation import (
@@ -16,6 +15,7 @@ from .._validation import (
     MOST_ROWS,
     check_count,
     check_counts,
+    check_random_state,
 )
 from ._emissions.base import Emission
 from ._emissions.kinds import (

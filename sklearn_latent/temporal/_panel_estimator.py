@@ -11,15 +11,19 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from .._diagnosis import checks_to_frame
+from .._diagnosis import Comparison, checks_to_frame
+from .._explain import Evidence, Explanation
 from .._fill import fill_gaps
 from .._progress import Progress, with_callbacks
+from .._single_row import SingleRow
+from .._summary import Parts
 from .._transaction import all_or_nothing
 from .._validation import check_choice
-from ._diagnosis.diagnosis import Subject, diagnose_network, thin_out
+from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
 from ._em.em import replace_tables
 from ._em.impute import IMPUTE_STRATEGIES
 from ._emissions.base import Emission
+from ._evidence import choose_slice, evidence_parts
 from ._export import dbn_to_networkx
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -27,7 +31,9 @@ from ._model import LatentDBN
 from ._panel_input import PanelInput
 from ._panels.encoding import is_missing
 from ._panels.long_tables import fill_long
+from ._panels.panel import is_known
 from ._panels.sequences import Sequences
+from ._summary import describe
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -184,6 +190,34 @@ class PanelModel(PanelInput):
             return self._without_time(states)
         return _long_table(sequences, self.latent_names_, states)
 
+    def _evidence(
+        self, row: SingleRow, latents: np.ndarray, slice: Any = None
+    ) -> Evidence:
+        codes = self._encode(row.table)[0]
+        n_slices, known = len(codes), is_known(codes)
+        times = self._times_of(n_slices)
+        t = choose_slice(slice, times, known)
+        # Warns if inference is approximate, once for all of the rows to come.
+        found = self.network_.posterior(codes[np.newaxis])
+        states = {j: int(one[0, t].argmax()) for j, one in enumerate(found)}
+        return Evidence(
+            evidence_parts(self.network_, self._states_of, codes, t, states, latents),
+            row.cells,
+            known.ravel(),
+            self._node_names() * n_slices,
+            np.repeat(times, known.shape[1]).tolist() if n_slices > 1 else None,
+            states,
+            times[t] if n_slices > 1 else None,
+        )
+
+    def _states_of(self, codes) -> list[np.ndarray]:
+        """Posterior of each latent, without warnings."""
+        network = self.network_
+        parts = self._batch_results(
+            codes, lambda part: network._expect(network._data(part)).states
+        )
+        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+
     def score_samples(self, X: Any) -> np.ndarray:
         """Log-likelihood of each sequence, in nats.
 
@@ -230,8 +264,9 @@ class PanelModel(PanelInput):
             - "own past": how often a feature repeats its value (of numbers the
               product of two consecutive ones);
             - "older past": the same two slices apart;
-            - "slice", "step": as "rate", and two consecutive values of a feature, in a
-              single slice: a process that changes;
+            - "slice": as "rate", in a single slice; "step": values of a feature, given
+              the latents in the slice before, in some slices against all others, as
+              (weighted) counts: a process that changes;
             - "tails": fourth powers of numbers;
             - "certainty": share of the uncertainty about a latent that the sequences
               take away; it fails below 0.1.
@@ -245,18 +280,27 @@ class PanelModel(PanelInput):
         >>> bool(checks.ok.all())
         True
         """
-        values = thin_out(self._encode(X))
+        return checks_to_frame(diagnose_network(self._subject(X)))
+
+    def _describe(self) -> Parts:
+        return describe(self)
+
+    def _compare(self, X: Any) -> list[Comparison]:
+        return compare_sums(self._subject(X))
+
+    def _subject(self, X: Any) -> Subject:
+        """Sequences to diagnose, some of many."""
+        panel = thin_out(self._panel_of(X)[1])
         labels = [[str(label) for label in own] for own in self.categories_]
-        subject = Subject(
+        return Subject(
             self.network_,
-            values,
+            panel,
             self._node_names(),
             self.latent_names_.tolist(),
-            self._times_of(values.shape[1]),
+            self._times_of(panel.n_slices),
             labels,
             self._n_learned,
         )
-        return checks_to_frame(diagnose_network(subject))
 
     def _times_of(self, n_slices: int) -> list[str]:
         """Names of slices; numbers if there are more or less than in ``fit``."""
@@ -358,6 +402,32 @@ def _long_table(sequences: Sequences, names, values):
 
 class Forecaster(PanelModel):
     """Base class of the estimators whose rows have time."""
+
+    def explain(
+        self, row: Any, *, latents: Any = None, slice: int | str | None = None
+    ) -> Explanation:
+        """Which cells of a sequence moved the states of latents, and by how much.
+
+        As `explain` of other estimators, for the most probable state of each latent in
+        one slice; cells of all slices count.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_slices * n_observed,) or (n_slices, n_observed)
+            The sequence; NaN is missing. Also a series, a dictionary or a frame of one
+            row and, if `fit` got sequences of a long table, such a table.
+        latents : str, int, list of these or None, default=None
+            Names or numbers of the latents to explain; None: all.
+        slice : int, str or None, default=None
+            Number of the slice, or its name in a long table; None: the last one that
+            has a value.
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``to_frame()`` is a table, ``plot()`` a picture.
+        """
+        return self._explain(row, latents, slice=slice)
 
     def forecast(self, X: Any, n_steps: int = 1) -> Forecast:
         """What to expect of the slices after the last recorded one of each sequence.

@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._rows import read_blocks
+from .._single_row import SingleRow
 from .._validation import MOST_ROWS, check_columns, check_count, check_tol
 from ._emissions.request import requested_kinds
 from ._panels.columns import slice_names, warn_of_layout
 from ._panels.encoding import PanelEncoder, known_orders
+from ._panels.labels import check_columns_of
 from ._panels.long_tables import is_long, read_like
 from ._panels.panel import Panel
 from ._panels.reading import (
@@ -96,6 +98,7 @@ class PanelInput(BaseLatentModel):
             raise ValueError(
                 f"X must have two or three dimensions, got {n_dimensions}."
             )
+        X = check_columns_of(X)
         if n_dimensions == 3:
             X = check_array(X, allow_nd=True, input_name="X", **CHECKS)
             n_slices, n_observed = X.shape[1:]
@@ -152,20 +155,13 @@ class PanelInput(BaseLatentModel):
         """
         named = isinstance(X, Sequences) and X.labels is not None
         self._labels = X.labels.without_sequences() if named else None
-        columns = (getattr(X, "shape", None) or [0])[-1]
-        if hasattr(X, "columns"):
-            columns = list(X.columns)
-            if hasattr(self, "n_slices"):
-                warn_of_layout(columns, self.n_slices)
+        if hasattr(X, "columns") and hasattr(self, "n_slices"):
+            warn_of_layout(list(X.columns), self.n_slices)
         blocks = read_blocks(
             X,
             sample_weight,
             self._check_training(),
-            partial(
-                check_block,
-                columns=columns,
-                n_slices=getattr(self, "n_slices", 1),
-            ),
+            partial(check_block, n_slices=getattr(self, "n_slices", 1)),
         )
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
@@ -190,16 +186,41 @@ class PanelInput(BaseLatentModel):
             names,
         )
 
-    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Further sequences, and their values as the network has them."""
+    def _panel_of(self, X) -> tuple[np.ndarray, Panel]:
+        """Further sequences, and the same encoded."""
         check_is_fitted(self)
         values = self._check_X(X, (self.n_slices_, self.n_observed_))
         with labels_only():
-            return values, self._encoder.panel(values).values
+            return values, self._encoder.panel(values)
+
+    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Further sequences, and their values as the network has them."""
+        values, panel = self._panel_of(X)
+        return values, panel.values
 
     def _encode(self, X) -> np.ndarray:
         """Values of further sequences, as the network has them."""
         return self._read(X)[1]
+
+    def _single_row(self, row: Any) -> SingleRow:
+        """One sequence: a row, an array of slices, or a long table of a sequence."""
+        sequences = self._sequences_of(row)
+        n_dimensions = _n_dimensions(sequences)
+        if n_dimensions == 2 and not hasattr(sequences, "columns"):
+            values = np.asarray(sequences, dtype=object)
+            if hasattr(self, "n_slices") and values.shape[1:] == (self.n_observed_,):
+                return SingleRow(np.asarray(sequences)[np.newaxis], values.ravel())
+        if n_dimensions < 3:
+            return super()._single_row(sequences)
+        if len(sequences) != 1:
+            raise ValueError(
+                f"row must be a single sequence, got {len(sequences)} of them."
+            )
+        return SingleRow(sequences, np.asarray(sequences, dtype=object).ravel())
+
+    def _feature_values(self, X) -> Iterator[np.ndarray]:
+        """Values of each feature, in all slices of all sequences."""
+        return iter(self._read(X)[0].reshape(-1, self.n_observed_).T)
 
     # Names
 

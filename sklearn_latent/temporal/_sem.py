@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .._validation import (
     MOST_COLUMNS,
@@ -16,6 +15,7 @@ from .._validation import (
     check_count,
     check_counts,
     check_flag,
+    check_random_state,
 )
 from .._warn import warn
 from ..exceptions import PoorDataWarning

@@ -6,15 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_blockwise
-from .._validation import (
-    MOST_COLUMNS,
-    check_choice,
-    check_count,
-)
+from .._validation import MOST_COLUMNS, check_choice, check_count, check_random_state
 from .._warn import warn
 from ..exceptions import (
     ApproximateInferenceWarning,
@@ -105,6 +100,8 @@ class StructureLearner(PanelModel):
         warn_if_approximate(ascent.state)
         self._store(ascent.state, training.encoder, Imputer(panel))
         self.hierarchy_ = self._hierarchy(panel)
+        kept = panel.of_features(redundant.kept)
+        self._warn_if_no_latents(_why_no_latent(kept, self.local))
         points = getattr(ascent.state, "change_points", np.zeros(0, dtype=int))
         self.epochs_ = np.append(0, points)
         # Slices seem to differ where edges are missing, as in the published method.
@@ -181,8 +178,6 @@ class StructureLearner(PanelModel):
             found = self._learn_graph(panel, redundant, options, lambda _: None)
         cardinality, *learned = found
         graph, graphs, emission = redundant.expand(panel, *learned)
-        kept = panel.of_features(redundant.kept)
-        _warn_if_no_latent(graph.n_latents, kept, self.local)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         if self.local == "lpcc":
             return fit_chain(panel, graph, cardinality, emission, em), graphs
@@ -280,39 +275,34 @@ def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
     """Say what cannot be learned from; `unit` is what a row of the data is called."""
     codes = panel.codes
     empty = int((codes < 0).all(axis=(1, 2)).sum())
-    if empty == len(codes):
-        warn(
-            "X has no value at all, so nothing can be learned from it.",
-            PoorDataWarning,
-        )
-    elif empty:
+    if 0 < empty < len(codes):
         warn(
             f"{empty} of {len(codes)} {unit} have no value at all and say nothing.",
             PoorDataWarning,
         )
     constant = np.flatnonzero(panel.n_categories < 2)
-    if len(constant):
+    # Without any other feature there is no latent, which is another warning.
+    if 0 < len(constant) < len(panel.n_categories):
         names = ", ".join(encoder.name_of(j) for j in constant[:10])
         warn(f"Features with one value measure no latent: {names}.", PoorDataWarning)
 
 
-def _warn_if_no_latent(n_latents: int, panel: Panel, local: str) -> None:
-    """Say so if no latent was found."""
-    if n_latents or not (panel.n_categories > 1).any():
-        return
+def _why_no_latent(panel: Panel, local: str) -> str:
+    """Why no latent may have been found."""
+    if not panel.n_observed:
+        return "no feature changes within a sequence"
+    if (panel.codes < 0).all():
+        return "X has no value at all, so nothing can be learned from it"
+    if not (panel.n_categories > 1).any():
+        return "no feature takes more than one value"
     if local == "lpcc":
-        reason = (
+        return (
             "no two features change together in all comparisons of large clusters, "
             'which takes clean data; local="bic" needs less'
         )
-    elif panel.n_slices == 1:
-        reason = "the features show no dependence, or the rows are too few to tell"
-    else:
-        reason = (
-            "the features depend neither on each other nor on their own past, or the "
-            "sequences are too few to tell"
-        )
-    warn(
-        f"No latent found: {reason}. The model treats all values as independent.",
-        PoorDataWarning,
+    if panel.n_slices == 1:
+        return "the features show no dependence, or the rows are too few to tell"
+    return (
+        "the features depend neither on each other nor on their own past, or the "
+        "sequences are too few to tell"
     )

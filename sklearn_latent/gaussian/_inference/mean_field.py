@@ -313,10 +313,7 @@ class MeanField:
 
 def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Expected values, log-likelihoods, variances of rows with missing values."""
-    X = np.asarray(X, dtype=float)
-    field = MeanField(X, network.n_nodes, positive=network._noise.positive)
-    field.start_forward(network)
-    bound = field.improve(network)
+    field, bound = _improved(network, X)
     if any(group.missing.shape[1] for group in field.groups):
         warn(
             "values are missing or latent and the network is not linear, so their "
@@ -331,6 +328,19 @@ def infer(network: Densities, X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
                 bound[group.rows], _importance(field, network, group)
             )
     return field.expectation(), log_likelihood, field.variance()
+
+
+def expect(network: Densities, X) -> np.ndarray:
+    """Expected values alone, without a warning."""
+    return _improved(network, X)[0].expectation()
+
+
+def _improved(network: Densities, X) -> tuple[MeanField, np.ndarray]:
+    """The mean field of rows, and its bounds of their log-likelihoods."""
+    X = np.asarray(X, dtype=float)
+    field = MeanField(X, network.n_nodes, positive=network._noise.positive)
+    field.start_forward(network)
+    return field, field.improve(network)
 
 
 def _importance(field: MeanField, network, group: _Group) -> np.ndarray:

@@ -46,7 +46,11 @@ class GaussianStatistics:
         # Seen from one of the rows a column that is far from zero keeps its digits, and
         # one that is constant is exactly so.
         centred = X - X[0]
-        step = np.average(centred, axis=0, weights=sample_weight)
+        if sample_weight is None:
+            # np.average divides by zero if there are no columns.
+            step = centred.mean(axis=0)
+        else:
+            step = np.average(centred, axis=0, weights=sample_weight)
         centred -= step
         if sample_weight is not None:
             centred *= np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]

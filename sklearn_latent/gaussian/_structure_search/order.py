@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..._graphs import parents_of, topological_order
+from ..._validation import check_random_state
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import Rules, SearchResult, rounding_error
 from .backward import backward_search

@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._diagnosis import MOST_FAILING, Check, count_z, critical_z, shown_lines
+from ..._diagnosis import (
+    MOST_FAILING,
+    Check,
+    Comparison,
+    count_z,
+    critical_z,
+    shown_lines,
+)
 from .._statistics.patterns import Patterns
 from .pairs import Pairs, modelled_off, rates
 
@@ -18,7 +25,7 @@ DUPLICATE = 0.95
 VARYING_ROWS = 50
 
 
-def check_rates(network, patterns: Patterns, names, n_learned=np.inf) -> list[Check]:
+def compare_rates(network, patterns: Patterns, names, n_learned=np.inf) -> Comparison:
     """Rates of the features, in the coding of the user.
 
     patterns: as the network reads them
@@ -32,10 +39,7 @@ def check_rates(network, patterns: Patterns, names, n_learned=np.inf) -> list[Ch
     z = np.where(flipped, -z, z) / np.sqrt(1.0 + known / n_learned)
     z[known == 0] = 0.0
     limit = critical_z(len(z), N_KINDS)
-    return [
-        Check("rate", names[j], rate[j], expected[j], z[j], bool(abs(z[j]) <= limit))
-        for j in shown_lines(z, limit)
-    ]
+    return Comparison("rate", lambda j: names[j], rate, expected, z, limit)
 
 
 def read_names(network, names) -> list[str]:
@@ -44,18 +48,13 @@ def read_names(network, names) -> list[str]:
     return [f"not {name}" if sign < 0 else str(name) for name, sign in pairs]
 
 
-def check_pairs(network, pairs: Pairs, names, n_learned=np.inf) -> list[Check]:
-    """Dependence of pairs of features, given their rates; see `check_rates`."""
+def compare_pairs(network, pairs: Pairs, names, n_learned=np.inf) -> Comparison:
+    """Dependence of pairs of features, given their rates; see `compare_rates`."""
     z = pairs.z(pairs.odds) / np.sqrt(1.0 + pairs.total / n_learned)
     limit = critical_z(len(z), N_KINDS)
     label = _pair_labels(pairs, read_names(network, names))
-    chosen = shown_lines(z, limit)
-    part = pairs.take(chosen)
-    lines = zip(chosen, part.both / part.total, part.expected(part.odds), strict=True)
-    return [
-        Check("pair", label(i), seen, expected, z[i], bool(abs(z[i]) <= limit))
-        for i, seen, expected in lines
-    ]
+    observed, expected = pairs.both / pairs.total, pairs.expected(pairs.odds)
+    return Comparison("pair", label, observed, expected, z, limit)
 
 
 def check_negative(network, pairs: Pairs, names) -> list[Check]:
@@ -67,15 +66,9 @@ def check_negative(network, pairs: Pairs, names) -> list[Check]:
     z = np.minimum(pairs.z(odds), 0.0)
     limit = critical_z(len(z), N_KINDS, two_sided=False)
     label = _pair_labels(pairs, read_names(network, names))
-    chosen = shown_lines(z, limit)
-    part = pairs.take(chosen)
-    lines = zip(
-        chosen, part.correlation, part.expected_correlation(odds[chosen]), strict=True
-    )
-    return [
-        Check("negative dependence", label(i), seen, least, z[i], bool(-z[i] <= limit))
-        for i, seen, least in lines
-    ]
+    least = pairs.expected_correlation(odds)
+    kind = "negative dependence"
+    return Comparison(kind, label, pairs.correlation, least, z, limit).lines()
 
 
 def check_duplicates(network, pairs: Pairs, names) -> list[Check]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._diagnosis import Check, critical_z
+from ..._diagnosis import Check, Comparison, critical_z
 from .._inference.classes import infer_network
 from .._statistics.patterns import Patterns
 from .counts import (
     N_KINDS,
     check_duplicates,
     check_negative,
-    check_pairs,
-    check_rates,
+    compare_pairs,
+    compare_rates,
 )
 from .inferred import (
     MOST_ROWS,
@@ -52,8 +52,8 @@ def diagnose_network(
     rng = np.random.RandomState(0)
     checks = [
         check_likelihood(rows.log_likelihood, few),
-        *check_rates(network, read, feature_names, n_learned),
-        *check_pairs(network, pairs, feature_names, n_learned),
+        *compare_rates(network, read, feature_names, n_learned).lines(),
+        *compare_pairs(network, pairs, feature_names, n_learned).lines(),
         *check_negative(network, pairs, feature_names),
         *check_totals(network, read, rng, n_learned),
     ]
@@ -64,6 +64,18 @@ def diagnose_network(
         checks += check_latents(rows, drawn, latent_names, learned)
         checks += check_certainty(rows, drawn, latent_names)
     return checks + check_duplicates(network, pairs, feature_names)
+
+
+def compare_counts(
+    network, patterns: Patterns, feature_names, n_learned=np.inf
+) -> list[Comparison]:
+    """All rates and pairs; see `diagnose_network`."""
+    read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
+    pairs = Pairs.of(network, read)
+    return [
+        compare_rates(network, read, feature_names, n_learned),
+        compare_pairs(network, pairs, feature_names, n_learned),
+    ]
 
 
 def contradictions(
@@ -80,7 +92,7 @@ def contradictions(
     read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
     found = [
         check
-        for check in check_rates(network, read, feature_names)
+        for check in compare_rates(network, read, feature_names).lines()
         if not check.ok and abs(check.observed - check.expected) > LARGE_RATE
     ]
     pairs = Pairs.of(network, read)
@@ -90,7 +102,7 @@ def contradictions(
     limit = critical_z(len(gap), N_KINDS)
     surprising = large.take(np.abs(large.z(large.odds)) > limit)
     if len(surprising.first):
-        found += check_pairs(network, surprising, feature_names)
+        found += compare_pairs(network, surprising, feature_names).lines()
     if log_likelihood is None:
         patterns = thin_out(patterns, MOST_SCORED)
         log_likelihood = infer_network(

@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import Check, critical_z, shown_lines
+from ..._diagnosis import (
+    Check,
+    Comparison,
+    compare_likelihoods,
+    critical_z,
+    shown_lines,
+)
 from .._inference.classes import infer_network
 from .._statistics.patterns import Patterns
 from .counts import N_KINDS
@@ -80,18 +86,14 @@ def check_latents(
     z = (seen - expected) / np.sqrt(np.maximum(variance, 1e-300))
     z[variance <= 1e-30] = 0.0
     limit = critical_z(len(z), N_KINDS)
-    correlations = _correlations(rows)[i, j], _correlations(drawn)[i, j]
-    return [
-        Check(
-            "dependent latents",
-            f"{names[i[p]]}, {names[j[p]]}",
-            correlations[0][p],
-            correlations[1][p],
-            z[p],
-            bool(abs(z[p]) <= limit),
-        )
-        for p in shown_lines(z, limit)
-    ]
+    return Comparison(
+        "dependent latents",
+        lambda p: f"{names[i[p]]}, {names[j[p]]}",
+        _correlations(rows)[i, j],
+        _correlations(drawn)[i, j],
+        z,
+        limit,
+    ).lines()
 
 
 def _correlations(rows: Posteriors):
@@ -126,29 +128,15 @@ def _told(rows: Posteriors):
 def check_likelihood(log_likelihood, patterns: Patterns) -> Check:
     """Likelihood of rows against that of independent columns, fitted to them.
 
-    The columns have the advantage of their fit, half a nat each; constant ones, too,
-    because a learned probability is never 0. Differences of about a nat in all rows
-    together say nothing, even if all rows differ by the same.
+    Constant columns count as fitted, too, because a learned probability is never 0.
     """
     weights, known = patterns.weights, patterns.known
-    total = weights.sum()
     count = weights @ known
     rate = (weights @ patterns.on) / np.maximum(count, 1e-300)
     alone = special.xlogy(patterns.on, rate) + special.xlog1py(
         known & ~patterns.on, -rate
     )
-    gain = log_likelihood - alone.sum(axis=1)
-    advantage = 0.5 * (count > 0).sum() / total
-    with np.errstate(invalid="ignore"):
-        mean = (weights @ gain) / total
-        variance = (weights @ (gain - mean) ** 2) / total**2
-        z = (mean + advantage) / np.sqrt(max(variance, 1.0 / total**2))
-    if not np.isfinite(z):
-        # Some row is impossible.
-        z = -np.inf
-    if abs(mean) < 1e-12:
-        z = 0.0
-    ok = bool(z >= -critical_z(1, N_KINDS, two_sided=False))
-    observed, expected = weights @ log_likelihood, weights @ alone.sum(axis=1)
     what = "against independent columns"
-    return Check("likelihood", what, observed / total, expected / total, z, ok)
+    return compare_likelihoods(
+        log_likelihood, alone.sum(axis=1), (count > 0).sum(), N_KINDS, what, weights
+    )

@@ -25,6 +25,7 @@ class Columns(NamedTuple):
     on, off: whether some value is above the threshold, and not above it
     other: whether some value is neither 0 nor 1
     one_or_two: whether all values are 1 or 2
+    above_one: whether all values are above 1
     """
 
     n_rows: float
@@ -32,6 +33,7 @@ class Columns(NamedTuple):
     off: Any
     other: Any
     one_or_two: Any
+    above_one: Any
 
     @classmethod
     def of(cls, X, threshold: float | None, weights=None) -> Columns:
@@ -45,7 +47,7 @@ class Columns(NamedTuple):
             values = X[:, [j]].toarray() if sparse.issparse(X) else X[:, j]
             one_or_two[j] = not ((values > 1) & (values < 2)).any()
         n_rows = float(X.shape[0] if weights is None else weights.sum())
-        return cls(n_rows, high > limit, low <= limit, other, one_or_two)
+        return cls(n_rows, high > limit, low <= limit, other, one_or_two, low > 1)
 
     @classmethod
     def merge(cls, parts) -> Any:
@@ -53,7 +55,7 @@ class Columns(NamedTuple):
         parts = [part for part in parts if part is not None]
         if not parts:
             return None
-        n_rows, on, off, other, one_or_two = (
+        n_rows, on, off, other, one_or_two, above_one = (
             np.stack(values) for values in zip(*parts, strict=True)
         )
         # A block without values says nothing.
@@ -64,14 +66,25 @@ class Columns(NamedTuple):
             off.any(axis=0),
             other.any(axis=0),
             (one_or_two | empty).all(axis=0) & one_or_two.any(axis=0),
+            (above_one | empty).all(axis=0) & above_one.any(axis=0),
         )
+
+    def refuse_codes(self, names, threshold: float | None) -> None:
+        """Refuse columns of 1 and 2, either of which may be meant as on."""
+        coded = self.one_or_two & self.other & ~self.above_one & (threshold == 0.0)
+        if coded.any():
+            raise ValueError(
+                f"X must say which value is on: {_list(np.flatnonzero(coded), names)} "
+                "coded 1 and 2, which are both above binarize=0.0. Set binarize=1.0 if "
+                "2 means on; pass X == 1 if 1 does."
+            )
 
     def complaint(self, names, threshold: float | None) -> str:
         """What to say of columns that cannot be meant, or nothing."""
         other = self.other & (threshold == 0.0)
         coded = other & self.one_or_two
         parts = [
-            (coded, "coded 1 and 2 and thus always on; use binarize=1.0"),
+            (coded, "always 2 and thus always on; use binarize=1.0 if 1 is off"),
             (
                 other & ~coded,
                 "not binary, and binarize=0.0 takes all values above 0 as on; use "

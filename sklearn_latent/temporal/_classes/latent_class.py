@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..._climb import climb
 from ..._criteria import bic_score
+from ..._validation import check_random_state
 from .._emissions.layout import Layout
 from .._panels.panel import Panel, distinct_rows
 from .dependence import mutual_information

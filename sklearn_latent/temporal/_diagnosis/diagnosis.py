@@ -7,17 +7,26 @@ whatever the kinds of the emissions are, the same code checks them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
 
-from ..._diagnosis import Check, count_z, critical_z, shown_lines
+from ..._diagnosis import (
+    Check,
+    Comparison,
+    compare_likelihoods,
+    count_z,
+    critical_z,
+    shown_lines,
+)
 from .._emissions.base import as_codes
+from .._inference.changes import surprise
 from .._inference.inference import ChainData
-from .sums import Marks, Spread, Sums, draw_like
+from .._panels.panel import Panel
+from .sums import Marks, Spread, Sums, draw_like, scale_of
 
 # Kinds of checks that share the level: rates, pairs, own past, older past, slices,
 # steps, tails, likelihood.
@@ -33,7 +42,7 @@ CERTAIN = 0.1
 class Subject:
     """A network and sequences, and what its parts are called.
 
-    values: (n, n_slices, n_observed)
+    panel: the sequences
     names, latents, times: of features, latents and slices
     labels: of the categories of each feature
     n_learned: sequences that the network was learned from, so that others may differ
@@ -41,12 +50,17 @@ class Subject:
     """
 
     network: Any
-    values: np.ndarray
+    panel: Panel
     names: Sequence
     latents: Sequence
     times: Sequence
     labels: Sequence
     n_learned: float = np.inf
+
+    @property
+    def values(self) -> np.ndarray:
+        """Codes and numbers, (n, n_slices, n_observed)."""
+        return self.panel.values
 
     def mark_name(self, marks: Marks, k: int) -> str:
         """Name of a feature and its category."""
@@ -56,33 +70,66 @@ class Subject:
         return f"{self.names[f]}={self.labels[f][label]}"
 
 
-def thin_out(values) -> np.ndarray:
+def thin_out(panel: Panel) -> Panel:
     """Some of many sequences, chosen at random but always the same."""
-    n, cells = len(values), max(values[:1].size, 1)
+    n, cells = len(panel.codes), max(panel.codes[:1].size, 1)
     most = max(min(MOST_SEQUENCES, MOST_VALUES // cells), 1)
     if n <= most:
-        return values
+        return panel
     chosen = np.random.RandomState(0).choice(n, most, replace=False)
-    return values[np.sort(chosen)]
+    return panel.of_sequences(np.sort(chosen))
 
 
 def diagnose_network(subject: Subject) -> list[Check]:
     """All checks of a network."""
     network, values = subject.network, subject.values
-    marks = Marks(network.emissions, values)
-    rng = np.random.RandomState(0)
-    tables = (Sums.of(marks, draw_like(network, values, rng)) for _ in range(N_DRAWN))
-    comparison = _Comparison(subject, marks, Spread.of(tables))
+    comparison = _Comparison.of(subject)
     data = network._data(values)
     found = network._expect(data)
-    checks = [_check_likelihood(subject, found.log_likelihood), *comparison.rates()]
-    checks += comparison.pairs()
+    kinds = [comparison.rates(), comparison.pairs()]
     if values.shape[1] > 1:
-        checks += comparison.past("own past", "past")
-        checks += comparison.past("older past", "older")
-        checks += [*comparison.slices(), *comparison.steps()]
-    checks += comparison.tails()
-    return [*checks, *_check_certainty(subject, data, found.states)]
+        kinds.append(comparison.past("own past", "past"))
+        kinds.append(comparison.past("older past", "older"))
+        kinds += [comparison.slices(), *_steps(subject)]
+    kinds.append(comparison.tails())
+    return [
+        _check_likelihood(subject, found.log_likelihood),
+        *(line for kind in kinds for line in kind.lines()),
+        *_check_certainty(subject, data, found.states),
+    ]
+
+
+def compare_sums(subject: Subject) -> list[Comparison]:
+    """All rates and pairs."""
+    comparison = _Comparison.of(subject)
+    return [comparison.rates(), comparison.pairs()]
+
+
+def _steps(subject: Subject) -> list[Comparison]:
+    """Values given the latents in the slice before, in each window of slices.
+
+    What `fit` warns of. There is nothing to compare in two slices, and
+    networks of several epochs have learned the changes.
+    """
+    if subject.panel.n_slices < 3 or hasattr(subject.network, "change_points"):
+        return []
+    found = surprise(subject.network, subject.panel)
+    ends = np.append(found.first[1:] - 1, found.last)
+    total = np.maximum(found.unit, 1e-300)
+    n_cells = len(found.feature)
+
+    def name(p):
+        window, cell = divmod(p, n_cells)
+        first, last = (subject.times[places[window]] for places in (found.first, ends))
+        when = f"at {first}" if first == last else f"from {first} to {last}"
+        return f"{subject.names[found.feature[cell]]} {when}"
+
+    z = found.z.ravel()
+    limit = critical_z(int((z != 0).sum()), N_KINDS)
+    observed, expected = (
+        (part / total).ravel() for part in (found.observed, found.expected)
+    )
+    return [Comparison("step", name, observed, expected, z, limit)]
 
 
 class _Comparison:
@@ -95,49 +142,56 @@ class _Comparison:
         self.owner = np.array(marks.owner, dtype=int)
         self.counts = np.array(marks.label, dtype=int) >= 0
 
-    def rates(self) -> list[Check]:
+    @classmethod
+    def of(cls, subject: Subject) -> _Comparison:
+        """Draw tables."""
+        network, values = subject.network, subject.values
+        marks = Marks(network.emissions, values)
+        rng = np.random.RandomState(0)
+        tables = (
+            Sums.of(marks, draw_like(network, values, rng)) for _ in range(N_DRAWN)
+        )
+        return cls(subject, marks, Spread.of(tables))
+
+    def rates(self) -> Comparison:
         """Rates of categories; means and spreads of numbers."""
         z = self._z("rate", self.counts)
-        return self._lines("rate", "rate", z, _Names(self._name))
+        return self._kind("rate", "rate", z, self._name)
 
-    def slices(self) -> list[Check]:
+    def slices(self) -> Comparison:
         """The same in each slice by itself."""
         z = self._z("slice", self.counts).ravel()
         times, n_marks = self.subject.times, len(self.owner)
-        names = _Names(lambda p: f"{self._name(p % n_marks)} at {times[p // n_marks]}")
-        return self._lines("slice", "slice", z, names)
 
-    def pairs(self) -> list[Check]:
+        def name(p):
+            return f"{self._name(p % n_marks)} at {times[p // n_marks]}"
+
+        return self._kind("slice", "slice", z, name)
+
+    def pairs(self) -> Comparison:
         """Pairs of features in a slice."""
         z = self._z("pair", self.counts[:, None] & self.counts)
         i, j = np.nonzero(self.owner[:, None] < self.owner)
-        names = _Names(lambda p: f"{self._name(i[p])}, {self._name(j[p])}")
-        return self._lines("pair", "pair", z[i, j], names, (i, j))
 
-    def past(self, check: str, kind: str) -> list[Check]:
+        def name(p):
+            return f"{self._name(i[p])}, {self._name(j[p])}"
+
+        return self._kind("pair", "pair", z[i, j], name, (i, j))
+
+    def past(self, check: str, kind: str) -> Comparison:
         """How often features repeat a value; products of numbers."""
         z = self._z(kind, ~self._numeric())
-        return self._lines(check, kind, z, self.subject.names)
+        return self._kind(check, kind, z, lambda f: self.subject.names[f])
 
-    def steps(self) -> list[Check]:
-        """Values of a feature that follow on each other, in each slice by itself."""
-        before, now = self.marks.step_pairs
-        z = self._z("step", self.counts[before] & self.counts[now]).ravel()
-        times = self.subject.times[1:]
-        names = _Names(
-            lambda p: (
-                f"{self._name(before[p % len(now)])} to "
-                f"{self._name(now[p % len(now)])} at {times[p // len(now)]}"
-            )
-        )
-        return self._lines("step", "step", z, names)
-
-    def tails(self) -> list[Check]:
+    def tails(self) -> Comparison:
         """Fourth powers of numbers."""
         where = np.flatnonzero(self._numeric())
         z = self._z("tail", np.zeros(len(self._numeric()), dtype=bool))
-        names = [self.subject.names[f] for f in where.tolist()]
-        return self._lines("tails", "tail", z[where], names, (where,))
+
+        def name(p):
+            return self.subject.names[where[p]]
+
+        return self._kind("tails", "tail", z[where], name, (where,))
 
     def _name(self, k: int) -> str:
         return self.subject.mark_name(self.marks, k)
@@ -164,9 +218,8 @@ class _Comparison:
         exact = count_z(seen * worth, mean * worth, variance * worth**2)
         return np.where(counts, np.where(np.abs(exact) < np.abs(z), exact, z), z)
 
-    def _lines(self, check, kind, z, names, index=None) -> list[Check]:
-        """The most surprising lines of a kind of checks."""
-        limit = critical_z(len(z), N_KINDS)
+    def _kind(self, check, kind, z, name, index=None) -> Comparison:
+        """All sums of a kind."""
         seen, mean, total = (
             np.ravel(getattr(sums, kind))
             if index is None
@@ -174,49 +227,19 @@ class _Comparison:
             for sums in (self.seen, self.drawn.mean, self.possible)
         )
         total = np.maximum(total, 1.0)
-        return [
-            Check(
-                check,
-                str(names[p]),
-                seen[p] / total[p],
-                mean[p] / total[p],
-                z[p],
-                bool(abs(z[p]) <= limit),
-            )
-            for p in shown_lines(z, limit)
-        ]
-
-
-class _Names:
-    """Names that are made when they are needed."""
-
-    def __init__(self, name: Callable[[int], str]):
-        self.name = name
-
-    def __getitem__(self, p: int) -> str:
-        return self.name(int(p))
+        limit = critical_z(len(z), N_KINDS)
+        return Comparison(check, name, seen / total, mean / total, z, limit)
 
 
 def _check_likelihood(subject: Subject, log_likelihood) -> Check:
-    """Likelihood of sequences against that of independent values, fitted to them.
-
-    Those have the advantage of their fit, half a nat for each parameter.
-    """
+    """Likelihood of sequences against that of independent values."""
     alone, n_free = np.zeros(len(subject.values)), 0
     for f, emission in enumerate(subject.network.emissions):
         own, parameters = _independent(emission, subject.values[:, :, f])
         alone += own
         n_free += parameters
-    gain = log_likelihood - alone
-    n = len(gain)
-    with np.errstate(invalid="ignore"):
-        mean = gain.mean()
-        error = max(gain.std() / np.sqrt(n), 1.0 / n)
-        z = (mean + 0.5 * n_free / n) / error
-    z = z if np.isfinite(z) else -np.inf  # some sequence is impossible
-    ok = bool(z >= -critical_z(1, N_KINDS, two_sided=False))
     what = "against independent values"
-    return Check("likelihood", what, log_likelihood.mean(), alone.mean(), z, ok)
+    return compare_likelihoods(log_likelihood, alone, n_free, N_KINDS, what)
 
 
 def _independent(emission, column) -> tuple[np.ndarray, int]:
@@ -225,8 +248,8 @@ def _independent(emission, column) -> tuple[np.ndarray, int]:
         known = ~np.isnan(column)
         if not known.any():
             return np.zeros(len(column)), 0
-        mean, variance = column[known].mean(), max(column[known].var(), 1e-300)
-        logs = stats.norm.logpdf(np.where(known, column, mean), mean, variance**0.5)
+        mean, spread = scale_of(column)
+        logs = stats.norm.logpdf(np.where(known, column, mean), mean, spread)
         return np.where(known, logs, 0.0).sum(axis=1), 2
     codes = as_codes(column)
     known = codes >= 0

@@ -10,6 +10,9 @@ import numpy as np
 from .._emissions.base import as_codes
 from .._panels.panel import MISSING
 
+# Standard deviations from the mean, beyond which numbers are all alike.
+FARTHEST = 1e30
+
 
 class Marks:
     """Values as numbers that can be added up.
@@ -27,7 +30,7 @@ class Marks:
         for f, emission in enumerate(emissions):
             labels = list(range(emission.n_categories))
             if emission.is_numeric:
-                self.scales[f] = _scale(values[:, :, f])
+                self.scales[f] = scale_of(values[:, :, f])
                 labels = [-1, -2]
             self.owner += [f] * len(labels)
             self.label += labels
@@ -39,7 +42,10 @@ class Marks:
             column = values[:, :, f]
             if emission.is_numeric:
                 mean, spread = self.scales[f]
-                distance = np.nan_to_num((column - mean) / spread)
+                with np.errstate(over="ignore"):
+                    distance = np.nan_to_num((column - mean) / spread)
+                # Variances of fourth powers must not overflow.
+                distance = np.clip(distance, -FARTHEST, FARTHEST)
                 parts.append(np.stack([distance, distance**2], axis=2))
             else:
                 codes = as_codes(column)
@@ -49,20 +55,6 @@ class Marks:
     def by_feature(self, sums) -> np.ndarray:
         """Sums of the marks of each feature."""
         return np.bincount(self.owner, sums, len(self.emissions))
-
-    def steps(self, marks) -> np.ndarray:
-        """Products of marks of a feature in consecutive slices, see `step_pairs`."""
-        before, now = self.step_pairs
-        products = np.einsum("ntk,ntl->tkl", marks[:, :-1], marks[:, 1:], optimize=True)
-        return products[:, before, now]
-
-    @property
-    def step_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of marks of a feature that are compared from slice to slice."""
-        owner = np.array(self.owner)
-        alone = np.array(self.label) > -2  # no squares of numbers
-        before, now = np.nonzero((owner[:, None] == owner) & alone[:, None] & alone)
-        return before, now
 
 
 @dataclass(frozen=True)
@@ -74,8 +66,6 @@ class Sums:
     pair: of products of two marks in a slice, (n_marks, n_marks)
     past, older: of products of marks with themselves one and two slices before, by
         feature; of categories, how often one is repeated, (n_observed,)
-    step: of products of two marks of a feature in consecutive slices, by slice,
-        (n_slices - 1, n_products)
     tail: of fourth powers of numbers, 0 for categories, (n_observed,)
     """
 
@@ -84,7 +74,6 @@ class Sums:
     pair: np.ndarray
     past: np.ndarray
     older: np.ndarray
-    step: np.ndarray
     tail: np.ndarray
 
     @classmethod
@@ -105,7 +94,6 @@ class Sums:
             flat.T @ flat,
             again(1),
             again(2),
-            marks.steps(own),
             marks.by_feature(fourth),
         )
 
@@ -125,7 +113,6 @@ class Sums:
             flat.T @ flat,
             again(1),
             again(2),
-            marks.steps(known),
             here.sum(axis=(0, 1)),
         )
 
@@ -168,9 +155,12 @@ def is_gap(values) -> np.ndarray:
     return np.isnan(values) if values.dtype.kind == "f" else values == MISSING
 
 
-def _scale(column) -> tuple[float, float]:
-    """Mean and standard deviation of numbers."""
+def scale_of(column) -> tuple[float, float]:
+    """Mean and standard deviation of numbers, 1 if they do not vary."""
     known = column[~np.isnan(column)]
+    # Squares of huge numbers overflow.
+    unit = float(np.abs(known).max(initial=0.0)) or 1.0
     if not len(known):
         return 0.0, 1.0
-    return float(known.mean()), float(known.std()) or 1.0
+    known = known / unit
+    return float(unit * known.mean()), float(unit * known.std()) or 1.0

@@ -19,6 +19,9 @@ from .evidence import Evidence
 # log(0) would turn an expectation into -inf times 0.
 SMALLEST = 1e-300
 
+# The smallest number above 0: sums that are even smaller are 0.
+LEAST = 5e-324
+
 # A sequence has settled when no probability moves by more than this in a sweep.
 SETTLED = 1e-5
 MAX_SWEEPS = 50
@@ -255,7 +258,7 @@ def _smooth(node, pair):
     forward, backward = reached[:, :n], reached[::-1, n:]
     pairs = forward[:-1, :, :, None] * step
     pairs *= backward[1:, :, None, :]
-    pairs /= np.maximum(pairs.sum(axis=(2, 3), keepdims=True), SMALLEST)
+    pairs /= np.maximum(pairs.sum(axis=(2, 3), keepdims=True), LEAST)
     nodes = np.empty((n, n_slices, card))
     nodes[:, :-1] = pairs.sum(axis=3).swapaxes(0, 1)
     nodes[:, -1] = forward[-1]
@@ -300,4 +303,4 @@ def _halved_messages(begin, steps) -> np.ndarray | None:
 
 def _unit(values):
     """Rows that sum to 1."""
-    return values / np.maximum(values.sum(axis=-1, keepdims=True), SMALLEST)
+    return values / np.maximum(values.sum(axis=-1, keepdims=True), LEAST)

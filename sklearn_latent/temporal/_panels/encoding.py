@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
+from .labels import check_labels, check_slices
 from .panel import DEFAULT_KINDS as LABELS
 from .panel import MISSING, Panel
 
@@ -80,14 +81,14 @@ class PanelEncoder:
         panel = panel[weights > 0]
         weights = np.repeat(weights[weights > 0], n_slices)
         found = [
-            self._fit_feature(panel[:, :, j].ravel(), weights, j)
+            self._fit_feature(panel[:, :, j].ravel(), weights, j, n_slices)
             for j in range(n_observed)
         ]
         columns = map(list, zip(*found, strict=True))
         self.categories_, self.edges_, self.kinds_ = columns
         return self
 
-    def _fit_feature(self, column, weights, j):
+    def _fit_feature(self, column, weights, j, n_slices):
         """Labels, inner edges and kinds of emissions of one feature."""
         known = ~is_missing(column)
         kind = "auto" if self.requested is None else self.requested[j]
@@ -98,7 +99,9 @@ class PanelEncoder:
                     f"emissions must be {kind!r} for features of numbers alone, got "
                     f"other labels in {self.name_of(j)}."
                 )
+            check_slices(column.reshape(-1, n_slices), self.name_of(j))
             labels = _sorted_labels(column[known], self.orders.get(j, ()))
+            check_labels(labels.tolist(), self.name_of(j), self.max_categories)
             ordered = ORDERED if j in self.orders else LABELS
             return labels, None, ordered if kind == "auto" else (kind,)
         labels, edges, few = self._fit_numbers(numbers, weights[known], j)

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..._blocks import Blocks
+from ..._validation import within_floats
 from .encoding import PanelEncoder
+from .labels import check_columns_of
 from .panel import Panel
 
 # Sequences of a stream or collection from which the structure is learned.
@@ -55,18 +57,10 @@ def plain_frame(X):
     return X.astype(object) if mixed else X
 
 
-def check_block(block, columns, n_slices: int) -> np.ndarray:
-    """Sequences of a block that is elsewhere: validated, and cut into slices.
-
-    `columns` are the names of all columns, or their number.
-    """
-    found = list(block.columns) if hasattr(block, "columns") else block.shape[1]
-    if found != columns:
-        raise ValueError(
-            f"X must have the same columns in all blocks, {columns}, got {found} in "
-            "one of them."
-        )
-    values = check_values(check_array(plain_frame(block), **CHECKS))
+def check_block(block, n_slices: int) -> np.ndarray:
+    """Sequences of a block that is elsewhere: validated, and cut into slices."""
+    block = plain_frame(check_columns_of(block))
+    values = check_values(check_array(block, **CHECKS))
     return values.reshape(len(values), n_slices, -1)
 
 
@@ -97,7 +91,8 @@ def encode_block(block, encoder: PanelEncoder) -> Panel:
 def labels_only():
     """Say what is wrong with values that cannot be categories."""
     try:
-        yield
+        with within_floats("X"):
+            yield
     except TypeError as error:
         raise TypeError(
             "Each value of the X argument must be a string, a number or another label "
@@ -122,11 +117,6 @@ def _present(block):
     values, weights = block
     if weights is None:
         return values, np.ones(len(values))
-    if len(weights) != len(values):
-        raise ValueError(
-            "X must have blocks of the sizes that its chunks say, "
-            f"{len(weights)} sequences, got {len(values)}."
-        )
     return values[weights > 0], np.asarray(weights, dtype=float)[weights > 0]
 
 

@@ -1,0 +1,1 @@
+"""Whether rows follow a Gaussian network."""

@@ -1,0 +1,181 @@
+"""Rows as numbers that are standard normal if they follow the network."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from .._margins.columns import bent_columns, to_scores
+
+# Rows that are drawn from networks whose distribution has no formula, and their values.
+DRAWN, MOST_DRAWN_VALUES = 20_000, 1 << 22
+
+
+class Standard(NamedTuple):
+    """Rows as numbers that are standard normal if they follow the network.
+
+    scores: of each feature by itself, NaN where it is missing, (n, n_features)
+    levelled: the same; of columns whose margin was estimated, by their ranks alone, so
+        that small errors of the tails of margins are not taken for those of the network
+    residuals: of each feature given those before it, from levelled scores, (n,
+        n_features)
+    before: ``[i, j]``, whether feature i must say nothing about the residual of j
+    centre, spread: mean and standard deviation of each feature, (n_features,)
+    correlation: of the scores, (n_features, n_features)
+    error: standard error of the correlations, on Fisher's scale and of one row
+    n_drawn: rows that these were estimated from; infinite if there are formulas
+    """
+
+    scores: np.ndarray
+    levelled: np.ndarray
+    residuals: np.ndarray
+    before: np.ndarray
+    centre: np.ndarray
+    spread: np.ndarray
+    correlation: np.ndarray
+    error: np.ndarray | float
+    n_drawn: float
+
+
+def standardise(network, Z) -> Standard:
+    """Scores and residuals of rows `Z`, which are normal scores of the columns."""
+    if network.is_jointly_gaussian:
+        return _standardise_linear(network, Z)
+    return _standardise_drawn(network, Z)
+
+
+def _standardise_linear(network, Z) -> Standard:
+    """By formulas: given the features before it, each feature is normal."""
+    n = network.n_features
+    mean, covariance = (np.asarray(part) for part in network.joint())
+    mean, covariance = mean[:n], covariance[:n, :n]
+    spread = np.sqrt(np.diagonal(covariance))
+    order = network.topological_order
+    order = order[order < n]
+    place = np.argsort(order)
+    before = place[:, None] < place
+    correlation = covariance / np.outer(spread, spread)
+    scores = (Z - mean) / spread
+    levelled = scores.copy()
+    for j, _ in bent_columns(network.margins):
+        levelled[:, j] = ndtri(_ranks(scores[:, j]))
+    residuals = np.empty_like(scores)
+    residuals[:, order] = _innovations(
+        correlation[np.ix_(order, order)], levelled[:, order]
+    )
+    return Standard(
+        scores, levelled, residuals, before, mean, spread, correlation, 1.0, np.inf
+    )
+
+
+def _ranks(column) -> np.ndarray:
+    """Ranks from 0 to 1, the same for equal values; NaN where there is none."""
+    ranks = rankdata(column, nan_policy="omit")
+    return ranks / (np.count_nonzero(~np.isnan(column)) + 1.0)
+
+
+def _innovations(correlation, scores) -> np.ndarray:
+    """What each column adds to those before it (Rosenblatt, 1952)."""
+    found = np.full(scores.shape, np.nan)
+    known = ~np.isnan(scores)
+    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    members = np.split(
+        np.argsort(which.ravel(), kind="stable"),
+        np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))[:-1],
+    )
+    for pattern, rows in zip(patterns, members, strict=True):
+        columns = np.flatnonzero(pattern)
+        factor = _root(correlation[np.ix_(columns, columns)])
+        values = scores[np.ix_(rows, columns)].T
+        found[np.ix_(rows, columns)] = solve_triangular(factor, values, lower=True).T
+    return found
+
+
+def _root(correlation) -> np.ndarray:
+    """Cholesky factor, also where columns repeat each other to the last digit."""
+    for ridge in (0.0, 1e-12, 1e-9, 1e-6):
+        try:
+            return np.linalg.cholesky(correlation + ridge * np.eye(len(correlation)))
+        except np.linalg.LinAlgError:
+            continue
+    return np.eye(len(correlation))
+
+
+def _standardise_drawn(network, Z) -> Standard:
+    """By ranks among rows that are drawn from the network."""
+    n = network.n_features
+    size = int(np.clip(MOST_DRAWN_VALUES // max(n, 1), 1000, DRAWN))
+    drawn = network.sample(size, random_state=np.random.RandomState(0))[0]
+    drawn = to_scores(network.margins, drawn)[0]
+    level = Z.copy()
+    for j, _ in bent_columns(network.margins):
+        known = ~np.isnan(Z[:, j])
+        level[known, j] = np.quantile(drawn[:, j], _ranks(Z[known, j]))
+    scores, levelled, own = (_rank_scores(drawn, rows) for rows in (Z, level, drawn))
+    # A feature with latent parents has no residual; its score takes its place.
+    clear = ~network.adjacency[n:, :n].any(axis=0)
+    noise = [np.where(clear, _noise_of(network, rows), rows) for rows in (drawn, level)]
+    residuals = _rank_scores(*noise)
+    place = np.argsort(network.topological_order)[:n]
+    before = (place[:, None] < place) & clear
+    correlation = np.clip(own.T @ own / size, -1.0, 1.0)
+    return Standard(
+        scores,
+        levelled,
+        residuals,
+        before,
+        drawn.mean(axis=0),
+        np.maximum(drawn.std(axis=0), 1e-300),
+        correlation,
+        _correlation_error(own, correlation),
+        size,
+    )
+
+
+def _noise_of(network, rows) -> np.ndarray:
+    """Noise of the features, in its scale; NaN where a parent is missing."""
+    n = network.n_features
+    parents = network.adjacency[:n, :n].astype(float)
+    unknown = np.isnan(rows) @ parents > 0
+    complete = np.pad(np.nan_to_num(rows), [(0, 0), (0, network.n_latents)])
+    mean = network.conditional_means(complete)[:, :n]
+    noise, root = network._noise, network._noise.root
+    squares = root.squared_error(rows, mean)
+    if root is not noise:
+        has_parents = network.adjacency[:, :n].any(axis=0)
+        mean = np.where(has_parents, noise.clip(mean), mean)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            squares = np.where(has_parents, noise.squared_error(rows, mean), squares)
+    return np.where(unknown, np.nan, np.sign(rows - mean) * np.sqrt(squares))
+
+
+def _rank_scores(drawn, rows) -> np.ndarray:
+    """Normal scores of the ranks of rows among drawn ones, column by column."""
+    scores = np.full(rows.shape, np.nan)
+    for j, column in enumerate(rows.T):
+        ordered = np.sort(drawn[:, j][~np.isnan(drawn[:, j])])
+        known = ~np.isnan(column)
+        below = np.searchsorted(ordered, column[known], side="left")
+        upto = np.searchsorted(ordered, column[known], side="right")
+        scores[known, j] = ndtri((0.5 * (below + upto) + 0.5) / (len(ordered) + 1.0))
+    return scores
+
+
+def _correlation_error(scores, correlation) -> np.ndarray:
+    """Standard error of the correlations of scores that are not jointly normal.
+
+    By the delta method; 1 where they are jointly normal.
+    """
+    n = len(scores)
+    squares = scores**2
+    both = squares.T @ squares / n
+    cubed = (squares * scores).T @ scores / n
+    fourth = (squares**2).mean(axis=0)
+    r = correlation
+    variance = both - r * (cubed + cubed.T)
+    variance += 0.25 * r**2 * (fourth[:, None] + fourth + 2.0 * both)
+    return np.sqrt(np.maximum(variance, 1e-6)) / np.maximum(1.0 - r**2, 1e-6)

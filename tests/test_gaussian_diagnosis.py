@@ -1,0 +1,289 @@
+"""Whether rows follow a Gaussian network: quiet if they do, specific if not."""
+
+import numpy as np
+import pytest
+from gaussian_strategies import random_linear_network, seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from sklearn_latent import IdealParentGaussianBN
+from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian import GaussianNetwork, Margin
+from sklearn_latent.gaussian._diagnosis.diagnosis import (
+    Subject,
+    diagnose_network,
+    thin_out,
+)
+from sklearn_latent.gaussian._diagnosis.moments import (
+    clipped_spread,
+    dependence,
+    kurtosis_z,
+    skewness_z,
+)
+from sklearn_latent.gaussian._diagnosis.standard import standardise
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.LatentWarning"
+)
+
+COLUMNS = ["check", "what", "observed", "expected", "z", "ok"]
+
+
+class Log(Margin):
+    name = "log"
+
+    def scores(self, values):
+        return np.log(values)
+
+    def log_slopes(self, values):
+        return -np.log(values)
+
+    def values(self, scores):
+        return np.exp(scores)
+
+
+def failing(checks):
+    return set(checks.check[~checks.ok])
+
+
+def diagnose(network, X, **options):
+    names = [f"x{j}" for j in range(network.n_features)]
+    latents = [f"latent{k}" for k in range(network.n_latents)]
+    checks = diagnose_network(Subject(network, X, names, latents, **options))
+    return {check.check for check in checks if not check.ok}
+
+
+def learn(X, **options):
+    return IdealParentGaussianBN(margins="normal", **options).fit(X)
+
+
+class TestMoments:
+    @settings(deadline=None, max_examples=20)
+    @given(seeds)
+    def test_skewness_and_kurtosis_are_those_of_scipy(self, seed):
+        X = np.random.default_rng(seed).exponential(size=(50, 3))
+        for own, test, moment in (
+            (skewness_z, stats.skewtest, stats.skew),
+            (kurtosis_z, stats.kurtosistest, stats.kurtosis),
+        ):
+            value, z = own(X)
+            np.testing.assert_allclose(value, moment(X))
+            np.testing.assert_allclose(z, test(X).statistic)
+
+    def test_columns_with_gaps_and_constant_ones(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 4))
+        X[rng.random(X.shape) < 0.3] = np.nan
+        X[:, 3] = 7.0
+        known = ~np.isnan(X[:, 0])
+        expected = stats.skewtest(X[known, 0]).statistic
+        assert skewness_z(X)[1][0] == pytest.approx(expected)
+        assert skewness_z(X)[1][3] == kurtosis_z(X)[1][3] == 0.0
+        r, n = dependence(X, X)
+        both = known & ~np.isnan(X[:, 1])
+        assert n[0, 1] == both.sum()
+        assert r[0, 1] == pytest.approx(np.corrcoef(X[both, 0], X[both, 1])[0, 1])
+        assert r[0, 3] == 0.0
+
+    def test_the_spread_without_tails_is_1(self):
+        ordered = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)[:, None]
+        size, z = clipped_spread(np.hstack([ordered, 1.1 * ordered]))
+        assert size[0] == pytest.approx(1.0, abs=1e-3)
+        assert abs(z[0]) < 0.1
+        assert z[1] > 8.0
+        drawn = np.random.default_rng(0).normal(size=(100, 2000))
+        assert clipped_spread(drawn)[1].std() == pytest.approx(1.0, abs=0.05)
+
+
+class TestStandard:
+    @settings(deadline=None, max_examples=20)
+    @given(seeds, st.integers(0, 2))
+    def test_squares_of_residuals_add_up_to_the_distance_of_the_row(
+        self, seed, n_latents
+    ):
+        network = random_linear_network(6, seed, n_latents=n_latents)
+        X = network.sample(5, random_state=seed)[0]
+        X[np.random.default_rng(seed).random(X.shape) < 0.3] = np.nan
+        standard = standardise(network, X)
+        squares = np.nansum(standard.residuals**2, axis=1)
+        mean, covariance = (part for part in network.joint())
+        for row, total in zip(X, squares, strict=True):
+            known = np.flatnonzero(~np.isnan(row))
+            gap = row[known] - mean[known]
+            inverse = np.linalg.pinv(covariance[np.ix_(known, known)])
+            assert total == pytest.approx(gap @ inverse @ gap, rel=1e-4, abs=1e-6)
+
+    def test_residuals_of_complete_rows_are_those_of_the_parents(self):
+        data = make_gaussian_bn(6, n_samples=20, random_state=0)
+        network = data.network
+        noise = data.X - network.conditional_means(data.X)
+        residuals = standardise(network, data.X).residuals
+        np.testing.assert_allclose(
+            residuals, noise / np.sqrt(network.noise_variance), atol=1e-8
+        )
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"link": "sigmoid"},
+            {"noise": "multiplicative"},
+            {"noise": "student(3)"},
+            {"link": "sigmoid", "n_latents": 2, "bipartite": True},
+        ],
+    )
+    def test_drawn_rows_are_standard_normal(self, options):
+        data = make_gaussian_bn(6, n_samples=4000, random_state=0, **options)
+        standard = standardise(data.network, data.X)
+        for part in (standard.scores, standard.residuals):
+            assert np.abs(part.mean(axis=0)).max() < 0.08
+            assert np.abs(part.std(axis=0) - 1.0).max() < 0.06
+
+
+class TestCalibration:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"missing": 0.2},
+            {"n_latents": 2, "bipartite": True, "missing": 0.1},
+            {"link": "sigmoid"},
+            {"noise": "student(4)"},
+            {"noise": "multiplicative"},
+        ],
+        ids=str,
+    )
+    def test_few_tables_of_a_network_fail(self, options):
+        failed = 0
+        for seed in range(12):
+            data = make_gaussian_bn(6, n_samples=300, random_state=seed, **options)
+            failed += bool(diagnose(data.network, data.X))
+        assert failed <= 3  # 4 or more of 12 have a probability of 0.2%
+
+    @pytest.mark.parametrize("bend", [False, True])
+    def test_few_tables_of_a_learned_network_fail(self, bend):
+        failed = np.zeros(2)
+        for seed in range(6):
+            X = make_gaussian_bn(5, n_samples=800, random_state=seed).X
+            if bend:
+                X = np.exp(X / X.std(axis=0))
+            model = IdealParentGaussianBN(margins=Log() if bend else "auto")
+            model.fit(X[:400])
+            failed += [bool(failing(model.diagnose(part))) for part in (X[:400], X)]
+        assert failed.max() <= 2
+
+
+class TestViolations:
+    """Each row of data breaks one assumption."""
+
+    @staticmethod
+    def chain(noise, curve=0.0, n=800):
+        """Three features, each the cause of the next."""
+        columns, before = [], np.zeros(n)
+        for j in range(3):
+            bend = curve * (before**2 - 1.0) if j else 0.0
+            columns.append(0.8 * before + bend + noise(n))
+            before = (columns[-1] - columns[-1].mean()) / columns[-1].std()
+        return np.column_stack(columns)
+
+    def test_skewed_noise(self):
+        rng = np.random.default_rng(0)
+        X = self.chain(lambda n: rng.exponential(size=n))
+        assert "skewed noise" in failing(learn(X).diagnose(X))
+
+    def test_heavy_tails(self):
+        rng = np.random.default_rng(0)
+        X = self.chain(lambda n: rng.standard_t(3, size=n))
+        assert "tails" in failing(learn(X).diagnose(X))
+        assert not failing(learn(X, noise="student").diagnose(X))
+
+    def test_curved_responses(self):
+        rng = np.random.default_rng(0)
+        X = self.chain(lambda n: rng.normal(size=n), curve=0.4)
+        assert "curvature" in failing(learn(X).diagnose(X))
+
+    def test_noise_that_grows(self):
+        rng = np.random.default_rng(0)
+        cause = rng.normal(size=800)
+        effect = cause + np.exp(0.5 * cause) * rng.normal(size=800)
+        X = np.column_stack([cause, effect])
+        model = learn(X, required=[(0, 1)])
+        assert "changing spread" in failing(model.diagnose(X))
+
+    def test_groups(self):
+        rng = np.random.default_rng(0)
+        centres = 4.0 * rng.normal(size=(3, 4))
+        X = centres[rng.integers(3, size=400)] + rng.normal(size=(400, 4))
+        checks = learn(X).diagnose(X)
+        line = checks[checks.check == "groups"].iloc[0]
+        assert (line.what, line.ok) == ("3 groups", False)
+        assert line.observed < line.expected
+
+    def test_missing_edges(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 1)) + rng.normal(size=(400, 4))
+        assert failing(learn(X, max_parents=0).diagnose(X)) == {"pair"}
+        assert not failing(learn(X, max_latents=1).diagnose(X))
+
+    def test_other_means_and_spreads(self):
+        X = make_gaussian_bn(4, n_samples=500, random_state=0).X
+        model = learn(X)
+        shifted = X + np.array([0.5 * X[:, 0].std(), 0, 0, 0])
+        lines = model.diagnose(shifted)
+        worst = lines[lines.check == "mean"].iloc[0]
+        assert (worst.what, worst.ok) == ("x0", False)
+        assert worst.observed == pytest.approx(shifted[:, 0].mean())
+        assert worst.expected == pytest.approx(X[:, 0].mean())
+        lines = model.diagnose(X.mean(axis=0) + 1.5 * (X - X.mean(axis=0)))
+        assert not lines.ok[lines.check == "spread"].any()
+
+    def test_near_duplicates(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 2))
+        X = np.column_stack([X, X[:, 0] + 0.01 * rng.normal(size=200)])
+        checks = learn(X).diagnose(X)
+        line = checks[checks.check == "near-duplicates"].iloc[0]
+        assert (line.what, line.ok) == ("x0, x2", False)
+
+    def test_a_latent_that_nothing_shows(self):
+        weights = np.zeros((3, 3))
+        weights[2, :2] = 0.05
+        network = GaussianNetwork(weights != 0, weights, [0] * 3, [1] * 3, n_latents=1)
+        X = network.sample(300, random_state=0)[0]
+        assert diagnose(network, X) == {"certainty"}
+
+
+class TestEstimator:
+    def test_the_table(self):
+        data = make_gaussian_bn(5, n_samples=300, random_state=0)
+        model = learn(data.X)
+        checks = model.diagnose(data.X)
+        assert list(checks.columns) == COLUMNS
+        assert checks.ok.dtype == bool
+        line = checks[checks.check == "likelihood"].iloc[0]
+        assert line.observed == pytest.approx(model.score(data.X))
+
+    def test_likelihoods_are_those_of_bent_columns(self):
+        X = np.exp(make_gaussian_bn(3, n_samples=300, random_state=0).X / 3)
+        model = IdealParentGaussianBN(margins="smooth").fit(X)
+        line = model.diagnose(X).iloc[0]
+        assert line.observed == pytest.approx(model.score(X))
+
+    @pytest.mark.parametrize("n_rows", [1, 2, 5, 30])
+    def test_poor_tables(self, n_rows):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n_rows, 4))
+        X[:, 1], X[:, 2] = 3.0, X[:, 0]
+        X[:, 3] = np.nan
+        checks = learn(X).diagnose(X)
+        assert not checks[["observed", "expected"]].isna().any().any()
+        assert not failing(checks) - {"near-duplicates"}
+
+    def test_many_rows_are_thinned_out_in_the_same_way(self):
+        X = np.random.default_rng(0).normal(size=(6000, 3))
+        few = thin_out(X, costly=False)
+        assert len(few) == 5000
+        np.testing.assert_array_equal(few, thin_out(X, costly=False))
+        wide = np.zeros((2000, 400))
+        assert len(thin_out(wide, costly=True)) < len(thin_out(wide, costly=False))
+        assert thin_out(X[:10], costly=True) is not None
