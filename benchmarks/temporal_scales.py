@@ -5,7 +5,7 @@ health (SF-36); bfi asked 2,800 people once 25 questions on five traits. Each qu
 belongs to a published scale. Groups of items that share a latent are compared with the
 scales by the adjusted Rand index; an item in no group counts as a group of its own.
 Clustering of correlations and rotated factor analysis are given the number of scales,
-the learners are not.
+the learners are not, nor are the groups of latents that `group_latents` finds.
 
     python benchmarks/temporal_scales.py --data <folder with help_panel.csv>
 
@@ -35,6 +35,14 @@ def labels_of(measurement):
     for latent, features in enumerate(measurement):
         labels[features] = latent
     return labels
+
+
+def join_latents(labels, groups):
+    """Group of each item if latents of one group count as one."""
+    joined = labels.copy()
+    measured = labels < len(groups)
+    joined[measured] = groups[labels[measured]]
+    return joined
 
 
 def baselines(rows, n_groups):
@@ -86,6 +94,9 @@ def report_scales(report, name, learner, X, items, scales):
     n_scales = len(set(scales))
     score = adjusted_rand_score(scales, found)
     rows = [[type(learner).__name__, len(np.unique(found)), f"{score:.3f}"]]
+    joined = join_latents(found, model.group_latents())
+    score = adjusted_rand_score(scales, joined)
+    rows.append(["its groups of latents", len(np.unique(joined)), f"{score:.3f}"])
     for method, groups in baselines(np.asarray(X).reshape(-1, len(items)), n_scales):
         scores = [adjusted_rand_score(scales, labels) for labels in groups]
         rows.append([method, n_scales, f"{np.mean(scores):.3f}"])

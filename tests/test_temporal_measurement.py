@@ -14,10 +14,13 @@ from sklearn_latent.temporal._edges.structure import (
     CLOSE_TOGETHER,
     _Review,
 )
+from sklearn_latent.temporal._em.em import _is_hopeless
 from sklearn_latent.temporal._measurement.groups import (
+    ChainFit,
     Measurement,
     SearchOptions,
     best_states,
+    chain_states,
     lone_states,
     slice_states,
 )
@@ -127,8 +130,40 @@ def test_start_from_wrong_groups_moves_features():
     ],
 )
 def test_number_of_states_climbs(first, bics, best):
-    found = best_states(first, lambda n: (bics[n], n), SearchOptions(max_states=6))
+    rivals = {}
+
+    def fit(n_states, rival):
+        rivals[n_states] = rival
+        return ChainFit(bics[n_states], n_states, 0.0)
+
+    found = best_states(first, fit, SearchOptions(max_states=6)).emission
     assert found == best
+    # A fit meets the one with a state less, if that is there; the largest always does.
+    assert all(r is None or r.emission == n - 1 for n, r in rivals.items())
+    assert rivals[max(rivals)] is not None
+
+
+@pytest.mark.parametrize(
+    ("reached", "beat", "hopeless"),
+    [
+        ([0, 50, 70, 80, 85, 88, 89], (80, 1000), True),  # 9 a cycle, 911 missing
+        ([0, 50, 70, 80, 85, 88, 89], (80, 200), False),  # within reach
+        ([0, 50, 70, 80, 85, 88, 89], (90, 1000), False),  # on its way to the rival
+        ([0, 50, 70, 80, 85, 88], (80, 1000), False),  # in the middle of a cycle
+        ([0, 50, 70, 80], (70, 5000), False),  # too early to tell
+    ],
+)
+def test_when_em_gives_up(reached, beat, hopeless):
+    assert _is_hopeless(reached, len(reached) - 1, beat) is hopeless
+
+
+def test_a_rival_ends_the_ascent_but_not_the_comparison():
+    data = make_latent_dbn("G1", 2000, 4, random_state=0)
+    panel = Panel.of(data.codes, np.full(3, 4))
+    right = chain_states(panel, OPTIONS, 4)
+    alone, raced = (chain_states(panel, OPTIONS, 5, r) for r in (None, right))
+    assert raced.bic <= alone.bic + 1e-6
+    assert max(raced.bic, alone.bic) < right.bic
 
 
 def test_known_number_of_states():
@@ -183,10 +218,13 @@ def test_gain_of_two_is_a_lower_bound_where_it_is_enough():
 
 def test_no_move_leaves_a_group_of_one():
     """Feature 0 gains most but would leave feature 1 alone; the next one moves."""
+    gains = {0: 5.0, 1: -1.0, 2: 3.0, 3: 0.0, 4: -2.0}
     bics = {frozenset([0, 1]): 10.0, frozenset([0, 1, 2]): 20.0}
     search = SimpleNamespace(
+        _pairs={},
+        _plain_pair=lambda key: None,
         two_classes=lambda first, second: SimpleNamespace(bic=bics[first]),
-        _move_gains=lambda first, second: {0: 5.0, 1: -1.0, 2: 3.0, 3: 0.0, 4: -2.0},
+        _move_gains=lambda first, second, model: dict(gains),
     )
     settled = MeasurementSearch._settle(search, frozenset([0, 1]), frozenset([2, 3, 4]))
     assert settled == ({0, 1, 2}, {3, 4})

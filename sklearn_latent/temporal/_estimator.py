@@ -117,6 +117,10 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         Groups of features that are nearly the same, which share a latent.
     constant_features_ : ndarray of int
         Features that never change within a sequence, which measure no latent.
+    hierarchy_ : ndarray of shape (n_latents - 1, 4)
+        Hierarchy of the latents as a linkage matrix of `scipy.cluster.hierarchy`:
+        complete linkage by one less the normalised mutual information of their most
+        probable states.
     observed_names_ : ndarray of str objects
         Names of the features of a slice.
     n_slices_ : int

@@ -81,6 +81,10 @@ class LPCC(StructureLearner):
         Number of latents.
     duplicates_ : list of list of int
         Groups of features that are nearly the same, which share a latent.
+    hierarchy_ : ndarray of shape (n_latents - 1, 4)
+        Hierarchy of the latents as a linkage matrix of `scipy.cluster.hierarchy`:
+        complete linkage by one less the normalised mutual information of their most
+        probable states.
     log_likelihood_ : float
         Log-likelihood of the training data; a lower bound if `is_exact_` is False.
     bic_ : float

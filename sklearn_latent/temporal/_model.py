@@ -9,39 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._network import Network
 from .._persistence import Array, Arrays, Integer, Model
 from .._validation import (
     MOST_COLUMNS,
     MOST_ROWS,
     check_count,
     check_counts,
-    check_numbers,
     check_random_state,
-    check_sample_weight,
 )
 from ._emissions.base import Emission
 from ._emissions.kinds import (
     EmissionsField,
     check_emissions,
-    check_values,
     shown_emissions,
 )
 from ._export import dbn_to_networkx, dbn_to_pgmpy
-from ._forecast import Forecast
 from ._graph import TemporalGraph
-from ._inference.forecast import look_ahead
-from ._inference.inference import (
-    ChainCounts,
-    ChainData,
-    Expectation,
-    expectation,
-    filtered_states,
-    most_probable_states,
-    sequence_log_likelihood,
-    warn_if_approximate,
-)
-from ._panels.panel import is_known
+from ._sequence_model import SequenceModel
 from ._tables import (
     check_tables,
     draw_categories,
@@ -60,7 +44,7 @@ if TYPE_CHECKING:
 MAX_JOINT_STATES = 500
 
 
-class LatentDBN(Network):
+class LatentDBN(SequenceModel):
     """Latent variables that change over time, and the features that measure them.
 
     Latents of a slice depend on each other (`intra` edges of the graph) and on those of
@@ -193,11 +177,6 @@ class LatentDBN(Network):
         return self.graph.n_latents
 
     @property
-    def n_observed(self) -> int:
-        """Number of features per slice."""
-        return self.graph.n_observed
-
-    @property
     def n_categories(self) -> np.ndarray:
         """Number of categories of each feature."""
         return np.array([one.n_categories for one in self.emissions], dtype=int)
@@ -225,14 +204,6 @@ class LatentDBN(Network):
             for start, transition in zip(self.start, self.transition, strict=True)
         ]
 
-    @property
-    def _parents(self) -> np.ndarray:
-        """Latent that each feature measures, -1 for none."""
-        measured = self.graph.structure.any(axis=0)
-        if not self.graph.n_latents:
-            return np.full(self.graph.n_observed, -1)
-        return np.where(measured, self.graph.structure.argmax(axis=0), -1)
-
     def is_exact(self, latents: Sequence[int] | np.ndarray | None = None) -> bool:
         """Whether the joint states of some latents are few enough to enumerate.
 
@@ -256,164 +227,6 @@ class LatentDBN(Network):
             f"LatentDBN(n_latents={self.n_latents}, n_observed={self.n_observed}, "
             f"cardinality={self.cardinality.tolist()})"
         )
-
-    def log_likelihood(self, codes: ArrayLike) -> np.ndarray:
-        """Log-likelihood of each sequence, in nats.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number; -1 is missing and is integrated out.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n,)
-            A lower bound where inference is factored.
-        """
-        warn_if_approximate(self)
-        return self._log_likelihoods(self._data(codes))
-
-    def posterior(self, codes: ArrayLike) -> list[np.ndarray]:
-        """P(state | whole sequence) of each latent in each slice.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number, -1 = missing.
-
-        Returns
-        -------
-        posterior : list of ndarray of shape (n, n_slices, cardinality)
-            One array per latent.
-        """
-        warn_if_approximate(self)
-        return self._expect(self._data(codes)).states
-
-    def expected_counts(
-        self, codes: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> ChainCounts:
-        """Expected counts of all tables.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number, -1 = missing.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the sequences.
-
-        Returns
-        -------
-        counts : ChainCounts
-            In the shape of the tables; counts of several panels add up.
-        """
-        warn_if_approximate(self)
-        return self._expect(self._data(codes, sample_weight)).counts
-
-    def viterbi(self, codes: ArrayLike, *, return_log_probability: bool = False) -> Any:
-        """Most probable states of all latents in all slices, taken together.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number, -1 = missing.
-        return_log_probability : bool, default=False
-            Whether to return log P(states, sequence) too.
-
-        Returns
-        -------
-        states : ndarray of int of shape (n, n_slices, n_latents)
-            The states.
-        log_probability : ndarray of shape (n,)
-            Only with `return_log_probability`.
-        """
-        warn_if_approximate(self)
-        states, log_probability = self._paths(self._data(codes))
-        return (states, log_probability) if return_log_probability else states
-
-    def predictive(self, codes: ArrayLike) -> list[np.ndarray]:
-        """P(category | all other values of the sequence) where a value is missing.
-
-        For a value that is not missing it is what a further reading of the feature
-        would show.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number, -1 = missing.
-
-        Returns
-        -------
-        probabilities : list of ndarray of shape (n, n_slices, n_categories)
-            One array per feature.
-        """
-        codes = self._check(codes)
-        posterior = self.posterior(codes)
-        return self._predicted(posterior, codes)
-
-    def _predicted(self, posterior, codes) -> list[np.ndarray]:
-        """What each value should be, given states of the latents."""
-        alone = np.ones((*codes.shape[:2], 1))
-        return [
-            emission.predicted(posterior[j] if j >= 0 else alone, codes[:, :, f])
-            for f, (j, emission) in enumerate(
-                zip(self._parents, self.emissions, strict=True)
-            )
-        ]
-
-    def forecast(self, codes: ArrayLike, n_steps: int = 1) -> Forecast:
-        """What to expect of the slices after the last recorded one of each sequence.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number, -1 = missing.
-        n_steps : int, default=1
-            Number of slices.
-
-        Returns
-        -------
-        forecast : Forecast
-            Distributions of features and latents, and most probable categories.
-        """
-        codes = self._check(codes)
-        n_steps = check_count("n_steps", n_steps, 1, MOST_COLUMNS)
-        warn_if_approximate(self)
-        last, states, found = look_ahead(self, codes, n_steps)
-        best = [
-            values[:, :, 0] if emission.is_numeric else values.argmax(axis=2)
-            for values, emission in zip(found, self.emissions, strict=True)
-        ]
-        return Forecast(
-            found,
-            np.stack(best, axis=2),
-            states,
-            last[:, None] + np.arange(1, n_steps + 1),
-            [f"x{f}" for f in range(self.n_observed)],
-            np.arange(len(codes)),
-            [emission.is_numeric for emission in self.emissions],
-        )
-
-    def impute(self, codes: ArrayLike) -> np.ndarray:
-        """Fill missing values with the most probable category.
-
-        Parameters
-        ----------
-        codes : array-like of int of shape (n, n_slices, n_observed)
-            Categories by number, -1 = missing.
-
-        Returns
-        -------
-        filled : ndarray of int of the same shape
-            Without missing values; all others as they were.
-        """
-        codes = self._check(codes)
-        best = [
-            found[..., 0] if emission.is_numeric else found.argmax(axis=2)
-            for emission, found in zip(
-                self.emissions, self.predictive(codes), strict=True
-            )
-        ]
-        return np.where(is_known(codes), codes, np.stack(best, axis=2))
 
     def sample(
         self, n_samples: int = 1, n_slices: int = 1, random_state: Any = None
@@ -519,38 +332,6 @@ class LatentDBN(Network):
         """
         return dbn_to_pgmpy(self, latent_names, feature_names)
 
-    def _expect(self, data: ChainData) -> Expectation:
-        """States of the latents and expected counts of all tables."""
-        return expectation(self, data)
-
-    def _log_likelihoods(self, data: ChainData) -> np.ndarray:
-        """Log-likelihood of each sequence."""
-        return sequence_log_likelihood(self, data)
-
-    def _paths(self, data: ChainData) -> tuple[np.ndarray, np.ndarray]:
-        """Most probable states, and their log-probability."""
-        return most_probable_states(self, data)
-
-    def _filtered(self, data: ChainData) -> list[np.ndarray | None]:
-        """Joint states given the past, of each part; None where they are too many."""
-        return filtered_states(self, data)
-
     def _spans(self, n_slices: int) -> list[tuple[LatentDBN, slice]]:
         """Networks, and the slices that each is for."""
         return [(self, slice(0, n_slices))]
-
-    def _data(self, codes, sample_weight=None) -> ChainData:
-        """Validate codes and find their patterns."""
-        codes = self._check(codes)
-        weights = check_sample_weight(sample_weight, len(codes))
-        return ChainData.of(codes, self.graph.structure, weights)
-
-    def _check(self, codes) -> np.ndarray:
-        """Validate codes."""
-        codes = check_numbers("codes", codes, dtype=None)
-        if codes.ndim != 3 or codes.shape[2] != self.n_observed:
-            raise ValueError(
-                "codes must have shape (n, n_slices, n_observed) with n_observed="
-                f"{self.n_observed}, got shape {codes.shape}."
-            )
-        return check_values(codes, self.emissions)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_blockwise
 from .._validation import MOST_COLUMNS, check_choice, check_count, check_random_state
@@ -20,6 +21,7 @@ from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.impute import Imputer
 from ._graph import TemporalGraph
+from ._hierarchy import cut_hierarchy, latent_hierarchy
 from ._inference.changes import Surprise, surprise
 from ._inference.inference import warn_if_approximate
 from ._local.local import learn_global_graph, learn_latents
@@ -42,6 +44,7 @@ class StructureLearner(PanelModel):
     epochs_: np.ndarray
     duplicates_: list[list[int]]
     constant_features_: np.ndarray
+    hierarchy_: np.ndarray
     # What a row of the data is called.
     _unit = "sequences"
 
@@ -96,6 +99,7 @@ class StructureLearner(PanelModel):
             ascent, graphs = several or (ascent, graphs)
         warn_if_approximate(ascent.state)
         self._store(ascent.state, training.encoder, Imputer(panel))
+        self.hierarchy_ = self._hierarchy(panel)
         kept = panel.of_features(redundant.kept)
         self._warn_if_no_latents(_why_no_latent(kept, self.local))
         points = getattr(ascent.state, "change_points", np.zeros(0, dtype=int))
@@ -118,6 +122,51 @@ class StructureLearner(PanelModel):
                 f"EM did not converge in max_iter={self.max_iter} iterations.",
                 ConvergenceWarning,
             )
+
+    def group_latents(self, n_groups: int | None = None) -> np.ndarray:
+        """Group latents that depend on each other, such as facets of one trait.
+
+        Items of one trait often share more than the trait, and are then measurements of
+        several latents. The hierarchy of latents (`hierarchy_`) is cut into groups.
+
+        Parameters
+        ----------
+        n_groups : int or None, default=None
+            Number of groups. None: as many as are left before the longest step of the
+            hierarchy.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n_latents,)
+            Group of each latent, from 0 on.
+
+        Examples
+        --------
+        >>> from sklearn_latent import LPCC
+        >>> from sklearn_latent.datasets import make_latent_dbn
+        >>> data = make_latent_dbn("G2", n_sequences=2000, n_slices=1, random_state=0)
+        >>> LPCC(random_state=0).fit(data.X).group_latents(1)
+        array([0, 0])
+        """
+        check_is_fitted(self)
+        if n_groups is not None:
+            check_count("n_groups", n_groups, 1, max(self.n_latents_, 1))
+        return cut_hierarchy(self.hierarchy_, n_groups)[: self.n_latents_]
+
+    def _hierarchy(self, panel: Panel) -> np.ndarray:
+        """Hierarchy of latents by the states of all slices that have values."""
+        if self.n_latents_ < 2:
+            return np.zeros((0, 4))
+
+        def likeliest(values):
+            # Not `posterior`: a warning of factored inference has been given.
+            parts = self.network_._expect(self.network_._data(values)).states
+            return np.stack([part.argmax(axis=2) for part in parts], axis=2)
+
+        states = self._in_batches(panel.values, likeliest)
+        known = (panel.codes >= 0).any(axis=2)
+        weights = np.broadcast_to(panel.weights[:, None], known.shape)
+        return latent_hierarchy(states[known], self.cardinality_, weights[known])
 
     def _fit_network(self, panel: Panel, redundant: Redundant, options, em, progress):
         """Latents, edges and tables: the result of EM, and local graphs."""

@@ -75,13 +75,13 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
     within = panel.of_features(features)
     first = int(measurement.cardinality[j])
 
-    def fit(n_states):
+    def fit(n_states, rival):
         tables = measurement.tables[j]
         if n_states != first:
-            tables = measurement.chain(j, panel, options, n_states)[1]
+            tables = measurement.chain(j, panel, options, n_states).emission
         trial = measurement.with_tables(j, tables)
         start = [table for i in latents for table in trial.tables[i]]
-        bic, emission = chain_bic(within, part, start)
-        return bic, [emission[features.index(f)] for f in measurement.groups[j]]
+        return chain_bic(within, part, start, rival)
 
-    return best_states(first, fit, options)
+    emission = best_states(first, fit, options).emission
+    return [emission[features.index(f)] for f in measurement.groups[j]]

@@ -11,6 +11,7 @@ from .._em.start import slice_patterns
 from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
+    ChainFit,
     Measurement,
     SearchOptions,
     compared_chain,
@@ -182,6 +183,7 @@ class _Review:
         self.search = search
         self.options = options
         self._gains: dict[frozenset, float] = {}
+        self._ones: dict[frozenset, float] = {}
 
     def split(self, group: frozenset) -> list[frozenset]:
         """Split a group that slices alone keep together by a small margin."""
@@ -217,14 +219,21 @@ class _Review:
 
     def _one(self, group: frozenset) -> float:
         """BIC of the chain of one latent, best over numbers of states."""
+        if group not in self._ones:
+            self._ones[group] = self._best_chain(group)
+        return self._ones[group]
+
+    def _best_chain(self, group: frozenset) -> float:
         rows = self.search.rows_of(group)
         panel = self.panel.of_features(sorted(group))
         models = self.search.models_of(group)
         best = max(range(len(models)), key=lambda k: models[k].bic)
         near = [k for k in (best - 1, best, best + 1) if 1 <= k < len(models)]
-        return max(
-            one_latent_bic(panel, models[k].tables(rows))[0] for k in near or [0]
-        )
+        fits: list[ChainFit] = []
+        for k in near or [0]:
+            rival = fits[-1] if fits else None
+            fits.append(one_latent_bic(panel, models[k].tables(rows), rival))
+        return max(fit.bic for fit in fits)
 
     def _two(self, first: frozenset, second: frozenset) -> float:
         """BIC of the chain of two latents with the best edges."""

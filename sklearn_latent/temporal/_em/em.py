@@ -17,6 +17,9 @@ from .._panels.panel import Panel
 from .._tables import log_prior, normalized
 from .start import first_tables
 
+# Gains of the last cycle of EM that are still hoped for.
+HOPE = 20.0
+
 
 @dataclass(frozen=True)
 class EMOptions:
@@ -28,6 +31,8 @@ class EMOptions:
     smoothing: pseudo-count of each row of a table
     tied: whether a latent that depends on no past has one table for all slices
     patient: whether one step of little gain is not the end yet
+    beat: EM ends early if it has passed the first of two log-likelihoods and will
+        hardly reach the second
     """
 
     max_iter: int = 200
@@ -36,6 +41,7 @@ class EMOptions:
     smoothing: float = SMOOTHING
     tied: bool = False
     patient: bool = True
+    beat: tuple[float, float] = (-np.inf, -np.inf)
 
 
 def fit_chain(
@@ -55,12 +61,18 @@ def fit_chain(
     """
     options = options or EMOptions()
     panel = panel.merged()
+    most = options.max_joint_states
+    network = first_network(panel, graph, cardinality, initial, random_state, most)
+    return climb_chain(network, LocalBlocks([panel]), options, report)
+
+
+def first_network(
+    panel: Panel, graph, cardinality, initial, random_state=None, most=MAX_JOINT_STATES
+) -> LatentDBN:
+    """The network that EM starts from; see `fit_chain`."""
     cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
     tables = first_tables(panel, graph, cardinality, initial, random_state)
-    network = LatentDBN(
-        graph, cardinality, *tables, max_joint_states=options.max_joint_states
-    )
-    return climb_chain(network, LocalBlocks([panel]), options, report)
+    return LatentDBN(graph, cardinality, *tables, max_joint_states=most)
 
 
 def climb_chain(
@@ -78,8 +90,11 @@ def climb_chain(
     if options.tied:
         network = replace_tables(network, **_tie(network))
 
+    reached: list[float] = []
+
     def expect(network):
         counts = prepared.sum(_expected_counts, network)
+        reached.append(counts.log_likelihood)
         prior = log_prior([*network.start, *network.transition], options.smoothing)
         prior += sum(e.log_prior(options.smoothing) for e in network.emissions)
         return counts.log_likelihood + prior, counts
@@ -89,6 +104,10 @@ def climb_chain(
             counts = replace(counts, **_tie(network, counts))
         return _maximize(network, counts, options.smoothing)
 
+    def ends(n_iter, objective):
+        stopped = report is not None and report(n_iter, objective)
+        return stopped or _is_hopeless(reached, n_iter, options.beat)
+
     return climb(
         expect,
         maximize,
@@ -97,8 +116,17 @@ def climb_chain(
         max_iter=options.max_iter,
         patient=options.patient,
         accelerate=True,
-        report=report,
+        report=ends,
     )
+
+
+def _is_hopeless(reached: list[float], n_iter: int, beat) -> bool:
+    """Whether a log-likelihood will hardly be reached, given those so far."""
+    passed, target = beat
+    # Gains of steps differ, those of cycles of two steps and a leap hardly.
+    if n_iter < 6 or n_iter % 3 or not passed <= reached[-1]:
+        return False
+    return reached[-1] + HOPE * (reached[-1] - reached[-4]) < target
 
 
 class _PreparedBlock:

@@ -17,8 +17,8 @@ from .._tables import log_table
 from .evidence import Evidence
 from .underflow import UNDERFLOW, careful_filter, careful_smooth
 
-# Elements of the largest temporary array; several of 1 MB stay in the cache.
-CHUNK_ELEMENTS = 1 << 17
+# Elements of the largest temporary array; several of half a megabyte stay in the cache.
+CHUNK_ELEMENTS = 1 << 16
 
 # Products of the steps of a block take as many multiplications for each slice as there
 # are sequences times states to the third. Up to this many they take less time than the

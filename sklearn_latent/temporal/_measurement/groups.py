@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
+from ..._blocks import LocalBlocks
 from ..._climb import Ascent
 from ..._criteria import bic_price
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
 from .._em.choice import choose_emissions
-from .._em.em import EMOptions, fit_chain
+from .._em.em import EMOptions, climb_chain, first_network, fit_chain
 from .._emissions.kinds import marginal_tables, n_free
 from .._graph import complete_graph
 from .._model import MAX_JOINT_STATES, LatentDBN
@@ -52,53 +54,78 @@ def slice_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
     return max(models[1:], key=lambda model: model.bic).tables(rows)
 
 
-def best_states(first: int, fit: Callable, options: SearchOptions):
+class ChainFit(NamedTuple):
+    """BIC of a chain, higher is better, its emissions and log-likelihood."""
+
+    bic: float
+    emission: list
+    log_likelihood: float
+
+
+def best_states(first: int, fit: Callable, options: SearchOptions) -> ChainFit:
     """Climb in the number of states while BIC gains, which has one peak in practice.
 
-    ``fit(n_states)`` returns the BIC, higher is better, and what belongs to it.
+    ``fit(n_states, rival)`` is given the fit with a state less, if there is one.
     """
-    fit, best = cache(fit), first
-    for step in (1, -1):
-        while (
-            2 <= best + step <= options.max_states
-            and fit(best + step)[0] > fit(best)[0]
-        ):
-            best += step
-        if best != first:
-            break
-    return fit(best)[1]
+    found: dict[int, ChainFit] = {}
+
+    def bic(n_states):
+        if n_states not in found:
+            found[n_states] = fit(n_states, found.get(n_states - 1))
+        return found[n_states].bic
+
+    best = first
+    # Fewer states first: EM with a state too many is slow, and may then end early.
+    while best > 2 and bic(best - 1) > bic(best):
+        best -= 1
+    if best == first:
+        while best < options.max_states and bic(best) < bic(best + 1):
+            best += 1
+    bic(best)
+    return found[best]
 
 
-def chain_states(panel: Panel, options, n_states: int) -> tuple[float, list]:
-    """BIC and tables of a chain of one latent with a number of states."""
+def chain_states(panel: Panel, options, n_states: int, rival=None) -> ChainFit:
+    """The chain of one latent with a number of states."""
     rows = Rows.pooled(panel)
     model = fit_classes(rows, n_states, random_state=options.seed)
-    return one_latent_bic(panel, model.tables(rows))
+    return one_latent_bic(panel, model.tables(rows), rival)
 
 
-def one_latent_bic(panel: Panel, emission) -> tuple[float, list]:
-    """BIC of one latent that changes over time, and its emission tables."""
-    return chain_bic(panel, complete_graph(np.ones((1, panel.n_observed))), emission)
+def one_latent_bic(panel: Panel, emission, rival=None) -> ChainFit:
+    """The chain of one latent that changes over time."""
+    graph = complete_graph(np.ones((1, panel.n_observed)))
+    return chain_bic(panel, graph, emission, rival)
 
 
-def chain_bic(panel: Panel, graph, initial) -> tuple[float, list]:
-    """BIC of the chain with a given graph, higher is better; its emission tables."""
-    value, ascent = compared_chain(panel, graph, initial)
-    return value, list(ascent.state.emission)
+def chain_bic(panel: Panel, graph, initial, rival=None) -> ChainFit:
+    """The chain with a given graph."""
+    value, ascent = compared_chain(panel, graph, initial, rival)
+    emission = list(ascent.state.emission)
+    return ChainFit(value, emission, ascent.statistics.log_likelihood)
 
 
-def compared_chain(panel: Panel, graph, initial) -> tuple[float, Ascent]:
+def compared_chain(
+    panel: Panel, graph, initial, rival: ChainFit | None = None
+) -> tuple[float, Ascent]:
     """BIC of the chain with a given graph, and where its EM ended.
 
     initial: a network, or emission tables
+    rival: a special case of the chain; EM ends early once it has passed the rival's
+        log-likelihood if its BIC is out of reach
     """
     emission = initial.emission if isinstance(initial, LatentDBN) else initial
     cardinality = [len(emission[features.argmax()]) for features in graph.structure]
     total = max(float(panel.weights.sum()), 1.0)
+    panel = panel.merged()
+    network = first_network(panel, graph, cardinality, initial)
+    penalty = chain_penalty(network, panel)
     options = replace(COMPARED, tol=COMPARED_GAIN / total)
-    ascent = fit_chain(panel, graph, cardinality, initial, options)
-    value = ascent.statistics.log_likelihood - chain_penalty(ascent.state, panel)
-    return value, ascent
+    if rival is not None:
+        beat = rival.log_likelihood, rival.bic + penalty
+        options = replace(options, beat=beat)
+    ascent = climb_chain(network, LocalBlocks([panel]), options)
+    return ascent.statistics.log_likelihood - penalty, ascent
 
 
 def chain_penalty(network, panel: Panel) -> float:
@@ -136,9 +163,9 @@ def lone_states(panel: Panel, options: SearchOptions) -> list | None:
         favoured = np.argsort(-marginal.emission[0], kind="stable")[:n_states]
         emission = 0.3 * np.repeat(marginal.emission, n_states, axis=0)
         emission[np.arange(n_states), favoured] += 0.7
-        value, found = one_latent_bic(panel, [emission])
-        if value > best:
-            best, tables = value, found
+        found = one_latent_bic(panel, [emission])
+        if found.bic > best:
+            best, tables = found.bic, found.emission
     return tables
 
 
@@ -184,12 +211,14 @@ class Measurement:
         changed = [*self.tables[:j], tables, *self.tables[j + 1 :]]
         return replace(self, tables=changed)
 
-    def chain(self, j: int, panel: Panel, options, n_states: int) -> tuple[float, list]:
-        """BIC and tables of the chain of a latent by itself, fitted once."""
+    def chain(
+        self, j: int, panel: Panel, options, n_states: int, rival=None
+    ) -> ChainFit:
+        """The chain of a latent by itself, fitted once."""
         key = tuple(self.groups[j]), n_states
         if key not in self.chains:
             own = panel.of_features(self.groups[j])
-            self.chains[key] = chain_states(own, options, n_states)
+            self.chains[key] = chain_states(own, options, n_states, rival)
         return self.chains[key]
 
     def with_groups(self, groups, panel: Panel, options: SearchOptions) -> Measurement:
@@ -218,7 +247,9 @@ class Measurement:
         if panel.n_slices == 1 or options.n_states is not None:
             return self
         tables = [
-            best_states(len(found[0]), partial(self.chain, j, panel, options), options)
+            best_states(
+                len(found[0]), partial(self.chain, j, panel, options), options
+            ).emission
             for j, found in enumerate(self.tables)
         ]
         return replace(self, tables=tables)

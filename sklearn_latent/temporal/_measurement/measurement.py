@@ -153,6 +153,10 @@ class MeasurementSearch:
 
     def gain_of_two(self, first, second, enough: float = 0.0) -> float:
         """BIC of two classes less that of one, or a lower bound above `enough`."""
+        if self.thin is not None:
+            gain = self.thin.gain_of_two(first, second, enough)
+            if gain > enough:
+                return gain
         one = self.one_class(first | second).bic
         # Larger numbers of states can only add to what is enough already.
         gain = self._plain_pair(_ordered(first, second)).bic - one
@@ -223,10 +227,12 @@ class MeasurementSearch:
 
     def _settle(self, first, second):
         """Move features between two groups while BIC gains."""
-        model = self.two_classes(first, second)
+        key = _ordered(first, second)
+        # Most pairs have nothing to move, which a plain model shows as well.
+        model = self._pairs.get(key) or self._plain_pair(key)
         tried: set[int] = set()
         while True:
-            gains = self._move_gains(first, second)
+            gains = self._move_gains(first, second, model)
             for feature in tried:
                 gains[feature] = -np.inf
             feature = max(gains, key=lambda i: (gains[i], -i))
@@ -237,13 +243,13 @@ class MeasurementSearch:
             if min(map(len, moved)) < 2:
                 continue
             candidate = self.two_classes(*moved)
-            if candidate.bic > model.bic:
+            if candidate.bic > self.two_classes(first, second).bic:
                 first, second, model = *moved, candidate
 
-    def _move_gains(self, first, second) -> dict[int, float]:
+    def _move_gains(self, first, second, model: LatentPair) -> dict[int, float]:
         """About how much BIC gains when a feature changes its group."""
-        first, second = _ordered(first, second)
-        gains = move_gains(*self._sides(first, second), self.two_classes(first, second))
+        key = _ordered(first, second)
+        gains = move_gains(*self._sides(*key), model)
         return dict(zip(sorted(first | second), gains, strict=True))
 
     def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
@@ -252,7 +258,7 @@ class MeasurementSearch:
         while len(groups) > 1:
             pairs = self.neighbours(groups)
             for i, j in pairs:
-                if not self._are_two(groups[i], groups[j]):
+                if self.gain_of_two(groups[i], groups[j]) <= 0:
                     joined = groups[i] | groups[j]
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]
                     groups.append(joined)
@@ -260,12 +266,6 @@ class MeasurementSearch:
             else:
                 break
         return groups
-
-    def _are_two(self, first, second) -> bool:
-        """Whether two hidden classes explain two groups better than one."""
-        if self.thin is not None and self.thin._are_two(first, second):
-            return True
-        return self.gain_of_two(first, second) > 0
 
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
