@@ -1,5 +1,7 @@
 """Hidden classes of rows: inference in them, and when a fit finds them."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_latent import IdealParentGaussianBN
 from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
-from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
 from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
 from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
@@ -373,3 +375,22 @@ def test_wrong_numbers(groups, n_classes):
 def test_no_classes_of_other_networks(groups, parameters):
     with pytest.raises(ValueError, match="n_classes must be 1"):
         IdealParentGaussianBN(n_classes=2, **parameters).fit(groups)
+
+
+class TestGroupsBesideLatents:
+    """Latents leave no room for classes, so that a fit says what it misses."""
+
+    def test_groups_are_told(self):
+        rng = np.random.default_rng(0)
+        X = np.vstack([rng.normal(size=(100, 3)) + 5.0 * k for k in (0, 1, 3)])
+        with pytest.warns(ModelMisfitWarning, match="mixture of 3 normal"):
+            IdealParentGaussianBN(max_latents=1).fit(X)
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_no_word_without_groups(self, seed):
+        X = make_gaussian_bn(
+            6, n_latents=1, bipartite=True, n_samples=300, random_state=seed
+        ).X
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ModelMisfitWarning)
+            IdealParentGaussianBN(max_latents=1).fit(X)

@@ -22,6 +22,7 @@ from .._validation import (
 )
 from ._classes.learn import learn_classes
 from ._confidence import bootstrap_confidence, bootstrap_shares
+from ._groups import warn_groups
 from ._learn import (
     choose_search,
     extend_network,
@@ -320,6 +321,8 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
+            if wanted_margins(self) == "auto" and self.max_latents:
+                warn_groups(self.network_, data)
             if self.output == "latents":
                 self._warn_if_no_latents(
                     "none improves the score"

@@ -11,9 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from .._criteria import bic
+from .._warn import warn
+from ..exceptions import ModelMisfitWarning
 from ._margins.choice import few_values, ordered_sample
+from ._margins.sample import SeenRows
 from ._network import GaussianNetwork
 from ._statistics.incomplete import distinct_rows
+from ._statistics.rows import Rows
 
 MOST_GROUPS = 8
 # Groups that matter show in these; 100 columns x 4,000 rows would double the time.
@@ -28,6 +32,26 @@ FEWEST_ROWS = 40
 DIFFERENT = 0.9
 # Smallest variance of a component, as a share of that of the column.
 LEAST_VARIANCE = 1e-4
+
+
+def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
+    """Warn if rows of a network that cannot have classes form groups."""
+    if isinstance(rows, SeenRows):
+        assert rows.sample is not None  # from which margins are estimated
+        rows = rows.sample.rows
+    if rows.has_gaps:
+        return
+    found = compare_groups(network, rows.X, rows.weights)
+    # A single one is better only where edges were forbidden or cost too much.
+    if found is not None and found.n_groups > 1 and found.mixture > found.own:
+        gain = (found.mixture - found.own) / network.n_features
+        warn(
+            f"A mixture of {found.n_groups} normal distributions describes the rows "
+            f"better than the network, by {gain:.2g} nats per value (BIC). Either "
+            "they form groups, which latents and edges then stand for: max_latents=0 "
+            'allows for classes of rows. Or responses are curved: try link="sigmoid".',
+            ModelMisfitWarning,
+        )
 
 
 class Groups(NamedTuple):
