@@ -337,7 +337,8 @@ def test_whether_classes_are_sought(groups):
     assert not found(groups, margins="normal")
     assert not found(groups, margins="smooth")
     assert not found(groups, search="greedy")
-    assert not found(groups, max_latents=1)
+    with pytest.warns(ModelMisfitWarning, match="mixture"):
+        assert not found(groups, max_latents=1)
 
 
 def test_classes_do_not_stand_for_edges():
