@@ -38,8 +38,8 @@ FEWEST_ROWS = 40
 # classes have spikes.
 DIFFERENT = 0.9
 # Standard errors between densities of rows and what a network expects of them, from
-# which classes are tried: at most 1.8 in 90 random networks, at least 2.9 in ten real
-# tables, and how much less matters in any case.
+# which classes are tried: 2.4 in one of 90 random networks and at most 1.8 in the
+# others, at least 2.9 in ten real tables.
 SUSPECT = 1.5
 LEAST_AWAY = 0.15
 # The same for the moments of the leading principal components.
