@@ -161,9 +161,10 @@ def within_floats(name: str) -> Iterator[None]:
     """Name the argument whose numbers are too large to be converted."""
     try:
         yield
-    except OverflowError:
+    except ArithmeticError as error:  # also of decimals
         raise ValueError(
-            f"{name} must hold numbers that fit into 64-bit floats, got a larger one."
+            f"{name} must hold numbers that fit into 64-bit floats, got others: "
+            f"{error}."
         ) from None
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_array
 
-from ._validation import check_numbers, check_probabilities
+from ._validation import check_numbers, check_probabilities, within_floats
 
 __all__ = ["edge_f1", "match_latents", "structural_hamming_distance"]
 
@@ -283,9 +283,10 @@ def _distance_by_exchanges(a, b, into_features):
 
 def _log_failure(failure, name: str) -> np.ndarray:
     """Validate failures and take their logarithm."""
-    failure = check_array(
-        failure, dtype=np.float64, ensure_min_samples=0, input_name=name
-    )
+    with within_floats(name):
+        failure = check_array(
+            failure, dtype=np.float64, ensure_min_samples=0, input_name=name
+        )
     check_probabilities(name, failure)
     return np.log(np.maximum(failure, SMALLEST_FAILURE))
 
@@ -294,7 +295,8 @@ def _check_structure(structure, name: str) -> np.ndarray:
     """Validate a structure; float, for the products that count common edges."""
     if sparse.issparse(structure):
         structure = structure.toarray()
-    structure = check_array(structure, ensure_min_samples=0, input_name=name)
+    with within_floats(name):
+        structure = check_array(structure, ensure_min_samples=0, input_name=name)
     return (structure != 0).astype(np.float64)
 
 

@@ -240,3 +240,20 @@ def test_weights_are_routed_to_scores(coins):
         model.fit(coins[train], sample_weight=weights[train])
         expected = model.score(coins[test], sample_weight=weights[test])
         assert score == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    ["5", [3], [([0, 1], [9])], [([0.5], [1])], [([], [1])], [([0], [1], [2])], []],
+)
+def test_folds_that_are_none(cv):
+    with pytest.raises(ValueError, match="cv must"):
+        compare(["independence"], np.eye(4), cv)
+
+
+def test_folds_may_be_truth_values():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    train = np.arange(20) < 15
+    one = compare(["independence"], X, [(train, ~train)])
+    other = compare(["independence"], X, [(np.arange(15), np.arange(15, 20))])
+    assert one.log_likelihood.iloc[0] == other.log_likelihood.iloc[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from .._validation import check_jobs, check_sample_weight, shown
+from .._validation import check_jobs, check_numbers, check_sample_weight, shown
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from .models import n_latents, n_numeric, n_parameters, read_models, takes_weights
@@ -158,10 +159,43 @@ def _read_folds(cv, X) -> list[tuple]:
     """Indices of training and test rows."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         cv = KFold(int(cv), shuffle=True, random_state=0)
-    folds = list(check_cv(cv).split(X))
+    if isinstance(cv, str | bytes):
+        raise ValueError(f"cv must be a number of folds or a splitter, got {cv!r}.")
+    if not hasattr(cv, "split") and isinstance(cv, Iterable):
+        folds = [_read_fold(fold, _num_samples(X)) for fold in cv]
+    else:
+        folds = list(check_cv(cv).split(X))
     if not folds:
         raise ValueError("cv must give at least one split, got none.")
     return folds
+
+
+def _read_fold(fold, n_rows: int) -> tuple:
+    """A pair of indices of rows that a user gave."""
+    pair = fold if isinstance(fold, tuple | list) else ()
+    if len(pair) != 2:
+        raise ValueError(
+            "cv must hold pairs of indices, of training and of test rows, got "
+            f"{shown(fold)}."
+        )
+    return tuple(_read_indices(part, n_rows) for part in pair)
+
+
+def _read_indices(part, n_rows: int) -> np.ndarray:
+    """Indices of rows, or truth values for all of them."""
+    rows = check_numbers("cv", part, None)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        rows = np.flatnonzero(rows)
+    if (
+        rows.ndim != 1
+        or not len(rows)
+        or rows.dtype.kind not in "iu"
+        or not (-n_rows <= rows.min() and rows.max() < n_rows)
+    ):
+        raise ValueError(
+            f"cv must hold indices of the {n_rows} rows of X, got {shown(part)}."
+        )
+    return rows
 
 
 # Fits

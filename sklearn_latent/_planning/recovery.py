@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._validation import check_count, shown
@@ -62,6 +62,8 @@ def plan_study(network, estimator, n_slices, criterion) -> Study:
             "network must be a NoisyOrNetwork, GaussianNetwork or LatentDBN, or an "
             f"estimator that was fitted to one, got {shown(network)}."
         )
+    if estimator is not None and not isinstance(estimator, BaseEstimator):
+        raise TypeError(f"estimator must be an estimator, got {shown(estimator)}.")
     if not network.n_latents:
         raise ValueError("network must have at least one latent, got none.")
     if fitted is not None:

@@ -34,6 +34,9 @@ FEWEST_ROWS = 10
 # The first size that is tried.
 FIRST_ROWS = 100
 
+# Larger numbers of fits are mistakes.
+MOST_FITS = 1 << 20
+
 # Two-sided 95% of a normal distribution.
 Z = 1.96
 
@@ -317,9 +320,9 @@ def _check_probability(probability) -> None:
 
 def _check_options(n_repeats, max_rows, max_fits, precision, criterion) -> None:
     """Refuse options of the wrong kind."""
-    check_count("n_repeats", n_repeats)
+    check_count("n_repeats", n_repeats, 1, MOST_FITS)
     check_count("max_rows", max_rows, FEWEST_ROWS, MOST_ROWS)
-    check_count("max_fits", max_fits)
+    check_count("max_fits", max_fits, 1, MOST_FITS)
     if not isinstance(precision, Real) or not float(precision) > 0:
         raise ValueError(
             f"precision must be a positive number, got {shown(precision)}."
