@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -24,6 +25,7 @@ from sklearn_latent._validation import (
     check_names,
     check_numbers,
     check_sample_weight,
+    shown,
 )
 from sklearn_latent.datasets import (
     make_gaussian_bn,
@@ -202,3 +204,9 @@ def test_integers_beyond_floats(estimator, container):
     for method in ("transform", "score", "impute"):
         with pytest.raises(ValueError, match="X must hold numbers"):
             getattr(fitted, method)(container(X))
+
+
+def test_polars_tables_are_not_printed():
+    frame = pl.DataFrame({"a": [1, 2]})
+    assert shown(frame) == "a polars DataFrame"
+    assert shown(frame["a"]) == "a polars Series"
