@@ -160,7 +160,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def _describe(self) -> Parts:
         """What this kind of model says of itself; see `summary`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no summary.")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns of `transform`: latent0, latent1, ...

@@ -57,6 +57,7 @@ def read_blocks(
 
 def look_at_rows(X, look: Callable, merge: Callable):
     """What a function says of the blocks of a collection, merged, before any checks."""
+    # Dask is optional.
     from ._dask import look_at_collection
 
     return look_at_collection(X, look, merge)

@@ -356,6 +356,15 @@ def test_columns_without_values(groups, n_classes):
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.parametrize("n_classes", ["auto", 2])
+def test_no_values_at_all(n_classes):
+    X = np.full((50, 3), np.nan)
+    with pytest.warns(PoorDataWarning, match="missing in all rows"):
+        model = IdealParentGaussianBN(n_classes=n_classes).fit(X)
+    assert model.n_classes_ == 1
+    assert model.score(X) == 0.0
+
+
 def test_constraints_hold(groups):
     X = groups @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]])
     model = IdealParentGaussianBN(required=[(2, 0)], forbidden=[(0, 1), (1, 0)]).fit(X)

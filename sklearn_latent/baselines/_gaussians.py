@@ -18,13 +18,18 @@ from .._validation import check_count
 # Shapes of components that are tried.
 SHAPES = ("full", "diag")
 
+# Rows per component below which none is tried: a component on a few rows has a spike
+# there, which BIC takes for a fit. Diagonal ones need fewer.
+FEWEST_ROWS = 10
+
 
 class GaussianMixtureBIC(DensityMixin, BaseEstimator):
     """Mixture of normal distributions whose size and shape BIC chooses.
 
     scikit-learn's :class:`~sklearn.mixture.GaussianMixture` on columns of unit
-    variance, with full or diagonal covariances. Densities are those of the columns as
-    they were.
+    variance, with full or diagonal covariances. There are at least ten rows per component,
+    and of full covariances twice as many as columns. Densities are those of the columns
+    as they were.
 
     Parameters
     ----------
@@ -99,11 +104,13 @@ class GaussianMixtureBIC(DensityMixin, BaseEstimator):
 
     def _candidates(self, X) -> list[GaussianMixture]:
         """Mixtures of all sizes and shapes."""
-        sizes = range(1, min(self.max_components, len(X)) + 1)
+        n_rows, n_features = X.shape
+        fewest = {"full": max(FEWEST_ROWS, 2 * (n_features + 1)), "diag": FEWEST_ROWS}
         models = [
             GaussianMixture(size, covariance_type=shape, random_state=self.random_state)
-            for size in sizes
+            for size in range(1, min(self.max_components, n_rows) + 1)
             for shape in SHAPES
+            if size == 1 or n_rows >= size * fewest[shape]
         ]
         # Starts by k-means are for NumPy arrays alone, which these are.
         with warnings.catch_warnings(), config_context(array_api_dispatch=False):

@@ -494,7 +494,7 @@ class IdealParentGaussianBN(GaussianModel):
         self, rows: Rows | SeenRows, network: GaussianNetwork, seen, options
     ) -> tuple[GaussianNetwork, float] | None:
         """Network with classes of rows and its log-likelihood, if these are wanted."""
-        if not seeks_classes(self):
+        if not seeks_classes(self) or not seen.any():
             return None
         if isinstance(rows, SeenRows):
             assert rows.sample is not None  # kept for this
