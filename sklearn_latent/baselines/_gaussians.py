@@ -27,9 +27,9 @@ class GaussianMixtureBIC(DensityMixin, BaseEstimator):
     """Mixture of normal distributions whose size and shape BIC chooses.
 
     scikit-learn's :class:`~sklearn.mixture.GaussianMixture` on columns of unit
-    variance, with full or diagonal covariances. There are at least ten rows per component,
-    and of full covariances twice as many as columns. Densities are those of the columns
-    as they were.
+    variance, with full or diagonal covariances. There are at least ten rows per
+    component, and of full covariances twice as many as columns. Densities are those of
+    the columns as they were.
 
     Parameters
     ----------
