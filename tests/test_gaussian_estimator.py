@@ -15,7 +15,7 @@ from sklearn_latent._graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
-from sklearn_latent.gaussian import _estimator as estimator_module
+from sklearn_latent.gaussian import _fit as fit_module
 from sklearn_latent.gaussian._structure_search import order as order_module
 
 SEARCHES = ["greedy", "order", "auto"]
@@ -375,7 +375,7 @@ def test_interrupted_fit_leaves_no_half_model(data, monkeypatch):
 
     model = IdealParentGaussianBN(search="greedy").fit(data.X)
     before = {k: v for k, v in vars(model).items() if k.endswith("_")}
-    monkeypatch.setattr(estimator_module, "log_likelihood", interrupt)
+    monkeypatch.setattr(fit_module, "log_likelihood", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(data.X[:50])
     for name in ("network_", "adjacency_", "history_", "bic_"):

@@ -20,34 +20,17 @@ from .._validation import (
     check_random_state,
     check_running,
 )
-from ._classes.learn import learn_classes
 from ._confidence import bootstrap_confidence, bootstrap_shares
+from ._fit import fit_rows
 from ._groups import warn_groups
-from ._learn import (
-    choose_search,
-    extend_network,
-    learn_network,
-    log_likelihood,
-    restrict_network,
-)
-from ._margins.estimate import estimate_margins
 from ._margins.margins import Margin
-from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
+from ._margins.sample import ScoredRows, SeenRows
 from ._model import GaussianModel
-from ._network import GaussianNetwork
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
-from ._reading import (
-    NO_GAPS,
-    adds_up,
-    can_add_up,
-    read,
-    seeks_classes,
-    wanted_margins,
-    warn_unseen,
-)
-from ._statistics.rows import Rows, RowStatistics
+from ._reading import NO_GAPS, can_add_up, read, wanted_margins
+from ._statistics.rows import Rows
 
 
 class IdealParentGaussianBN(GaussianModel):
@@ -449,63 +432,14 @@ class IdealParentGaussianBN(GaussianModel):
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]
         options = make_options(self, names, before, progress)
-        data: Rows | RowStatistics
-        if isinstance(rows, ScoredRows):
-            margins = self.network_.margins
-            data, log_slope = rows.statistics, rows.log_slope
-        else:
-            margins = estimate_margins(wanted_margins(self), rows, names)
-            data, log_slope = score(rows, margins, again)
-        seen = np.ones(len(names), dtype=bool)
-        known: Rows | RowStatistics = data
-        if isinstance(data, Rows):
-            seen = ~np.isnan(data.X).all(axis=0)
-            warn_unseen(seen, names)
-            options, known = options.restricted(seen), data.columns(seen)
-            if adds_up(self) and not known.has_gaps:
-                known = RowStatistics.of(known.X, known.weights)
-        options = choose_search(options)
-        ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
-        learned = learn_network(known, options, ranked)
-        network = extend_network(learned.network, seen, names)
-        self.search_ = options.search
-        self.penalty_ = options.penalty
-        self.history_ = learned.history
-        self.n_iter_ = max(len(learned.history), 1)
-        self.n_evaluated_ = learned.n_evaluated
-        self.n_considered_ = learned.n_considered
-        estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
-        is_exact = network.is_jointly_gaussian or not estimated
-        fitted = log_likelihood(network, data) + log_slope
-        network = network.with_margins(margins)
-        mixed = None
-        if isinstance(rows, Rows | SeenRows):
-            mixed = self._learn_classes(rows, network, seen, options)
-        if mixed is not None:
-            network, fitted = mixed
-        self._store(network)
-        self._store_fit(fitted, data.weight, is_exact=is_exact)
-        progress(f"{network!r}, BIC {self.bic_:.8g}")
-        if mixed is not None or isinstance(data, Rows):
-            return None
-        return ScoredRows(data, log_slope)
-
-    def _learn_classes(
-        self, rows: Rows | SeenRows, network: GaussianNetwork, seen, options
-    ) -> tuple[GaussianNetwork, float] | None:
-        """Network with classes of rows and its log-likelihood, if these are wanted."""
-        if not seeks_classes(self) or not seen.any():
-            return None
-        if isinstance(rows, SeenRows):
-            assert rows.sample is not None  # kept for this
-            rows = rows.sample.rows
-        known = restrict_network(network, seen)
-        choices = [known.margins]
-        if wanted_margins(self) == "auto" and known.margins is not None:
-            choices.append(None)
-        own = rows.columns(seen)
-        found = learn_classes(own, known, options, self.n_classes, choices)
-        if found is None:
-            return None
-        mixed = extend_network(found, seen, network.node_names)
-        return mixed, rows.sum(mixed.log_likelihood(rows.X))
+        fit = fit_rows(self, rows, options, names, again)
+        self.search_ = fit.options.search
+        self.penalty_ = fit.options.penalty
+        self.history_ = fit.learned.history
+        self.n_iter_ = max(len(fit.learned.history), 1)
+        self.n_evaluated_ = fit.learned.n_evaluated
+        self.n_considered_ = fit.learned.n_considered
+        self._store(fit.network)
+        self._store_fit(fit.log_likelihood, fit.weight, is_exact=fit.is_exact)
+        progress(f"{fit.network!r}, BIC {self.bic_:.8g}")
+        return fit.scored

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._validation import MOST_COLUMNS, check_choice, check_count, check_numbers, shown
+from ._forecaster import Forecaster
 from ._inference.changes import Surprise
-from ._panel_estimator import Forecaster
 from ._structure_learner import StructureLearner
 
 

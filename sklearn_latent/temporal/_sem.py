@@ -22,9 +22,9 @@ from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
 from ._em.em import EMOptions
 from ._em.impute import Imputer
+from ._forecaster import Forecaster
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
-from ._panel_estimator import Forecaster
 
 
 class SEMDBN(Forecaster):
