@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import squareform
 
 from ._classes.dependence import mutual_information, pair_counts
@@ -32,6 +32,7 @@ def cut_hierarchy(tree, n_groups: int | None) -> np.ndarray:
         # The last height is that of latents that are independent.
         steps = np.diff(np.append(tree[:, 2], 1.0))
         n_groups = len(tree) - int(np.argmax(steps))
-    labels = fcluster(tree, n_groups, "maxclust")
+    # Not fcluster, which SciPy 1.13 does not cut into one group.
+    labels = cut_tree(tree, n_groups).ravel()
     _, first, index = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[index]
