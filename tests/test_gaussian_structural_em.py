@@ -172,6 +172,7 @@ class TestStructure:
         assert_allclose(weighted.score, repeated.score, rtol=1e-9)
         assert_allclose(weighted.network.weights, repeated.network.weights, atol=1e-6)
 
+    @pytest.mark.filterwarnings("ignore:.*fitted without noise")
     @pytest.mark.parametrize("max_latents", [0, 2])
     def test_order_and_repetition_do_not_change_a_digit(self, max_latents):
         """Also where EM is far from the end when it stops: features outnumber rows."""
@@ -257,6 +258,7 @@ class TestPoorData:
         assert_allclose(plain.weights, scaled.weights, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.PoorDataWarning")
 def test_collinear_features_of_very_heavy_rows():
     X = [[0.0, 0.0, np.nan, 1.0, 1.0], [0.0] * 5, [0.0] * 5]
     for heavy in (1e16, 1e90):

@@ -172,13 +172,13 @@ class IdealParentGaussianBN(GaussianModel):
     -----
     Poor data make a poor model. A constant feature has no edges and a tiny noise
     variance. Duplicate or collinear features explain each other with a noise variance
-    of 1e-8 of their own; a candidate that is a linear function of the present parents
-    adds nothing and is not chosen. More features than rows are fine; by default about
-    one table of independent features in twenty has an edge. A feature that is
-    missing in all rows stays a standard normal variable without edges, with a
-    `PoorDataWarning`. Infinite values, required edges that form a cycle or are also
-    forbidden, names that do not exist, and values that are not positive with
-    multiplicative noise are errors.
+    of 1e-8 of their own. A `PoorDataWarning` names both. A candidate that is a linear
+    function of the present parents adds nothing and is not chosen. More features than
+    rows are fine; by default about one table of independent features in twenty has an
+    edge. A feature that is missing in all rows stays a standard normal variable without
+    edges, with a `PoorDataWarning`. Infinite values, required edges that form a cycle
+    or are also forbidden, names that do not exist, and values that are not positive
+    with multiplicative noise are errors.
 
     Columns with few different values, such as counts and grades, have no density; a
     `PoorDataWarning` names them unless margins are normal. Likelihoods then depend on

@@ -20,7 +20,13 @@ from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
 from ._options import SearchOptions
-from ._reading import adds_up, seeks_classes, wanted_margins, warn_unseen
+from ._reading import (
+    adds_up,
+    seeks_classes,
+    wanted_margins,
+    warn_degenerate,
+    warn_unseen,
+)
 from ._statistics.rows import Rows, RowStatistics
 
 
@@ -63,6 +69,7 @@ def fit_rows(
     options = choose_search(options.restricted(seen))
     ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
     learned = learn_network(known, options, ranked)
+    warn_degenerate(known, learned.network, np.array(names)[seen])
     network = extend_network(learned.network, seen, names)
     estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not estimated

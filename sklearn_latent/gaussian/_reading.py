@@ -13,9 +13,11 @@ from ..exceptions import PoorDataWarning
 from ._margins.margins import Margin
 from ._margins.sample import SeenRows
 from ._model import check_block
+from ._network import GaussianNetwork
 from ._nonlinear.noise import Student, get_noise
 from ._options import is_linear
-from ._statistics.rows import Rows
+from ._statistics.rows import Rows, RowStatistics
+from ._statistics.statistics import NOISE_SHARE
 
 NO_GAPS = (
     "X must have no missing values for batches and Dask collections, got NaN; fit rows "
@@ -120,11 +122,35 @@ def seeks_classes(estimator) -> bool:
 
 def warn_unseen(seen, names) -> None:
     """Say which features have no value at all."""
-    unseen = [names[i] for i in np.flatnonzero(~seen)]
-    if unseen:
-        shown = ", ".join(unseen[:10]) + (", ..." if len(unseen) > 10 else "")
-        warn(
-            f"{len(unseen)} of {len(seen)} features are missing in all rows and "
-            f"stay standard normal variables without edges: {shown}.",
-            PoorDataWarning,
-        )
+    _warn_of(
+        ~seen,
+        names,
+        "are missing in all rows and stay standard normal variables without edges",
+    )
+
+
+def warn_degenerate(data: Rows | RowStatistics, network: GaussianNetwork, names):
+    """Say which features are constant, or follow from others without noise."""
+    if isinstance(data, Rows):
+        variance = np.nanvar(data.X, axis=0)
+        variance[np.nanmin(data.X, axis=0) == np.nanmax(data.X, axis=0)] = 0.0
+    else:
+        variance = data.moments.variance
+    constant = variance == 0.0
+    _warn_of(constant, names, "are constant and have no edges")
+    noise = network.noise_variance[: len(variance)]
+    exact = ~constant & (noise <= 2.0 * NOISE_SHARE * variance)
+    _warn_of(
+        exact,
+        names,
+        "are fitted without noise, as copies and sums of others are, so that their "
+        "density has no upper limit; consider dropping them",
+    )
+
+
+def _warn_of(which, names, what: str) -> None:
+    """Warn of some features."""
+    named = [names[i] for i in np.flatnonzero(which)]
+    if named:
+        shown = ", ".join(named[:10]) + (", ..." if len(named) > 10 else "")
+        warn(f"{len(named)} of {len(which)} features {what}: {shown}.", PoorDataWarning)
