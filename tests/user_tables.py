@@ -75,7 +75,8 @@ def _measurements():
 def plain(kind: str) -> pd.DataFrame:
     """A plain table of a kind: "flags", "measurements", or either "with gaps"."""
     values = FLAGS if kind.startswith("flags") else _measurements()
-    frame = pd.DataFrame(values, columns=NAMES)
+    # A copy: pandas 2 would write gaps into the shared values.
+    frame = pd.DataFrame(values.copy(), columns=NAMES)
     if kind.endswith("gaps"):
         frame.iloc[GAPS, ODD] = np.nan
     return frame
@@ -432,7 +433,7 @@ TABLES = [
     ),
     Table(
         "huge integers",
-        instead([10**400, 0]),
+        cells(lambda value: 10**400 if value else 0),
         binary="64-bit floats",
         numbers="64-bit floats",
         labels="64-bit floats",
