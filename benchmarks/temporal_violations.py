@@ -7,8 +7,9 @@ change within a sequence, features or latents with a longer memory, gaps, drop-o
 depends on the latent, a process that changes. The table lists numbers of latents and
 states, wrong edges between latents and the six features, and the warnings of `fit`.
 
-A process that changes twice, in its transitions or in its emissions: how often
-`epochs="auto"` finds both change points within one slice.
+A process that changes twice, in its transitions, in its emissions, in the level or the
+spread of numbers: how often `epochs="auto"` finds both change points within one slice,
+and how often `fit` says nothing. The same of processes that do not change.
 
     python benchmarks/temporal_violations.py
 """
@@ -145,6 +146,30 @@ def changing(n, rng, what="transition"):
     return np.dstack(columns).astype(float)
 
 
+def changing_numbers(n, rng, what="level"):
+    """Six numbers of a latent; the level or spread of two of them changes twice."""
+    Z = np.empty((n, N_SLICES), dtype=int)
+    Z[:, 0] = rng.integers(N_STATES, size=n)
+    table = sticky(rng, 0.8)
+    for t in range(1, N_SLICES):
+        Z[:, t] = draw(table[Z[:, t - 1]], rng)
+    epochs = np.searchsorted(CHANGES, np.arange(N_SLICES), side="right")
+    columns = []
+    for feature in range(6):
+        changes = feature < 2
+        shift = np.array([0.0, 1.0, -0.5])[epochs] * (changes and what == "level")
+        spread = 1 + np.array([0.0, 0.6, 0.0])[epochs] * (changes and what == "spread")
+        levels = 2.0 * rng.permutation(N_STATES)
+        columns.append(levels[Z] + shift + spread * rng.normal(size=Z.shape))
+    return np.dstack(columns)
+
+
+CHANGING = {
+    "transition": changing,
+    "emission": lambda n, rng: changing(n, rng, "emission"),
+    "level of numbers": changing_numbers,
+    "spread of numbers": lambda n, rng: changing_numbers(n, rng, "spread"),
+}
 VIOLATIONS = {
     "none": lambda n, rng: base(n, rng)[0],
     "impure feature": impure,
@@ -158,6 +183,12 @@ VIOLATIONS = {
     "drop-out": drop_out,
     "changing transitions": changing,
     "changing emissions": lambda n, rng: changing(n, rng, "emission"),
+}
+
+
+UNCHANGING = {
+    "nothing": VIOLATIONS["none"],
+    "nothing, numbers": lambda n, rng: changing_numbers(n, rng, "nothing"),
 }
 
 
@@ -197,23 +228,30 @@ def violation_rows(n, seeds):
 
 
 def change_rows(n, draws):
-    for what in ("transition", "emission"):
+    for what, make in CHANGING.items():
         right, silent, counts = 0, 0, []
         for seed in range(draws):
-            X = changing(n, np.random.default_rng(seed), what)
+            X = make(n, np.random.default_rng(seed))
             model = fit(X, epochs="auto")[0]
             found = np.asarray(model.epochs_)[1:]
             counts.append(len(found))
             close = len(found) == 2 and np.abs(found - CHANGES).max() <= 1
             right += bool(close)
             silent += not any("Misfit" in w.category.__name__ for w in fit(X)[1])
-        yield [what, f"{right} of {draws}", f"{np.mean(counts):.1f}", silent]
-    found = [
-        fit(base(n, np.random.default_rng(seed))[0], epochs="auto")[0].epochs_
-        for seed in range(draws)
-    ]
-    false = sum(len(epochs) > 1 for epochs in found)
-    yield ["nothing", f"{draws - false} of {draws}", f"{false / draws:.1f}", ""]
+        yield [
+            what,
+            f"{right} of {draws}",
+            f"{np.mean(counts):.1f}",
+            f"{silent} of {draws}",
+        ]
+    for what, make in UNCHANGING.items():
+        epochs, warned = 0, 0
+        for seed in range(draws):
+            X = make(n, np.random.default_rng(seed))
+            epochs += len(fit(X, epochs="auto")[0].epochs_) - 1
+            warned += any("Misfit" in w.category.__name__ for w in fit(X)[1])
+        silent = f"{draws - warned} of {draws}"
+        yield [what, "", f"{epochs / draws:.1f}", silent]
 
 
 def main():

@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds
 from hypothesis import given, settings
+from scipy import stats
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ModelMisfitWarning
-from sklearn_latent.temporal import LatentDBN, LGLPCCTemporal, TemporalGraph
+from sklearn_latent.temporal import (
+    Gaussian,
+    GaussianMemory,
+    LatentDBN,
+    LGLPCCTemporal,
+    LogNormal,
+    LogNormalMemory,
+    TemporalGraph,
+)
 from sklearn_latent.temporal._inference import changes
-from sklearn_latent.temporal._inference.changes import surprise
+from sklearn_latent.temporal._inference.changes import share_below, surprise
+from sklearn_latent.temporal._inference.memory import longer_memory
 from sklearn_latent.temporal._panels.panel import Panel
 
 few = settings(max_examples=15, deadline=None)
@@ -165,7 +175,7 @@ def test_odd_slices_without_an_epoch_are_named(monkeypatch):
 
 def test_features_are_named_the_most_surprising_first():
     found = changes.Surprise(
-        observed=np.array([[60.0, 90.0, 50.0], [40.0, 10.0, 50.0]]),
+        observed=np.array([[65.0, 90.0, 50.0], [35.0, 10.0, 50.0]]),
         expected=np.full((2, 3), 50.0),
         variance=np.full((2, 3), 25.0),
         unit=np.ones((2, 3)),
@@ -175,3 +185,84 @@ def test_features_are_named_the_most_surprising_first():
     )
     assert found.changed_features().tolist() == [2, 4]
     assert found.is_odd.any(axis=0).tolist() == [True, True, False]
+
+
+def numbers(n, what, seed, unit=np.asarray):
+    """Six numbers of a latent; level or spread of the first two change at 4 and 8."""
+    rng = np.random.default_rng(seed)
+    states = np.empty((n, 12), dtype=int)
+    states[:, 0] = rng.integers(3, size=n)
+    for t in range(1, 12):
+        stay = rng.random(n) < 0.7
+        states[:, t] = np.where(stay, states[:, t - 1], rng.integers(3, size=n))
+    epoch = np.searchsorted([4, 8], np.arange(12), side="right")[:, None]
+    first = np.arange(6) < 2
+    shift = np.array([0.0, 1.0, -0.5])[epoch] * first * (what == "level")
+    spread = 1 + np.array([0.0, 0.6, 0.0])[epoch] * first * (what == "spread")
+    levels = 2.0 * rng.permuted(np.tile(np.arange(3), (6, 1)), axis=1).T
+    noise = rng.normal(size=(n, 12, 6))
+    return unit(levels[states] + shift + spread * noise)
+
+
+@pytest.mark.parametrize("unit", [np.asarray, lambda x: np.exp(x / 4)])
+@pytest.mark.parametrize("what", ["level", "spread"])
+def test_numbers_that_change(what, unit):
+    X = numbers(500, what, 0, unit)
+    with pytest.warns(ModelMisfitWarning, match="since slice 4, 8, most in"):
+        LGLPCCTemporal(12, random_state=0).fit(X)
+
+
+def test_numbers_that_do_not_change():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelMisfitWarning)
+        LGLPCCTemporal(12, random_state=0).fit(numbers(500, "none", 0))
+
+
+@pytest.mark.parametrize(
+    "emission",
+    [
+        Gaussian([0.0, 3.0], [1.0, 2.0]),
+        LogNormal([0.0, 1.0], [0.5, 0.2]),
+        GaussianMemory([0.0, 3.0], [1.0, 2.0], [0.0, 1.0], [0.5, 0.9], [1.0, 0.5]),
+        LogNormalMemory([0.0, 1.0], [0.5, 0.2], [0.0, 0.3], [0.5, 0.9], [0.1, 0.3]),
+    ],
+)
+def test_places_of_numbers_are_uniform(emission):
+    rng = np.random.RandomState(0)
+    states = rng.randint(2, size=(1000, 4))
+    values = emission.draw(states, rng)
+    place = share_below(emission, values, np.eye(2)[states])
+    assert stats.kstest(place.ravel(), "uniform").pvalue > 0.01
+    # Where the states are not known, of mixtures over them.
+    first = share_below(emission, values[:, :1], np.full((1000, 1, 2), 0.5))
+    assert stats.kstest(first.ravel(), "uniform").pvalue > 0.01
+    values[0, 1] = np.nan
+    assert np.isfinite(share_below(emission, values, np.eye(2)[states])).all()
+
+
+def second_order(seed, unit=lambda states, rng: states):
+    """A latent that follows its state two slices ago, and six features of it."""
+    rng = np.random.default_rng(seed)
+    states = rng.integers(3, size=(300, 8))
+    for t in range(2, 8):
+        again = rng.random(300) < 0.8
+        states[:, t] = np.where(again, states[:, t - 2], states[:, t])
+    right = rng.random((300, 8, 6)) < 0.85
+    shown = np.where(right, states[:, :, None], rng.integers(3, size=right.shape))
+    return unit(shown.astype(float), rng)
+
+
+@pytest.mark.parametrize(
+    "unit", [lambda x, rng: x, lambda x, rng: 2 * x + rng.normal(size=x.shape)]
+)
+def test_a_past_longer_than_a_slice(unit):
+    with pytest.warns(ModelMisfitWarning, match="The past is longer than a slice"):
+        LGLPCCTemporal(8, random_state=0).fit(second_order(0, unit))
+
+
+def test_a_past_of_one_slice():
+    for seed in range(20):
+        data = make_latent_dbn("G2", 300, 6, random_state=seed)
+        panel = panel_of(data.network, data.codes)
+        assert not len(longer_memory(data.network, panel))
+    assert not len(longer_memory(data.network, panel.of_slices(slice(2))))

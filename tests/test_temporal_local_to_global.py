@@ -7,6 +7,7 @@ from sklearn_latent.temporal._local.local import MAX_WINDOWS, _windows
 from sklearn_latent.temporal._local.local_to_global import (
     LocalGraph,
     co_occurrences,
+    edges_by_majority,
     edges_by_vote,
     global_partners,
     local_partners,
@@ -110,6 +111,34 @@ def test_edges_need_a_vote():
     assert np.array_equal(intra, votes > 0) and np.array_equal(inter, votes > 0)
     intra, inter = edges_by_vote(0 * votes, 0 * votes)
     assert not intra.any() and not inter.any()
+
+
+def test_edges_need_half_of_the_graphs_that_have_both_latents():
+    both = [(1, 2, 3), (4, 5, 6)]
+    structure = local(both).structure
+    graphs = [local(both, [(0, 1)]), local(both), local([(1, 2, 3, 4, 5, 6)])]
+    intra, _ = edges_by_majority(graphs, structure)
+    assert np.array_equal(intra, [[False, True], [False, False]])
+    intra, _ = edges_by_majority([*graphs, local(both)], structure)
+    assert not intra.any()
+    # Directions share the votes for an edge.
+    graphs = [local(both, [(0, 1)]), local(both, [(1, 0)]), local(both), local(both)]
+    intra, _ = edges_by_majority(graphs, structure)
+    assert intra[0, 1] and intra[1, 0]
+
+
+def test_each_slice_of_a_graph_has_a_vote():
+    # Undirected in the earlier slice, directed in the later one.
+    structure = np.kron(np.eye(2, dtype=bool), np.ones((1, 3), dtype=bool))
+    graph = LocalGraph.of_tables(structure, ~np.eye(2, dtype=bool), np.eye(2) > 0)
+    adjacency = graph.adjacency.copy()
+    adjacency[3, 2] = False
+    graph = LocalGraph(graph.structure, graph.slices, adjacency)
+    intra, inter = co_occurrences([graph], structure)
+    assert np.array_equal(intra, [[0, 2], [1, 0]])
+    assert np.array_equal(inter, np.eye(2))
+    intra, _ = edges_by_majority([graph], structure)
+    assert np.array_equal(intra, [[False, True], [False, False]])
 
 
 def test_orientation_rules():

@@ -24,6 +24,7 @@ from ._graph import TemporalGraph
 from ._hierarchy import cut_hierarchy, latent_hierarchy
 from ._inference.changes import Surprise, surprise
 from ._inference.inference import warn_if_approximate
+from ._inference.memory import longer_memory
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._local.redundant import Redundant
@@ -107,6 +108,7 @@ class StructureLearner(PanelModel):
         # Slices seem to differ where edges are missing, as in the published method.
         if changes and not len(points) and self.local == "bic":
             self._warn_if_process_changes(changes)
+            self._warn_of_longer_memory(panel)
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -253,6 +255,18 @@ class StructureLearner(PanelModel):
             'differs, and may need false states for it; epochs="auto" fits several.',
             ModelMisfitWarning,
         )
+
+    def _warn_of_longer_memory(self, panel: Panel) -> None:
+        """Say so if the slice before is not all that matters."""
+        features = longer_memory(self.network_, panel)
+        if len(features):
+            names = ", ".join(map(self._encoder.name_of, features[:5]))
+            warn(
+                "The past is longer than a slice: values of two slices before tell "
+                f"what the latents do not, most in {names}. The model remembers one "
+                "slice, and may need false states for the rest.",
+                ModelMisfitWarning,
+            )
 
 
 def _warn_of_one_epoch(reason: str) -> None:

@@ -23,14 +23,14 @@ from ..._diagnosis import (
     shown_lines,
 )
 from .._emissions.base import as_codes
-from .._inference.changes import surprise
+from .._inference.changes import N_KINDS, surprise
 from .._inference.inference import ChainData
 from .._panels.panel import Panel
 from .sums import Marks, Spread, Sums, draw_like, scale_of
 
-# Kinds of checks that share the level: rates, pairs, own past, older past, slices,
-# steps, tails, likelihood.
-N_KINDS = 8
+# N_KINDS checks share the level: rates, pairs, own past, older past, slices, steps,
+# tails, likelihood.
+
 # Tables that are drawn; sequences and values to look at, at most.
 N_DRAWN = 40
 MOST_SEQUENCES, MOST_VALUES = 2000, 1 << 20

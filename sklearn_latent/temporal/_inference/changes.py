@@ -11,15 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from ..._criteria import bic_price
 from ..._diagnosis import count_z, critical_z
+from .._emissions.lognormal import Logarithmic, logarithms
 from .._panels.panel import MISSING, Panel
 from .inference import ChainData, joint_matrices, sequence_log_likelihood
 from .underflow import careful_filter
 
 # Sequences that are looked at; a change that takes more to be seen matters little.
 MAX_SEQUENCES = 2000
+
+# Kinds of checks that `diagnose` shares its level among: what it passes, `fit` does not
+# warn of.
+N_KINDS = 8
 
 # Values of a window of slices. Sums of fewer differences are not normal enough.
 MIN_VALUES = 100
@@ -39,7 +45,9 @@ class Surprise:
     """What was observed and what was expected, summed by window of slices.
 
     A cell is a category of a feature, given the state of its latent in the slice
-    before; its sums are weighted by the probability of that state.
+    before; its sums are weighted by the probability of that state. A number has a cell
+    for its place in its distribution given the past (0 to 1) and each state before, and
+    one for how far from the middle that is.
 
     observed, expected, variance: (n_windows, n_cells)
     unit: typical weight of a value, (n_windows, n_cells)
@@ -76,7 +84,7 @@ class Surprise:
     def is_odd(self) -> np.ndarray:
         """Where a window differs from the others by more than chance."""
         z = np.abs(self.z)
-        return z > critical_z(int((z > 0).sum()), 2)
+        return z > critical_z(int((z > 0).sum()), N_KINDS)
 
     def change_points(self, n_epochs: int | None = None) -> np.ndarray:
         """First slices of later epochs: segments of windows of the highest BIC."""
@@ -94,16 +102,13 @@ class Surprise:
 
 def surprise(network, panel: Panel) -> Surprise:
     """Compare the slices after the first with predictions from the past."""
-    panel = panel.merged()
-    if len(panel.codes) > MAX_SEQUENCES:
-        chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES)
-        panel = panel.of_sequences(chosen.astype(int))
+    panel = some_sequences(panel)
     windows, copies = _windows(panel), _copies(network, panel)
     firsts = np.unique(windows, return_index=True)[1]
     sums, features = [np.zeros((4, len(firsts), 0))], [np.zeros(0, dtype=int)]
     for latents in network.directed_graph.components():
         if network.is_exact(latents):
-            for f, before, now in _states_by_feature(network, panel, latents):
+            for f, before, now in states_by_feature(network, panel, latents):
                 found = _sums(network.emissions[f], panel, f, before, now, copies)
                 sums.append(np.add.reduceat(found, firsts, axis=1))
                 features.append(np.full(found.shape[2], f))
@@ -120,6 +125,15 @@ def surprise(network, panel: Panel) -> Surprise:
     )
 
 
+def some_sequences(panel: Panel) -> Panel:
+    """Distinct sequences, at most as many as are looked at."""
+    panel = panel.merged()
+    if len(panel.codes) <= MAX_SEQUENCES:
+        return panel
+    chosen = np.linspace(0, len(panel.codes) - 1, MAX_SEQUENCES)
+    return panel.of_sequences(chosen.astype(int))
+
+
 def _windows(panel: Panel) -> np.ndarray:
     """Window of each slice after the first, (n_slices - 1,)."""
     recorded = (panel.codes[:, 1:] != MISSING).any(axis=2)
@@ -132,7 +146,7 @@ def _windows(panel: Panel) -> np.ndarray:
     return np.unique(place.astype(int), return_inverse=True)[1]
 
 
-def _states_by_feature(network, panel: Panel, latents):
+def states_by_feature(network, panel: Panel, latents):
     """Each feature of some latents, and states of its latent: before, and predicted."""
     start, transition = joint_matrices(network, latents)
     data = ChainData.of(panel.values, network.graph.structure)
@@ -146,8 +160,7 @@ def _states_by_feature(network, panel: Panel, latents):
         before = (filtered[:-1] @ marginal).swapaxes(0, 1)
         now = (predicted @ marginal).swapaxes(0, 1)
         for f in network.graph.features_of(j):
-            if not network.emissions[f].is_numeric:
-                yield f, before, now
+            yield f, before, now
 
 
 def _copies(network, panel: Panel) -> np.ndarray:
@@ -169,17 +182,52 @@ def _sums(emission, panel: Panel, f: int, before, now, copies) -> np.ndarray:
     The result has shape (4, n_slices - 1, n_cells).
     """
     codes = panel.codes[:, :, f]
-    shares = emission.predicted(now, codes)[:, 1:]
     counts = (codes[:, 1:] != MISSING) * panel.weights[:, None]
     if emission.has_memory:
         counts = counts * (codes[:, :-1] != MISSING)
-    seen = np.eye(shares.shape[2] + 1, shares.shape[2])[codes[:, 1:]]
+    if not emission.is_numeric:
+        shares = emission.predicted(now, codes)[:, 1:]
+        seen = np.eye(shares.shape[2] + 1, shares.shape[2])[codes[:, 1:]]
+        return _weighted(before, counts, copies, seen, shares, shares - shares**2)
+    place = share_below(emission, panel.values[:, :, f], now)[:, 1:, None]
+    one = np.ones_like(place)
+    # Moments of a uniform number and of its squared distance from the middle. Spreads
+    # of all states go together, which shows smaller changes.
+    parts = (
+        (before, counts, copies, place, one / 2, one / 12),
+        (one, counts, copies, (2 * place - 1) ** 2, one / 3, one * 4 / 45),
+    )
+    return np.concatenate([_weighted(*part) for part in parts], axis=2)
+
+
+def _weighted(before, counts, copies, seen, mean, variance) -> np.ndarray:
+    """Sums of what was seen, its mean, and their squares and variances, by state."""
     weight = before * counts[:, :, None]
     square = weight * before * copies[:, None, None]
-    pairs = [(weight, seen), (weight, shares), (square, shares), (square, shares**2)]
+    pairs = [(weight, seen), (weight, mean), (square, mean), (square, variance)]
     sums = np.stack([np.einsum("nts,ntc->tsc", *pair) for pair in pairs])
-    sums[3] = sums[2] - sums[3]
-    return sums.reshape(4, codes.shape[1] - 1, -1)
+    return sums.reshape(4, counts.shape[1], -1)
+
+
+def share_below(emission, numbers, now) -> np.ndarray:
+    """Share of its distribution given the past that is below each number.
+
+    The distribution is a mixture over the states of its latent; 0 of no number.
+    """
+    below = np.zeros(numbers.shape)
+    # Of huge numbers there may be no distribution: their place is 0.
+    with np.errstate(all="ignore"):
+        for state in range(now.shape[2]):
+            certain = np.zeros_like(now)
+            certain[:, :, state] = 1.0
+            mean, std = np.moveaxis(emission.predicted(certain, numbers), 2, 0)
+            value = numbers
+            if isinstance(emission, Logarithmic):
+                value = logarithms(numbers)
+                variance = np.log1p((std / mean) ** 2)
+                mean, std = np.log(mean) - variance / 2, np.sqrt(variance)
+            below += now[:, :, state] * ndtr((value - mean) / std)
+    return np.nan_to_num(below)
 
 
 def _segments(difference, variance, feature, n_segments=None) -> np.ndarray:

@@ -17,8 +17,7 @@ from .._measurement.measurement import learn_measurement
 from .._panels.panel import Panel
 from .local_to_global import (
     LocalGraph,
-    co_occurrences,
-    edges_by_vote,
+    edges_by_majority,
     global_partners,
     local_partners,
     shared_parents,
@@ -60,7 +59,7 @@ def learn_global_graph(
 ) -> tuple[TemporalGraph, list[np.ndarray]]:
     """The global graph, and emission tables to start from."""
     if local == "lpcc":
-        intra, inter = edges_by_vote(*co_occurrences(graphs, measurement.structure))
+        intra, inter = edges_by_majority(graphs, measurement.structure)
         graph = TemporalGraph(measurement.structure, intra, inter)
         return graph, measurement.emission(panel)
     if options.n_states is None:

@@ -6,7 +6,7 @@ Lines refer to Algorithm 1 of Halbersberg and Lerner (2020).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -139,23 +139,28 @@ def global_partners(partners, shared) -> list[tuple[int, ...]]:
 
 
 def co_occurrences(graphs: Sequence[LocalGraph], structure):
-    """Matrix CO: how many local graphs have each edge between latents (lines 23-28)."""
+    """Matrix CO: how often each edge between latents occurs (lines 23-28).
+
+    Those within a slice, and those into the next slice.
+    """
     n = len(structure)
-    intra, inter = np.zeros((n, n)), np.zeros((n, n))
+    votes = np.zeros((2, n, n))
     for graph in graphs:
         stands_for = _matches(graph, structure)
-        seen_intra, seen_inter = np.zeros((n, n), bool), np.zeros((n, n), bool)
-        for tail, head in zip(*np.nonzero(graph.adjacency), strict=True):
-            i, j = stands_for[tail], stands_for[head]
-            if i < 0 or j < 0:
-                continue
-            if graph.slices[tail] != graph.slices[head]:
-                seen_inter[i, j] = True
-            elif i != j:
-                seen_intra[i, j] = True
-        intra += seen_intra
-        inter += seen_inter
-    return intra, inter
+        tails, heads = np.nonzero(graph.adjacency)
+        later = (graph.slices[tails] != graph.slices[heads]).astype(int)
+        i, j = stands_for[tails], stands_for[heads]
+        known = (i >= 0) & (j >= 0) & ((i != j) | (later == 1))
+        np.add.at(votes, (later[known], i[known], j[known]), 1.0)
+    return votes[0], votes[1]
+
+
+def graphs_with_edge(graphs: Sequence[LocalGraph], structure):
+    """Number of local graphs that have each edge, in either slice."""
+    found = np.zeros((2, len(structure), len(structure)))
+    for graph in graphs:
+        found += np.array(co_occurrences([graph], structure)) > 0
+    return found[0], found[1]
 
 
 def _matches(graph: LocalGraph, structure) -> np.ndarray:
@@ -164,6 +169,28 @@ def _matches(graph: LocalGraph, structure) -> np.ndarray:
         return np.full(graph.n_latents, -1)
     shared = graph.structure.astype(int) @ structure.T.astype(int)
     return np.where(shared.any(axis=1), shared.argmax(axis=1), -1)
+
+
+def edges_by_majority(graphs: Sequence[LocalGraph], structure):
+    """Edges that most local graphs have in some direction, in the one of most votes.
+
+    Algorithm 1 as printed adds every edge that a single local graph has; its text
+    speaks of a majority vote (section 3.2). Only local graphs count that have both
+    latents.
+    """
+    n = len(structure)
+    intra, inter = graphs_with_edge(
+        [replace(g, adjacency=g.adjacency | g.adjacency.T) for g in graphs], structure
+    )
+    both = np.zeros((n, n))
+    for graph in graphs:
+        seen = np.isin(np.arange(n), _matches(graph, structure))
+        both += seen[:, None] & seen
+    votes_intra, votes_inter = co_occurrences(graphs, structure)
+    return edges_by_vote(
+        np.where(2 * intra >= both, votes_intra, 0.0),
+        np.where(2 * inter >= both, votes_inter, 0.0),
+    )
 
 
 def edges_by_vote(intra_votes, inter_votes):
@@ -192,7 +219,7 @@ def edges_by_vote(intra_votes, inter_votes):
 def measure_support(graphs: Sequence[LocalGraph], graph: TemporalGraph) -> Support:
     """Share of the local graphs behind each edge."""
     n_graphs = max(len(graphs), 1)
-    intra, inter = co_occurrences(graphs, graph.structure)
+    intra, inter = graphs_with_edge(graphs, graph.structure)
     members = np.zeros(graph.structure.shape)
     for local in graphs:
         stands_for = _matches(local, graph.structure)
