@@ -411,6 +411,11 @@ class TestGaussian:
         assert np.isfinite(found).all()
         assert (found[2] == 0).all()
 
+    def test_spread_of_numbers_whose_squares_overflow(self):
+        emission = LogNormal([300.0, -600.0], [15.0, 20.0])
+        mean, spread = emission.predicted([[[0.5, 0.5]]], [[np.nan]])[0, 0]
+        assert 0.0 < mean < spread < np.inf
+
     @pytest.mark.parametrize("kind", ["gaussian", "gaussian memory"])
     @pytest.mark.parametrize(
         ("shift", "scale"),

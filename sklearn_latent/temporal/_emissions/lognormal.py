@@ -69,8 +69,11 @@ class Logarithmic(Gaussian):
         means = np.exp(np.clip(mean + std**2 / 2, LEAST, MOST))
         mixed = (posterior * means).sum(axis=-1)
         factor = np.expm1(np.minimum(std**2, 1.0 * MOST / 2))
-        spread = means**2 * factor + (means - mixed[..., None]) ** 2
-        spread = np.sqrt((posterior * spread).sum(axis=-1))
+        # Squares of the largest numbers would overflow, those of shares do not.
+        largest = means.max(axis=-1, keepdims=True)
+        shares = means / largest
+        spread = shares**2 * factor + (shares - mixed[..., None] / largest) ** 2
+        spread = largest[..., 0] * np.sqrt((posterior * spread).sum(axis=-1))
         return np.stack([mixed, spread], axis=-1)
 
 

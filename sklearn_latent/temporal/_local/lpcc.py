@@ -113,10 +113,11 @@ class _CenterSearch:
         n = len(self.rows.codes)
         centers = self.rows.codes[: int(max(MIN_STARTS, MAX_COMPARISONS // n))]
         for _ in range(MAX_STEPS):
-            moved, near = self._step(centers)
+            moved = np.unique(self._step(centers)[0], axis=0)
             if np.array_equal(moved, centers):
                 break
-            centers = np.unique(moved, axis=0)
+            centers = moved
+        near = self._step(centers)[1]
         # Among many rows those without others around them are noise.
         crowded = near > self.rows.weights.min()
         if n > MAX_CLUSTERS and crowded.any():
