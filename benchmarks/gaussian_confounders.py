@@ -25,8 +25,8 @@ from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 from sklearn_latent.gaussian._missing.linear_em import fit_network
 from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
 
-# The search was tuned on seeds below 10.
-FIRST_SEED = 100
+# The search was tuned on seeds below 30, and checked on 100 to 119.
+FIRST_SEED = 200
 RLCD_SECONDS = 60
 
 
@@ -188,14 +188,14 @@ def rlcd(X):
         signal.signal(signal.SIGVTALRM, before)
 
 
-def run(report, n_samples, n_draws, names, with_rlcd):
+def run(report, n_samples, n_draws, names, with_rlcd, first_seed):
     """One table: all cases with so many rows."""
     rows = []
     for name in names:
         results: dict[str, list] = {"ours": [], "limit": [], "fa": []}
         numbers, plain, others, gaps = [], [], [], []
         for draw in range(n_draws):
-            seed = FIRST_SEED + draw
+            seed = first_seed + draw
             truth = CASES[name](np.random.RandomState(seed))
             X, Z = truth.sample(n_samples, random_state=seed)
             times, model = clocked(ours, X, truth.n_latents)
@@ -263,7 +263,12 @@ def columns(results, numbers, plain, others, gaps):
 
 def main():
     arguments = parse_arguments(
-        __doc__, rows=(300, 1000, 3000), draws=5, cases="", no_rlcd=False
+        __doc__,
+        rows=(300, 1000, 3000),
+        draws=5,
+        first_seed=FIRST_SEED,
+        cases="",
+        no_rlcd=False,
     )
     quick = arguments.quick
     report = Report(
@@ -277,6 +282,7 @@ def main():
             1 if quick else arguments.draws,
             names[:2] if quick else names,
             not arguments.no_rlcd and not quick,
+            arguments.first_seed,
         )
     report.close()
 

@@ -1,8 +1,10 @@
 """Missing values: structural EM, or imputation before learning.
 
-Values of random linear networks are deleted at random. Structure, likelihood of new
-rows and imputation error are compared with those of complete data, and of the same
-search after imputation by column means or by scikit-learn's IterativeImputer. (If
+Values of random linear networks are deleted at random (MCAR), or more often where a
+column that is always observed is high (MAR). Structure, likelihood of new
+rows and imputation error are compared with those of complete data, of the complete rows
+alone, and of the same search after imputation by column means or by scikit-learn's
+IterativeImputer. (If
 nearly every row has missing values, iterative imputation can make columns collinear,
 which gives a useless likelihood.) Then the same on yeast genes with missing values.
 
@@ -29,6 +31,8 @@ from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 
 N_FEATURES = 30
+# Fewer complete rows than these are not tried.
+MIN_ROWS = 20
 
 
 def hamming_distance(true, found):
@@ -58,6 +62,26 @@ class Filled:
         return self.model.score(X)
 
 
+class Complete:
+    """Learn from the rows without missing values."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X):
+        """Drop rows and fit."""
+        self.model.fit(X[~np.isnan(X).any(axis=1)])
+        return self
+
+    def transform(self, X):
+        """Expected values, which the model computes."""
+        return self.model.transform(X)
+
+    def score(self, X):
+        """Score of the model."""
+        return self.model.score(X)
+
+
 def learners(search, **more):
     """Methods to compare, with the same structure search."""
 
@@ -69,6 +93,7 @@ def learners(search, **more):
     few = {"n_nearest_features": 30} if more else {}
     return {
         "structural EM": model,
+        "complete rows": lambda: Complete(model()),
         "means first": lambda: Filled(SimpleImputer(), model()),
         "IterativeImputer first": lambda: Filled(
             IterativeImputer(max_iter=10, random_state=0, **few), model()
@@ -76,13 +101,25 @@ def learners(search, **more):
     }
 
 
-def deleted(X, share, seed):
-    """A copy in which a share of the values is missing."""
-    gaps = np.random.RandomState(seed).uniform(size=X.shape) < share
+def deleted(X, share, seed, kind="MCAR"):
+    """A copy in which a share of the values is missing.
+
+    MAR: in two thirds of the columns, with a probability that is proportional to the
+    rank of the row in a column of the first third, which is complete.
+    """
+    rng = np.random.RandomState(seed)
+    chance = np.full(X.shape, share)
+    if kind == "MAR":
+        n_seen = X.shape[1] // 3
+        rank = X[:, :n_seen].argsort(axis=0).argsort(axis=0) / (len(X) - 1)
+        cause = rng.randint(n_seen, size=X.shape[1])
+        chance = 2.0 * share * rank[:, cause]
+        chance[:, :n_seen] = 0.0
+    gaps = rng.uniform(size=X.shape) < chance
     return np.where(gaps, np.nan, X), gaps
 
 
-def planted(report, search, n_samples, shares, seeds):
+def planted(report, search, n_samples, shares, seeds, kind="MCAR"):
     results: dict[tuple, list] = {}
     for seed in seeds:
         data = make_gaussian_bn(N_FEATURES, 0, n_samples, random_state=seed)
@@ -112,8 +149,11 @@ def planted(report, search, n_samples, shares, seeds):
         nothing = np.zeros(X.shape, dtype=bool)
         measure((0.0, "complete data"), fits["structural EM"], X, nothing)
         for share in shares:
-            incomplete, gaps = deleted(X, share, seed)
+            incomplete, gaps = deleted(X, share, seed, kind)
+            n_complete = (~gaps.any(axis=1)).sum()
             for label, fit in fits.items():
+                if label == "complete rows" and n_complete < MIN_ROWS:
+                    continue
                 measure((share, label), fit, incomplete, gaps)
     rows = []
     for (share, label), values in results.items():
@@ -131,10 +171,10 @@ def planted(report, search, n_samples, shares, seeds):
             ]
         )
     report.text(
-        f'{N_FEATURES} variables, {n_samples} rows, search="{search}", {len(seeds)} '
-        "networks. SHD of equivalence classes; log-likelihood of a new row minus that "
-        "of the true network, median; error of imputed values in standard deviations; "
-        "processor seconds with the imputer's."
+        f'{N_FEATURES} variables, {n_samples} rows, {kind}, search="{search}", '
+        f"{len(seeds)} networks. SHD of equivalence classes; log-likelihood of a new "
+        "row minus that of the true network, median; error of imputed values in "
+        "standard deviations; processor seconds with the imputer's."
     )
     report.table(["missing", "method", "SHD", "held out", "error", "CPU s"], rows)
 
@@ -155,7 +195,9 @@ def yeast(report, path, n_genes, n_folds):
         ("order", {"penalty": "ebic"}),
     ):
         for label, fit in learners(search, **more).items():
-            if search == "order" and label != "structural EM":
+            if label == "complete rows" or (
+                search == "order" and label != "structural EM"
+            ):
                 continue
             values = []
             folds = KFold(n_folds, shuffle=True, random_state=0)
@@ -191,10 +233,13 @@ def yeast(report, path, n_genes, n_folds):
 
 
 def main():
-    arguments = parse_arguments(__doc__, data="")
+    arguments = parse_arguments(__doc__, data="", first_seed=0, draws=5)
     quick = arguments.quick
     report = Report("gaussian_missing", "Missing values", quick=quick)
-    seeds = range(1 if quick else 5)
+    first = arguments.first_seed
+    seeds = range(first, first + (1 if quick else arguments.draws))
+    for kind in ("MCAR", "MAR"):
+        planted(report, "auto", 1000, (0.1,) if quick else (0.1, 0.3, 0.5), seeds, kind)
     shares = (0.1, 0.3) if quick else (0.05, 0.1, 0.2, 0.3)
     for search in ("order", "greedy"):
         planted(report, search, 1000, shares, seeds)

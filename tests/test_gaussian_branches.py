@@ -13,6 +13,7 @@ from sklearn_latent.gaussian._latents import growth
 from sklearn_latent.gaussian._latents import search as search_module
 from sklearn_latent.gaussian._latents.clusters import Cluster
 from sklearn_latent.gaussian._latents.search import LatentSearch
+from sklearn_latent.gaussian._latents.search import _same_edges as same_edges
 from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
@@ -130,53 +131,107 @@ class TestGrowth:
 
 class TestPlacement:
     @pytest.mark.parametrize("improvements", [0, 1, 3])
-    def test_steps_end_when_none_improves(self, X, monkeypatch, improvements):
-        em = make_em(X, max_latents=1)
-        search = LatentSearch(em, GaussianStatistics.of(X))
+    def test_changes_end_when_none_improves(self, X, monkeypatch, improvements):
+        search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
         calls = []
 
-        def births(model):
-            calls.append("births")
+        def changed(model, kind, starts):
+            calls.append(kind)
             return replace(model) if len(calls) <= improvements else model
 
-        def unchanged(name):
-            return lambda model: calls.append(name) or model
-
         monkeypatch.setattr(search, "settle", lambda model: model)
-        monkeypatch.setattr(search, "births", births)
-        monkeypatch.setattr(search, "deaths", unchanged("deaths"))
-        monkeypatch.setattr(search, "redrawn", unchanged("redrawn"))
+        monkeypatch.setattr(search, "changed", changed)
         search.improve(search.fit(search.bare()))
-        assert calls == ["births"] * (improvements + 1) + ["deaths", "redrawn"]
+        assert calls == ["birth"] * (improvements + 1) + ["edges", "death"]
 
-    def test_stopped_before_the_steps(self, X, monkeypatch):
+    def test_stopped_before_the_changes(self, X, monkeypatch):
         em = make_em(X, max_latents=1)
         em.stopped = True
         search = LatentSearch(em, GaussianStatistics.of(X))
-        monkeypatch.setattr(search, "births", None)
+        monkeypatch.setattr(search, "changed", None)
         start = search.fit(search.bare())
         monkeypatch.setattr(search, "settle", lambda model: model)
         assert search.improve(start) is start
 
+    @pytest.fixture
+    def trials(self, X, monkeypatch):
+        """A search in which scores are given: of adapted and of settled networks."""
+        search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
+        settled = []
+        monkeypatch.setattr(search, "fit", lambda model: model)
+        monkeypatch.setattr(search, "adapt", lambda model: model)
+        monkeypatch.setattr(search, "score", lambda model: model.log_likelihood)
+        monkeypatch.setattr(search_module, "_same_edges", lambda *_: False)
+
+        def settle(model):
+            settled.append(model.log_likelihood)
+            return replace(model, log_likelihood=model.weights.sum())
+
+        monkeypatch.setattr(search, "settle", settle)
+
+        def run(*scores):
+            models = [
+                replace(search.bare(), log_likelihood=low, weights=np.array([high]))
+                for low, high in scores
+            ]
+            best = replace(search.bare(), log_likelihood=0.0)
+            found = search.changed(best, "birth", iter(models))
+            return found.log_likelihood, settled
+
+        return run
+
+    def test_the_first_change_that_gains_is_settled(self, trials):
+        assert trials((-5.0, 9.0), (2.0, 3.0), (4.0, 5.0)) == (3.0, [2.0])
+
+    def test_changes_that_lose_little_are_settled_the_best_first(self, trials):
+        scores = (-9.0, -1.0), (-21.0, 9.0), (-2.0, 0.04), (-4.0, 1.0), (-11.0, 2.0)
+        assert trials(*scores) == (1.0, [-2.0, -4.0])
+
     def test_no_births_beyond_the_limit(self, X):
         search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
-        full = SimpleNamespace(n_latents=1)
-        assert search.births(full) is full
+        assert not list(search.births(SimpleNamespace(n_latents=1)))
+
+    def test_redraws_make_parents_of_latents_children(self):
+        data = make_gaussian_bn(8, 1, 500, bipartite=True, random_state=0)
+        search = LatentSearch(
+            make_em(data.X, max_latents=2), GaussianStatistics.of(data.X)
+        )
+        adjacency = np.zeros((9, 9), dtype=bool)
+        adjacency[8, 1:8] = adjacency[0, 8] = adjacency[1, 2] = True
+        start = search.fit(search.bare().with_latents(np.arange(8), [[0.5] * 8], 0.7))
+        model = search.fit(start.with_adjacency(adjacency))
+        for drawn in search.redraws(model):
+            assert drawn.adjacency[8, :8].all()
+            assert not drawn.adjacency[:8].any()
+
+    def test_pairs_without_common_neighbours_are_not_redrawn(self, X):
+        search = LatentSearch(make_em(X, max_latents=2), GaussianStatistics.of(X))
+        model = search.bare().with_latents(
+            np.arange(5), [[0.5, 0.5, 0.0, 0.0, 0.0], [0, 0, 0.5, 0.5, 0.5]], 0.7
+        )
+        starts = list(search.redraws(model))
+        assert len(starts) == 4  # two each
+        assert all(same_edges(start, model) for start in starts)
+        shared = search.bare().with_latents(
+            np.arange(5), [[0.5, 0.5, 0.5, 0.0, 0.0], [0, 0, 0.5, 0.5, 0.5]], 0.7
+        )
+        assert len(list(search.redraws(shared))) == 5
+        assert not same_edges(shared, model)
 
     def test_no_more_parents_than_allowed(self, X):
         em = make_em(X, max_latents=2, max_parents=1)
         search = LatentSearch(em, GaussianStatistics.of(X))
         start = search.bare()
-        start = start.with_latent(np.arange(5), np.full(5, 0.1), np.ones(5))
-        start = start.with_latent(np.arange(4), np.full(4, 0.2), np.ones(4))
+        start = start.with_latents(np.arange(5), np.full((1, 5), 0.1), np.ones(5))
+        start = start.with_latents(np.arange(4), np.full((1, 4), 0.2), np.ones(4))
         limited = search._limited(start)
         np.testing.assert_array_equal(limited.adjacency[6, :5], [1, 1, 1, 1, 0])
         np.testing.assert_array_equal(limited.adjacency[5, :5], [0, 0, 0, 0, 1])
 
     def test_latents_under_a_new_one_keep_their_effects(self, X):
         start = LatentSearch(make_em(X), GaussianStatistics.of(X)).bare()
-        start = start.with_latent(np.arange(5), np.full(5, 0.5), np.full(5, 0.75))
-        grown = start.with_latent(np.array([5]), np.array([0.8]), np.array([0.36]))
+        start = start.with_latents(np.arange(5), np.full((1, 5), 0.5), np.full(5, 0.75))
+        grown = start.with_latents(np.array([5]), np.array([[0.8]]), np.array([0.36]))
         # Latent 5 varies as before, in units of its noise.
         np.testing.assert_allclose(grown.weights[6, 5], 0.8 / 0.6)
         np.testing.assert_allclose(grown.weights[5, :5], 0.5 * 0.6)
@@ -219,37 +274,6 @@ class TestNonlinear:
         # A family with other parents has nothing to keep.
         other = em.maximise(graph & [True, True, False], 0, field, best)
         assert not other.weights[:, 2].any()
-
-
-class TestTwoLayers:
-    @pytest.fixture
-    def tried(self, monkeypatch):
-        """Numbers of latents that a search tries, of which three is the best."""
-        data = make_gaussian_bn(12, 2, 300, bipartite=True, random_state=0)
-        em = make_em(data.X, max_latents=6)
-        search = LatentSearch(em, GaussianStatistics.of(data.X))
-        tried = []
-
-        def rotated(data, n_latents, *_, **__):
-            tried.append(n_latents)
-            return [search.bare()]
-
-        scores = {0: 0.0, 1: 1.0, 2: 0.5, 3: 2.0}
-        monkeypatch.setattr(search_module, "rotated_factors", rotated)
-        monkeypatch.setattr(search, "adapt", lambda model, between: replace(model))
-        monkeypatch.setattr(
-            search, "score", lambda _: scores.get(tried[-1] if tried else 0, 0.0)
-        )
-        monkeypatch.setattr(
-            search,
-            "better",
-            lambda best, trial, _: trial if tried[-1] in (1, 3) else best,
-        )
-        search.two_layers()
-        return tried
-
-    def test_numbers_are_tried_until_it_is_clear_that_it_gets_worse(self, tried):
-        assert tried == [1, 2, 3, 4, 5, 6]
 
 
 class TestOrderSearch:

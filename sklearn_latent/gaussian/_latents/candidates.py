@@ -1,14 +1,12 @@
-"""Candidates for latents: rotated factor analyses, and dense parts of a network."""
+"""Candidates for latents: dense parts of a network, and their factors."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from .clusters import FEWEST_CHILDREN
-from .rotation import fewest_edges, promax, random_rotation, varimax
-from .sem import Point, Sem, SemData
+from .rotation import fewest_edges
+from .sem import Point
 
 
 def factor_analysis(covariance, floor, n_latents: int, *, max_iter=40) -> tuple:
@@ -31,62 +29,21 @@ def factor_analysis(covariance, floor, n_latents: int, *, max_iter=40) -> tuple:
     return loadings, noise
 
 
-def rotated_factors(
-    data: SemData, n_latents: int, price: float, *, n_random, oblique, rng
-) -> list[Sem]:
-    """Networks of two layers with nearly the likelihood of a factor analysis.
-
-    Independent latents in the rotation with the fewest edges, and, if `oblique`,
-    latents that all depend on each other.
-    """
-    loadings, noise = factor_analysis(data.covariance, data.floor, n_latents)
-    weight = 0.5 * data.weight / noise
-    # Communalities of 1, so that weak features count as much as strong ones.
-    common = np.maximum(np.sqrt((loadings**2).sum(axis=0)), 1e-9)
-    even = loadings / common
-    turned = [varimax(even)]
+def few_factors(covariance, n_latents: int, weight: float, price: float) -> tuple:
+    """Factors of some nodes with few edges: loadings, 0 without an edge, and noise."""
+    # Nothing is left of a copy of another feature but rounding errors.
+    variance = np.maximum(np.diagonal(covariance), 1e-12)
+    scale = np.sqrt(variance)
+    loadings, noise = factor_analysis(
+        covariance / np.outer(scale, scale), 0.01, n_latents
+    )
     if n_latents > 1:
-        turned += [random_rotation(even, rng) for _ in range(n_random)]
-    found = [fewest_edges(start * common, weight, price) for start in turned]
-    best = min(found, key=lambda pair: pair[1])[0]
-    starts = [_as_sem(best, np.eye(n_latents), noise, weight, price)]
-    if oblique and n_latents > 1:
-        try:
-            pattern, correlation = promax(even)
-            starts.append(_as_sem(pattern * common, correlation, noise, weight, price))
-        except np.linalg.LinAlgError:  # factors that coincide
-            pass
-    return starts
-
-
-def _as_sem(loadings, correlation, noise, weight, price) -> Sem:
-    """Network of correlated latents, without edges that do not pay."""
-    n_latents, n = loadings.shape
-    factor = np.linalg.cholesky(correlation)
-    scale = np.diagonal(factor)  # of the noise of each latent, given those before it
-    inverse = np.linalg.inv(factor) * scale[:, None]
-    keep = loadings**2 * weight * (scale**2)[:, None] > price
-    weights = np.zeros((n + n_latents, n + n_latents))
-    weights[n:, :n] = loadings * keep * scale[:, None]
-    weights[n:, n:] = (np.eye(n_latents) - inverse).T * scale[:, None] / scale
-    weights[np.abs(weights) < 1e-12] = 0.0
-    gone = np.where(keep, 0.0, loadings**2).sum(axis=0)
-    return Sem(weights != 0, weights, noise + gone)
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """Nodes that may share a latent parent in place of edges among themselves.
-
-    members: nodes
-    weights, noise: of the latent in each member, and what it leaves, (n_members,)
-    gain: price of what joins them now less that of the latent
-    """
-
-    members: np.ndarray
-    weights: np.ndarray
-    noise: np.ndarray
-    gain: float
+        weight = 0.5 * weight / noise
+        loadings = fewest_edges(loadings, weight, price)
+        keep = loadings**2 * weight > price
+        noise = noise + np.where(keep, 0.0, loadings**2).sum(axis=0)
+        loadings = np.where(keep, loadings, 0.0)
+    return loadings * scale, noise * variance
 
 
 class DenseSets:
@@ -99,17 +56,16 @@ class DenseSets:
 
     def __init__(self, point: Point):
         model = point.model
-        self.model = model
-        self.innovation = np.eye(len(model.weights)) - model.weights
-        self.moments = point.expected_statistics().covariance
+        innovation = np.eye(len(model.weights)) - model.weights
+        moments = point.expected_statistics().covariance
         noise = np.append(model.noise, np.ones(model.n_latents))
-        left = self.innovation.T @ self.moments @ self.innovation
+        left = innovation.T @ moments @ innovation
         level = 3.0 / np.sqrt(point.data.weight)
         self.joined = np.abs(left) > level * np.sqrt(np.outer(noise, noise))
         self.joined |= model.adjacency | model.adjacency.T
         np.fill_diagonal(self.joined, False)
 
-    def find(self, nodes, edge_price, latent_price) -> list[Candidate]:
+    def find(self, nodes, edge_price, latent_price) -> list[np.ndarray]:
         """Sets among some nodes, those that save most first.
 
         edge_price: what an edge between such nodes costs
@@ -123,24 +79,11 @@ class DenseSets:
                 n_pairs = joined[np.ix_(clique, clique)].sum() // 2
                 gain = edge_price * n_pairs - latent_price[len(clique)]
                 found.append((float(gain), nodes[list(clique)]))
-        kept: list[tuple[float, np.ndarray]] = []
-        for gain, members in sorted(found, key=lambda pair: -pair[0]):
-            if all(_differ(members, other) for _, other in kept):
-                kept.append((gain, members))
-        return [
-            Candidate(members, *self.start(members), gain) for gain, members in kept
-        ]
-
-    def start(self, members) -> tuple[np.ndarray, np.ndarray]:
-        """A single factor of what parents outside a set leave: weights and noise."""
-        columns = self.innovation[:, members].copy()
-        columns[members] = np.eye(len(members))
-        left = columns.T @ self.moments @ columns
-        # Nothing is left of a copy of another feature but rounding errors.
-        variance = np.maximum(np.diagonal(left), 1e-12)
-        scale = np.sqrt(variance)
-        loadings, noise = factor_analysis(left / np.outer(scale, scale), 0.01, 1)
-        return loadings[0] * scale, noise * variance
+        kept: list[np.ndarray] = []
+        for _, members in sorted(found, key=lambda pair: -pair[0]):
+            if all(_differ(members, other) for other in kept):
+                kept.append(members)
+        return kept
 
 
 def near_clique(joined, pair) -> tuple[int, ...]:

@@ -23,8 +23,10 @@ def place_latents(em: StructuralEM) -> LinearState:
     search = LatentSearch(em, statistics)
     if first is not None and not search.limit:
         return first
-    start = None if first is None else as_sem(first, statistics)
-    model = search.run(start)
+    start = search.bare() if first is None else as_sem(first, statistics)
+    model = search.fit(start)
+    if not em.stopped:
+        model = search.improve(model)
     for _ in range(MAX_ROUNDS):
         if not em.data.n_missing or search.report(model):
             break

@@ -68,17 +68,17 @@ class Sem:
         both = np.ix_(kept, kept)
         return replace(rest, adjacency=adjacency[both], weights=rest.weights[both])
 
-    def with_latent(self, children, weights, noise) -> Sem:
-        """The network with one more latent, over some nodes; not yet fitted.
+    def with_latents(self, children, weights, noise) -> Sem:
+        """The network with more latents, over some nodes; not yet fitted.
 
-        weights, noise: of the latent in each child, and what it leaves of the child's
-            variance, (n_children,)
+        weights: of the latents in each child, 0 without an edge, (n_new, n_children)
+        noise: what they leave of the variance of each child, (n_children,)
         """
-        n = self.n_features
-        adjacency = np.pad(self.adjacency, (0, 1))
-        adjacency[-1, children] = True
-        grown = np.pad(self.weights, (0, 1))
-        grown[-1, children] = weights
+        n, n_new = self.n_features, len(weights)
+        grown = np.pad(self.weights, (0, n_new))
+        grown[-n_new:, children] = weights
+        adjacency = np.pad(self.adjacency, (0, n_new))
+        adjacency[-n_new:] = grown[-n_new:] != 0
         left = np.append(self.noise, np.ones(len(grown) - n))
         left[children] = noise
         # Units of latents in which their noise has variance 1.

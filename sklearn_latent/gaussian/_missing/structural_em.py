@@ -83,26 +83,28 @@ class StructuralEM:
     def price(self, adjacency) -> float:
         """Price of a whole network.
 
-        A weight per edge, an intercept and a noise variance per node. Latents above
-        latents have neither, because the scale of a latent is arbitrary. Neighbours of
-        latents pay for being some of many possible ones, and so do edges between
-        latents.
+        A weight per edge, an intercept and a noise variance per feature. Latents have
+        neither, because their place and scale are arbitrary. Neighbours of latents pay
+        for being some of many possible ones, as does their number, and so do edges
+        between latents.
         """
         n = self.data.n_features
         lower = measured(adjacency, n)
         n_measured = int(lower.sum())
-        n_parameters = int(adjacency.sum()) + 2 * (n + n_measured)
+        n_parameters = int(adjacency.sum()) + 2 * n
         above = adjacency[n:, n:][~lower].sum(axis=1)
         between = adjacency[n:, n:][np.ix_(lower, lower)].sum()
         choices = log_choices(n_measured, np.minimum(above, n_measured)).sum()
         choices += log_choices(n_measured * (n_measured - 1) / 2, between)
+        choices += n_measured * np.log(n)
         price = self.penalty.multiplicity * float(choices)
         price += self.penalty.structure(adjacency)
         return price + self.penalty.parameter * n_parameters
 
     def choice(self, n_children) -> np.ndarray:
-        """Price of having chosen so many children of a latent among all features."""
-        return self.penalty.multiplicity * log_choices(self.data.n_features, n_children)
+        """Price of having chosen the number of children of a latent, and these."""
+        n = self.data.n_features
+        return self.penalty.multiplicity * (np.log(n) + log_choices(n, n_children))
 
     @property
     def tol(self) -> float:
