@@ -108,6 +108,12 @@ def regress(correlation, child: int, parents: tuple[int, ...]):
     """
     if not parents:
         return correlation[child, child], np.empty(0)
+    if len(parents) == 1:
+        # Most families have one parent, and need no matrix.
+        (parent,) = parents
+        own, common = correlation[child, child], correlation[child, parent]
+        left = own - common**2 / (correlation[parent, parent] or 1.0)
+        return max(left, 0.0), np.array([own])
     index = list(parents)
     rows = correlation[index]
     inverse = _invert(rows[:, index])

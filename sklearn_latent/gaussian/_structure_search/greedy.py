@@ -195,15 +195,15 @@ class _State:
         self.edges[:, self.n_edges] = u, x
         self.n_edges += 1
         self.reach[self.reach[:, u]] |= self.reach[x]
-        lost = self.reach[self.numbers, self.choice[:2]].any(axis=0)
-        self.stale.update(lost.nonzero()[0].tolist())
+        lost = np.any(self.reach[self.numbers, self.choice[:2]], axis=0)
+        self.stale.update(np.flatnonzero(lost).tolist())
 
     def _cut(self, u, x):
         """Remove an edge; only what reached u can reach less than before."""
         self.adjacency[u, x] = False
         self.parents[x] = without_parent(self.parents[x], u)
-        kept = ((u, x) != self.edges[:, : self.n_edges].T).any(axis=1)
-        self.edges = self.edges[:, : self.n_edges][:, kept]
+        edges = self.edges[:, : self.n_edges]
+        self.edges = edges[:, (edges[0] != u) | (edges[1] != x)]
         self.n_edges -= 1
         above = np.flatnonzero(self.reach[:, u])
         # A node reaches more than any of its children, so this order visits children
