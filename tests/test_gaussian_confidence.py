@@ -26,9 +26,9 @@ def shares(draw):
     return pair * part + (pair * (1.0 - part)).T
 
 
-@given(shares())
-def test_calibration_keeps_order_and_odds(share):
-    probability = calibrated(share)
+@given(shares(), st.integers(1, 10**9))
+def test_calibration_keeps_order_and_odds(share, n_rows):
+    probability = calibrated(share, n_rows)
     pair, before = probability + probability.T, share + share.T
     assert ((pair >= 0.0) & (pair <= 1.0 + 1e-12)).all()
     assert not probability[share == 0.0].any()
