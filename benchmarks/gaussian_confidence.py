@@ -1,6 +1,6 @@
 """Is the confidence in edges their probability?
 
-Random networks of other sizes, kinds and weights than those by which shares of
+Random networks of other numbers of rows and features than those by which shares of
 bootstrap fits are calibrated. All edges with a confidence in an interval are taken
 together: the share of true ones among them should be their mean confidence. Pairs,
 whatever the direction, and directed edges.

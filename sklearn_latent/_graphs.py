@@ -24,15 +24,20 @@ def is_acyclic(adjacency) -> bool:
 def _sorted_nodes(adjacency) -> list[int]:
     """As many nodes as can be listed after all of their parents."""
     adjacency = np.asarray(adjacency, dtype=bool)
-    n_left = adjacency.sum(axis=0)
-    ready = np.flatnonzero(n_left == 0)[::-1].tolist()
+    n_left = adjacency.sum(axis=0).tolist()
+    children: list[list[int]] = [[] for _ in n_left]
+    # Lists, because a call of NumPy per node takes ten times as long.
+    for parent, child in np.argwhere(adjacency)[::-1].tolist():
+        children[parent].append(child)
+    ready = [node for node, count in enumerate(n_left) if not count][::-1]
     order = []
     while ready:
         node = ready.pop()
         order.append(node)
-        children = np.flatnonzero(adjacency[node])
-        n_left[children] -= 1
-        ready.extend(children[n_left[children] == 0][::-1].tolist())
+        for child in children[node]:
+            n_left[child] -= 1
+            if not n_left[child]:
+                ready.append(child)
     return order
 
 

@@ -183,11 +183,9 @@ def test_one_class_scores_as_a_network():
         evaluator.set_costs(2.0, np.arange(6.0))
     first, second = both
     assert_allclose(first.family_score(0, (1, 2)), second.family_score(0, (1, 2)))
-    assert_allclose(first.delete_scores(0, (1, 2)), second.delete_scores(0, (1, 2)))
-    for name in ("add_scores", "replace_scores", "reverse_scores"):
-        mine, theirs = (getattr(part, name)(families, allowed) for part in both)
-        for one, other in zip(mine, theirs, strict=True):
-            assert_allclose(one, other)
+    mine, theirs = (part.move_scores(families, allowed, [True, False]) for part in both)
+    for one, other in zip(mine, theirs, strict=True):
+        assert_allclose(one, other)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

@@ -26,9 +26,9 @@ def shares(draw):
     return pair * part + (pair * (1.0 - part)).T
 
 
-@given(shares())
-def test_calibration_keeps_order_and_odds(share):
-    probability = calibrated(share)
+@given(shares(), st.integers(1, 10**9))
+def test_calibration_keeps_order_and_odds(share, n_rows):
+    probability = calibrated(share, n_rows)
     pair, before = probability + probability.T, share + share.T
     assert ((pair >= 0.0) & (pair <= 1.0 + 1e-12)).all()
     assert not probability[share == 0.0].any()
@@ -71,7 +71,8 @@ def test_confidence_is_the_frequency_of_true_edges():
         graph = np.triu(rng.uniform(size=(6, 6)) < 0.35, 1)
         weights = graph * rng.uniform(0.1, 0.7, (6, 6))
         X = np.linalg.solve(np.eye(6) - weights.T, rng.normal(size=(6, 100))).T
-        confidence = IdealParentGaussianBN().edge_confidence(X, 20, random_state=seed)
+        model = IdealParentGaussianBN().fit(X)
+        confidence = model.edge_confidence(X, 20, random_state=seed)
         pairs = np.triu_indices(6, 1)
         found.append((confidence + confidence.T)[pairs])
         true.append(graph[pairs])

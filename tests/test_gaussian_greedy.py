@@ -81,17 +81,12 @@ class Plain(MoveEvaluator):
     def family_score(self, child, parents):
         return self.inner.family_score(child, parents)
 
-    def add_scores(self, families, allowed):
-        return self.inner.add_scores(families, allowed)
-
-    def delete_scores(self, child, parents):
-        return self.inner.delete_scores(child, parents)
-
-    def replace_scores(self, families, allowed):
-        return self.inner.replace_scores(families, allowed)
+    def move_scores(self, families, allowed, room):
+        return self.inner.move_scores(families, allowed, room)
 
     def reverse_scores(self, families, children):
-        return self.inner.reverse_scores(families, children)
+        scores = self.inner.reverse_scores(families, children)
+        return np.where(children, scores, -np.inf)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -51,10 +51,10 @@ def test_move_scores_are_those_of_changed_families(X, data):
     cost = evaluator.parameter_cost
     allowed = np.ones((1, n), dtype=bool)
     allowed[0, [child, *parents]] = False
-    added = evaluator.add_scores([(child, parents)], allowed)[0]
-    deleted = evaluator.delete_scores(child, parents)
-    replaced = evaluator.replace_scores([(child, parents)], allowed)[0]
-    assert replaced.shape == (len(parents), n)
+    (scores,) = evaluator.move_scores([(child, parents)], allowed, [True])
+    assert scores.shape == (len(parents) + 1, n + 1)
+    added, deleted, replaced = scores[0, :-1], scores[1:, -1], scores[1:, :-1]
+    np.testing.assert_allclose(scores[0, -1], lstsq_score(X, child, parents, cost))
     for z in range(n):
         if not allowed[0, z]:
             assert added[z] == -np.inf
@@ -77,10 +77,13 @@ def test_pruned_candidates_are_the_most_similar(X, n_candidates, data):
     evaluator = LinearEvaluator(statistics, n_candidates=n_candidates)
     allowed = np.ones((1, X.shape[1]), dtype=bool)
     allowed[0, [child, *parents]] = False
-    kept = np.isfinite(evaluator.add_scores([(child, parents)], allowed)[0])
-    assert kept.sum() == min(n_candidates, allowed.sum())
-    assert evaluator.n_considered == allowed.sum()
-    assert evaluator.n_evaluated == kept.sum()
+    (scores,) = evaluator.move_scores([(child, parents)], allowed, [True])
+    kept = np.isfinite(scores[0, :-1])
+    n_kept = min(n_candidates, allowed.sum())
+    assert (np.isfinite(scores[:, :-1]).sum(axis=1) == n_kept).all()
+    n_rows = len(parents) + 1
+    assert evaluator.n_considered == n_rows * allowed.sum() + len(parents)
+    assert evaluator.n_evaluated == n_rows * n_kept + len(parents)
     # The ideal parent is the residual; C1 and C2 grow with the squared correlation.
     design = np.column_stack([np.ones(len(X)), X[:, list(parents)]])
     ideal = X[:, child] - design @ np.linalg.lstsq(design, X[:, child])[0]

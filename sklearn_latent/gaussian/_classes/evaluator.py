@@ -30,21 +30,9 @@ class ClassEvaluator(MoveEvaluator):
         """Score of one family."""
         return sum(part.family_score(child, parents) for part in self.parts)
 
-    def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
-        """Scores of families with one more parent."""
-        return np.sum([part.add_scores(families, allowed) for part in self.parts], 0)
-
-    def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
-        """Scores of a family without each of its parents."""
-        return np.sum([part.delete_scores(child, parents) for part in self.parts], 0)
-
-    def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
-        """Scores of families with one parent replaced by a candidate."""
-        each = [part.replace_scores(families, allowed) for part in self.parts]
+    def move_scores(
+        self, families: Sequence[Family], allowed, room: Sequence[bool]
+    ) -> list[np.ndarray]:
+        """Scores of families after each of their moves."""
+        each = [part.move_scores(families, allowed, room) for part in self.parts]
         return [np.sum(scores, axis=0) for scores in zip(*each, strict=True)]
-
-    def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
-        """Scores of families with one of their children as one more parent."""
-        return np.sum(
-            [part.reverse_scores(families, children) for part in self.parts], 0
-        )

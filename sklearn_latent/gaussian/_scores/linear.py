@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from math import log
 
 import numpy as np
 
@@ -25,58 +25,6 @@ COLLINEAR = 1e-8
 JITTER = 1e-10
 
 
-@dataclass(frozen=True, eq=False)
-class Scan:
-    """Regressions of a node, and of all others, on the node's parents.
-
-    Everything is in units of standard deviations.
-
-    unexplained: share of the node's variance that its parents leave
-    covariance: partial covariance of each candidate with the node given the parents:
-        the inner product with the ideal parent, equation 8 of Elidan et al. (2007),
-        (n_nodes,)
-    variance: partial variance of each candidate given the parents, (n_nodes,)
-    coefficients: of the regression of each column on the parents, (n_parents, n_nodes)
-    precision: diagonal of the inverse of the parents' correlations, (n_parents,)
-    """
-
-    unexplained: float
-    covariance: np.ndarray
-    variance: np.ndarray
-    coefficients: np.ndarray
-    precision: np.ndarray
-
-    @cached_property
-    def after_addition(self) -> np.ndarray:
-        """Unexplained share with each candidate as one more parent."""
-        return _explain(self.unexplained, self.covariance, self.variance)
-
-    def after_deletion(self, child: int) -> np.ndarray:
-        """Unexplained share without each of the parents."""
-        return self.unexplained + self.coefficients[:, child] ** 2 / self.precision
-
-    def after_replacement(self, child: int) -> np.ndarray:
-        """Unexplained share with each parent replaced by each candidate.
-
-        What a parent explained of the node and of the candidates is given back, then
-        the candidate is added.
-        """
-        own = self.coefficients[:, child, None]
-        scaled = self.coefficients / self.precision[:, None]
-        return _explain(
-            self.after_deletion(child)[:, None],
-            self.covariance + scaled * own,
-            self.variance + scaled * self.coefficients,
-        )
-
-
-def _explain(unexplained, covariance, variance):
-    """Subtract what a candidate explains; a collinear one explains nothing."""
-    usable = variance > COLLINEAR
-    explained = covariance**2 / np.where(usable, variance, 1.0)
-    return np.maximum(unexplained - np.where(usable, explained, 0.0), 0.0)
-
-
 def _invert(matrix) -> np.ndarray:
     """Invert correlations of parents, which may be singular."""
     try:
@@ -89,21 +37,66 @@ def _invert(matrix) -> np.ndarray:
     return np.linalg.inv(matrix + JITTER * np.eye(len(matrix)))
 
 
-def scan_family(correlation, child: int, parents: tuple[int, ...]) -> Scan:
-    """Regress everything on the parents of a node."""
-    variance = correlation.diagonal()
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Regressions of a node, and of all others, on the node's parents.
+
+    Everything is in units of standard deviations.
+
+    covariance: partial covariance of each candidate with the node given the parents:
+        the inner product with the ideal parent, equation 8 of Elidan et al. (2007),
+        (n_nodes + 1,)
+    coefficients: of the regression of each column on the parents, (n_parents, n_nodes
+        + 1)
+    after: share of the node's variance that is unexplained after each move, (n_parents
+        + 1, n_nodes + 1). Row 0 keeps all parents, row i + 1 drops parent i; column z
+        adds node z, the last adds none
+    """
+
+    covariance: np.ndarray
+    coefficients: np.ndarray
+    after: np.ndarray
+
+
+def extended_correlation(correlation) -> np.ndarray:
+    """Correlations, and one more node that explains nothing: no move adds it."""
+    return np.pad(correlation, (0, 1))
+
+
+def scan_family(extended, child: int, parents: tuple[int, ...]) -> Scan:
+    """Regress everything on the parents of a node.
+
+    extended: correlations, and one more node that explains nothing, (n_nodes + 1, same)
+    """
     if not parents:
-        nothing = np.empty((0, len(correlation)))
-        return Scan(variance[child], correlation[child], variance, nothing, np.empty(0))
+        own, diagonal = extended[child], extended.diagonal()
+        none = np.empty((0, len(own)))
+        return Scan(own, none, _explain(own[None], diagonal[None], child))
     index = list(parents)
-    rows = correlation[index]
+    rows = extended[index]
     inverse = _invert(rows[:, index])
     coefficients = inverse @ rows
-    left = variance - np.einsum("ij,ij->j", rows, coefficients)
-    covariance = correlation[child] - rows[:, child] @ coefficients
-    return Scan(
-        max(left[child], 0.0), covariance, left, coefficients, inverse.diagonal()
-    )
+    table = np.empty((2, len(index) + 1, len(extended)))
+    covariance, variance = table
+    np.subtract(extended[child], rows[:, child] @ coefficients, out=covariance[0])
+    rows *= coefficients
+    np.subtract(extended.diagonal(), rows.sum(axis=0), out=variance[0])
+    # What a parent explained of the node and of the candidates is given back.
+    scaled = coefficients / inverse.diagonal()[:, None]
+    np.multiply(scaled, coefficients[:, child, None], out=covariance[1:])
+    np.multiply(scaled, coefficients, out=variance[1:])
+    table[:, 1:] += table[:, :1]
+    return Scan(covariance[0], coefficients, _explain(covariance, variance, child))
+
+
+def _explain(covariance, variance, child) -> np.ndarray:
+    """Unexplained share with each candidate; a collinear one explains nothing."""
+    usable = variance > COLLINEAR
+    explained = covariance * covariance
+    explained *= usable
+    explained /= np.maximum(variance, COLLINEAR)
+    np.subtract(variance[:, child, None], explained, out=explained)
+    return np.maximum(explained, 0.0, out=explained)
 
 
 def regress(correlation, child: int, parents: tuple[int, ...]):
@@ -115,6 +108,12 @@ def regress(correlation, child: int, parents: tuple[int, ...]):
     """
     if not parents:
         return correlation[child, child], np.empty(0)
+    if len(parents) == 1:
+        # Most families have one parent, and need no matrix.
+        (parent,) = parents
+        own, common = correlation[child, child], correlation[child, parent]
+        left = own - common**2 / (correlation[parent, parent] or 1.0)
+        return max(left, 0.0), np.array([own])
     index = list(parents)
     rows = correlation[index]
     inverse = _invert(rows[:, index])
@@ -149,8 +148,8 @@ class LinearEvaluator(MoveEvaluator):
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
         self.correlation = statistics.correlation
+        self._extended = extended_correlation(self.correlation)
         self._log_variance = 2.0 * np.log(statistics.scale)
-        self._scans: dict[int, tuple[tuple[int, ...], Scan]] = {}
 
     def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
         """Prices of parameters, and of edges on top."""
@@ -158,32 +157,28 @@ class LinearEvaluator(MoveEvaluator):
         # Of all parents of a node together, by their number.
         n_parents = np.arange(self.n_nodes + 1)
         self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
+        # Scores of the last family of each node with any node as one more parent.
+        self._added: dict[int, tuple[tuple[int, ...], np.ndarray]] = {}
+        self._costs: dict[int, np.ndarray] = {}
 
-    def scan(self, child: int, parents: tuple[int, ...]) -> Scan:
-        """Scan of a family; the last one of each node is kept."""
-        known = self._scans.get(child)
-        if known is None or known[0] != parents:
-            known = parents, scan_family(self.correlation, child, parents)
-            self._scans[child] = known
-        return known[1]
+    def score(self, child: int, n_parents: int, unexplained: float) -> float:
+        """Score of a node of which parents leave so much unexplained.
 
-    def log_likelihood(self, child, unexplained):
-        """Log-likelihood of a node of which so much is left unexplained."""
-        noise = np.maximum(unexplained, NOISE_SHARE)
-        fit = np.log(noise)
-        fit += unexplained / noise
-        fit += LOG_2_PI + self._log_variance[child]
-        return (-0.5 * self.weight) * fit
+        The log-likelihood minus the penalty of weights, intercept and variance.
+        """
+        noise = max(unexplained, NOISE_SHARE)
+        fit = -0.5 * self.weight * (log(noise) + unexplained / noise)
+        return float(fit - self._constant(child) - self.parent_costs[n_parents])
 
-    def score(self, child, n_parents, unexplained):
-        """Log-likelihood minus the penalty of weights, intercept and variance."""
-        cost = 2 * self.parameter_cost + self.parent_costs[n_parents]
-        return self.log_likelihood(child, unexplained) - cost
+    def _constant(self, child):
+        """Price of intercept and variance, and the likelihood of the units."""
+        units = 0.5 * self.weight * (LOG_2_PI + self._log_variance[child])
+        return 2 * self.parameter_cost + units
 
     def family_score(self, child: int, parents: tuple[int, ...]) -> float:
         """Score of one family."""
-        unexplained = self.scan(child, parents).unexplained
-        return float(self.score(child, len(parents), unexplained))
+        unexplained, _ = regress(self.correlation, child, parents)
+        return self.score(child, len(parents), unexplained)
 
     def graph_score(self, adjacency) -> float:
         """Score of a graph: the sum over its families."""
@@ -192,68 +187,89 @@ class LinearEvaluator(MoveEvaluator):
             for child in range(self.n_nodes)
         )
 
-    def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
-        """Scores of families with one more parent."""
-        scores = np.empty((len(families), self.n_nodes))
-        similarity = np.empty((len(families), self.n_nodes))
-        for row, (child, parents) in enumerate(families):
-            scan = self.scan(child, parents)
-            scores[row] = self.score(child, len(parents) + 1, scan.after_addition)
-            np.abs(scan.covariance, out=similarity[row])
-        scores[~self._select(similarity, allowed)] = -np.inf
-        return scores
-
-    def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
-        """Scores of a family without each of its parents."""
-        self.n_evaluated += len(parents)
-        self.n_considered += len(parents)
-        unexplained = self.scan(child, parents).after_deletion(child)
-        return self.score(child, len(parents) - 1, unexplained)
-
-    def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
-        """Scores of families with one parent replaced by a candidate."""
+    def move_scores(
+        self, families: Sequence[Family], allowed, room: Sequence[bool]
+    ) -> list[np.ndarray]:
+        """Scores of families after each of their moves."""
         result = []
-        for row, (child, parents) in enumerate(families):
-            if not parents:
-                result.append(np.empty((0, self.n_nodes)))
-                continue
-            scan = self.scan(child, parents)
-            scores = self.score(child, len(parents), scan.after_replacement(child))
-            # The replace profile of definition 4.1: the other parents keep their
-            # weights.
-            own = scan.coefficients[:, child, None]
-            profile = scan.covariance + own * self.correlation[list(parents)]
-            free = np.broadcast_to(allowed[row], scores.shape)
-            scores[~self._select(np.abs(profile), free)] = -np.inf
+        for (child, parents), own, free in zip(families, allowed, room, strict=True):
+            scan = scan_family(self._extended, child, parents)
+            scores = self._scores(child, len(parents), scan.after)
+            n_considered = (len(parents) + free) * int(np.count_nonzero(own))
+            self.n_considered += n_considered + len(parents)
+            self.n_evaluated += len(parents)
+            if self.is_exhaustive:
+                self.n_evaluated += n_considered
+                scores[:, :-1][:, ~own] = -np.inf
+            else:
+                self._added[child] = parents, scores[0, :-1].copy()
+                similarity = self._similarity(child, parents, scan)
+                scores[:, :-1][~self._select(similarity, own, free)] = -np.inf
+            if not free:
+                scores[0, :-1] = -np.inf
             result.append(scores)
         return result
 
-    def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
-        """Scores of families with one of their children as one more parent."""
-        scores = np.full((len(families), self.n_nodes), -np.inf)
-        for row, (child, parents) in enumerate(families):
-            new = children[row]
-            self.n_evaluated += int(new.sum())
-            self.n_considered += int(new.sum())
-            unexplained = self.scan(child, parents).after_addition[new]
-            scores[row, new] = self.score(child, len(parents) + 1, unexplained)
+    def _scores(self, child: int, n_parents: int, after) -> np.ndarray:
+        """As `score`, of the shares that are unexplained after each move."""
+        noise = np.maximum(after, NOISE_SHARE)
+        scores = np.log(noise)
+        scores += np.divide(after, noise, out=noise)
+        scores *= -0.5 * self.weight
+        scores -= self._constant(child)
+        scores -= self._move_costs(n_parents)
         return scores
 
-    def _select(self, similarity, allowed) -> np.ndarray:
-        """Mask of the candidates to score: all, or the most similar ones of each row.
+    def _move_costs(self, n_parents: int) -> np.ndarray:
+        """Prices of all parents after each move."""
+        known = self._costs.get(n_parents)
+        if known is None:
+            known = np.full((n_parents + 1, self.n_nodes + 1), n_parents)
+            known[0] += 1
+            known[:, -1] -= 1
+            known = self._costs[n_parents] = self.parent_costs[known]
+        return known
 
-        similarity, allowed (n_rows, n_nodes) -> kept (n_rows, n_nodes).
+    def _similarity(self, child: int, parents: tuple[int, ...], scan) -> np.ndarray:
+        """Similarity of candidates to the ideal parent, and to the replace profiles.
+
+        The replace profile of definition 4.1: the other parents keep their weights.
         """
-        kept = allowed
-        n_candidates = self.n_candidates
-        if n_candidates is not None and n_candidates < self.n_nodes:
-            masked = np.where(allowed, -similarity, 1.0)
-            best = masked.argpartition(n_candidates - 1, axis=1)[:, :n_candidates]
-            kept = np.zeros(allowed.shape, dtype=bool)
-            kept[np.arange(len(best))[:, None], best] = True
-            kept &= allowed
-        self.n_considered += int(np.count_nonzero(allowed))
-        self.n_evaluated += int(np.count_nonzero(kept))
+        similarity = np.empty((len(parents) + 1, self.n_nodes))
+        similarity[0] = scan.covariance[:-1]
+        if parents:
+            own = scan.coefficients[:, [child]]
+            np.multiply(own, self.correlation[list(parents)], out=similarity[1:])
+            similarity[1:] += similarity[0]
+        return np.abs(similarity, out=similarity)
+
+    def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
+        """Scores of families with any node as one more parent, child or not."""
+        n_children = int(np.count_nonzero(children))
+        self.n_evaluated += n_children
+        self.n_considered += n_children
+        return np.array([self._with_any(*family) for family in families])
+
+    def _with_any(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
+        """Scores of a family with any node as one more parent."""
+        known = self._added.get(child)
+        if known is not None and known[0] == parents:
+            return known[1]
+        scan = scan_family(self._extended, child, parents)
+        return self._scores(child, len(parents), scan.after)[0, :-1]
+
+    def _select(self, similarity, allowed, room: bool) -> np.ndarray:
+        """Mask of the candidates to score: the most similar ones of each row.
+
+        similarity (n_rows, n_nodes), allowed (n_nodes,) -> kept (n_rows, n_nodes).
+        """
+        kept = np.zeros(similarity.shape, dtype=bool)
+        size = min(self.n_candidates or self.n_nodes, self.n_nodes)
+        similarity[:, ~allowed] = -1.0
+        best = similarity.argpartition(-size, axis=1)[:, -size:]
+        kept[np.arange(len(best))[:, None], best] = True
+        kept &= allowed
+        self.n_evaluated += int(np.count_nonzero(kept[not room :]))
         return kept
 
 

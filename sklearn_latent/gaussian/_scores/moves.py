@@ -60,26 +60,27 @@ class MoveEvaluator(ABC):
         """Score of one family; cached where it is costly."""
 
     @abstractmethod
-    def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
-        """Scores of families with one more parent."""
+    def move_scores(
+        self, families: Sequence[Family], allowed, room: Sequence[bool]
+    ) -> list[np.ndarray]:
+        """Scores of families after each of their moves.
 
-    @abstractmethod
-    def delete_scores(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
-        """Scores of a family without each of its parents, in their order."""
+        Row 0 keeps all parents, row i + 1 drops parent i; column z adds node z, the
+        last adds none: additions and replacements, then the family itself and its
+        deletions.
 
-    @abstractmethod
-    def replace_scores(self, families: Sequence[Family], allowed) -> list[np.ndarray]:
-        """Scores of families with one parent replaced by a candidate.
-
-        allowed (n_families, n_nodes) -> scores, each (n_parents, n_nodes).
+        allowed (n_families, n_nodes): nodes that may be added
+        room: whether there may be one more parent
+        -> scores, each (n_parents + 1, n_nodes + 1).
         """
 
-    @abstractmethod
     def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
         """Scores of families with one of their children as one more parent.
 
-        Together with `delete_scores` of the child this is the score of a reversal.
+        Together with the deletion from the child this is the score of a reversal. Asked
+        for only where not all moves are scored.
         """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

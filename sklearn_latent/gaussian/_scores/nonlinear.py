@@ -124,6 +124,18 @@ class NonlinearEvaluator(MoveEvaluator):
         )
         return np.array([self._fits[family].score for family in families])
 
+    def move_scores(
+        self, families: Sequence[Family], allowed, room: Sequence[bool]
+    ) -> list[np.ndarray]:
+        """Scores of families after each of their moves."""
+        added = self.add_scores(families, allowed & np.array(room)[:, None])
+        replaced = self.replace_scores(families, allowed)
+        result = []
+        for family, first, others in zip(families, added, replaced, strict=True):
+            last = [self.family_score(*family), *self.delete_scores(*family)]
+            result.append(np.column_stack([np.vstack([first, others]), last]))
+        return result
+
     def add_scores(self, families: Sequence[Family], allowed) -> np.ndarray:
         """Scores of families with one more parent."""
         scores = np.full((len(families), self.n_nodes), -np.inf)

@@ -57,9 +57,9 @@ def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
             parents = tuple(sorted({x, *fixed, *clique}))
             unexplained, without = regress(evaluator.correlation, y, parents)
             after = without[parents.index(x)]
-            gain = evaluator.score(y, len(parents) - 1, after)
+            gain = evaluator.score(y, len(parents) - 1, float(after))
             gain -= evaluator.score(y, len(parents), unexplained)
-            yield float(gain), x, y, clique
+            yield gain, x, y, clique
 
 
 def backward_search(

@@ -26,13 +26,20 @@ class _State:
 
     Row x of `add`, `replace` and `reverse` belongs to the family of node x; column z to
     the candidate. Whether a candidate would close a cycle is decided when moves are
-    compared, because it changes with the graph while the scores do not.
+    ranked, because it changes with the graph while the scores do not.
+
+    gains, choice: of the best legal addition, replacement and deletion of each family,
+        (3, n_nodes)
+    stale: nodes whose moves are to be ranked again
+    edges: parents and children in the first `n_edges` columns, (2, space)
     """
 
     def __init__(self, evaluator: MoveEvaluator, adjacency, rules: Rules):
         self.evaluator = evaluator
-        self.forbidden = rules.forbidden
+        # Candidates of each family that no rule excludes, (n_nodes, n_nodes).
+        self.free = ~(rules.forbidden | rules.required).T
         self.required = rules.required
+        self.is_bound = bool(rules.required.any())
         self.max_parents = rules.max_parents
         self.adjacency = adjacency.copy()
         n = len(adjacency)
@@ -40,17 +47,17 @@ class _State:
         self.reach = reaches(adjacency)
         self.parents = [parents_of(adjacency, x) for x in range(n)]
         self.scores = np.zeros(n)
-        self.add = np.full((n, n), -np.inf)
+        self.moves = np.full((2, n, n), -np.inf)
+        self.add, self.replace = self.moves
         self.delete = np.full((n, n), -np.inf)
-        self.replace = np.full((n, n), -np.inf)
         self.replaced = np.zeros((n, n), dtype=int)
         self.reverse = np.full((n, n), -np.inf)
-        # Best legal candidate of each row of `add` and of `replace`; best parent of
-        # each row of `delete`.
-        self.best_add = np.zeros(n, dtype=int)
-        self.best_replace = np.zeros(n, dtype=int)
-        self.best_delete = np.zeros(n, dtype=int)
-        self.edges = np.argwhere(adjacency)
+        self.gains = np.full((3, n), -np.inf)
+        self.choice = np.zeros((3, n), dtype=int)
+        self.allowed = np.zeros((n, n), dtype=bool)
+        self.edges = np.array(np.nonzero(adjacency))
+        self.n_edges = self.edges.shape[1]
+        self.stale: set[int] = set()
         self.scan(range(n))
 
     def scan(self, nodes):
@@ -58,88 +65,90 @@ class _State:
         nodes = sorted(nodes)
         evaluator = self.evaluator
         families = [(x, self.parents[x]) for x in nodes]
-        allowed = ~self.forbidden.T[nodes] & ~self.adjacency.T[nodes]
-        if not evaluator.is_exhaustive:
+        room = [len(parents) < self.max_parents for _, parents in families]
+        allowed = self._allowed(nodes)
+        self.allowed[nodes] = allowed
+        scores = evaluator.move_scores(families, allowed, room)
+        for family, own in zip(families, scores, strict=True):
+            self._keep(*family, own)
+        if evaluator.is_exhaustive:
+            self.reverse[nodes] = self.add[nodes]
+        else:
+            self.reverse[nodes] = -np.inf  # there may be no room any more
+            self.scan_reversals(nodes, self.adjacency[nodes])
+        self.stale.update(nodes)
+        self.rank()
+
+    def _allowed(self, nodes) -> np.ndarray:
+        """Candidates of some families."""
+        allowed = self.free[nodes]
+        allowed &= ~self.adjacency.T[nodes]
+        if not self.evaluator.is_exhaustive:
             # Candidates that are out of reach now must not take the place of others.
             allowed &= ~self.reach[nodes]
-        room = np.array([len(self.parents[x]) < self.max_parents for x in nodes])
-        for x, parents in families:
-            self.scores[x] = evaluator.family_score(x, parents)
-        before = self.scores[nodes, None]
-        added = evaluator.add_scores(families, allowed & room[:, None])
-        self.add[nodes] = np.round(added - before, DECIMALS)
-        replaced = evaluator.replace_scores(families, allowed)
-        for (x, parents), scores in zip(families, replaced, strict=True):
-            self.delete[x] = self.replace[x] = -np.inf
-            if not parents:
-                continue
-            index = np.array(parents)
-            fixed = self.required[index, x]
-            gains = evaluator.delete_scores(x, parents) - self.scores[x]
-            gains = np.round(gains, DECIMALS)
-            if fixed.any():
-                scores = np.where(fixed[:, None], -np.inf, scores)
-                gains[fixed] = -np.inf
-            self.delete[x, index] = gains
-            self.best_delete[x] = index[gains.argmax()]
-            scores = np.round(scores - self.scores[x], DECIMALS)
-            best = scores.argmax(axis=0)
-            self.replace[x] = scores[best, self.numbers]
-            self.replaced[x] = index[best]
-        self.reverse[nodes] = -np.inf  # there may be no room any more
-        self.scan_reversals(nodes, self.adjacency[nodes])
-        self.rank(nodes)
+        return allowed
+
+    def refresh(self):
+        """Scan families that have other candidates than when they were scanned."""
+        changed = (self._allowed(self.numbers) != self.allowed).any(axis=1)
+        if changed.any():
+            self.scan(changed.nonzero()[0].tolist())
+
+    def _keep(self, x, parents, scores):
+        """Keep the gains of the moves of a family."""
+        self.scores[x] = now = scores[0, -1]
+        gains = (scores - now).round(DECIMALS)
+        self.add[x] = gains[0, :-1]
+        self.delete[x] = -np.inf
+        if not parents:
+            self.replace[x] = self.gains[2, x] = -np.inf
+            return
+        index = np.array(parents)
+        gains = gains[1:]
+        if self.is_bound:
+            gains[self.required[index, x]] = -np.inf
+        self.delete[x, index] = deletions = gains[:, -1]
+        best = deletions.argmax()
+        self.gains[2, x], self.choice[2, x] = deletions[best], parents[best]
+        self.replace[x] = gains.max(axis=0)[:-1]
+        self.replaced[x] = index[gains.argmax(axis=0)[:-1]]
 
     def scan_reversals(self, nodes, children):
-        """Score families with a child as one more parent."""
-        if self.evaluator.is_exhaustive:
-            self.reverse[nodes] = self.add[nodes]
-            return
-        nodes = list(nodes)
-        if not children.any():
-            return
-        room = np.array([len(self.parents[x]) < self.max_parents for x in nodes])
-        children = (
-            children & ~self.forbidden.T[nodes] & ~self.required[nodes] & room[:, None]
-        )
-        scores = self.evaluator.reverse_scores(
-            [(x, self.parents[x]) for x in nodes], children
-        )
-        gains = np.round(scores - self.scores[nodes, None], DECIMALS)
-        self.reverse[nodes] = np.where(children, gains, self.reverse[nodes])
+        """Score families with a child as one more parent, if candidates are pruned."""
+        families = [(x, self.parents[x]) for x in nodes]
+        free = self.free[nodes]
+        gains = self.evaluator.reverse_scores(families, children & free)
+        gains -= self.scores[nodes, None]
+        gains[~free] = -np.inf
+        for row, (_, parents) in enumerate(families):
+            if len(parents) >= self.max_parents:
+                gains[row] = -np.inf
+        self.reverse[nodes] = np.maximum(self.reverse[nodes], gains.round(DECIMALS))
 
-    def rank(self, nodes):
-        """Find the best candidates that close no cycle, for some families."""
-        illegal = self.reach[nodes]
-        self.best_add[nodes] = np.where(illegal, -np.inf, self.add[nodes]).argmax(1)
-        self.best_replace[nodes] = np.where(
-            illegal, -np.inf, self.replace[nodes]
-        ).argmax(1)
+    def rank(self):
+        """Find the best moves that close no cycle, for families that changed."""
+        nodes = list(self.stale)
+        self.stale.clear()
+        legal = np.where(self.reach[nodes], -np.inf, self.moves[:, nodes])
+        self.choice[:2, nodes] = legal.argmax(axis=2)
+        self.gains[:2, nodes] = legal.max(axis=2)
 
     def best_move(self):
         """Best legal move as (gain, move); (-inf, None) if there is none."""
-        rows = self.numbers
-        best: tuple[float, tuple | None] = -np.inf, None
-        for kind, table, choice in (
-            ("add", self.add, self.best_add),
-            ("replace", self.replace, self.best_replace),
-        ):
-            gains = np.where(self.reach[rows, choice], -np.inf, table[rows, choice])
-            x = int(gains.argmax())
-            if gains[x] > best[0]:
-                z = int(choice[x])
-                gone = (int(self.replaced[x, z]),) if kind == "replace" else ()
-                best = float(gains[x]), (kind, *gone, z, x)
-        gains = self.delete[rows, self.best_delete]
-        x = int(gains.argmax())
-        if gains[x] > best[0]:
-            best = float(gains[x]), ("delete", int(self.best_delete[x]), x)
-        return max(best, self._best_reversal(best[0]), key=lambda found: found[0])
+        kind, x = divmod(int(self.gains.argmax()), len(self.numbers))
+        best: tuple[float, tuple | None] = float(self.gains[kind, x]), None
+        if best[0] > -np.inf:
+            z = int(self.choice[kind, x])
+            gone = (int(self.replaced[x, z]),) if kind == 1 else ()
+            best = best[0], (("add", "replace", "delete")[kind], *gone, z, x)
+        return self._best_reversal(best[0]) or best
 
     def _best_reversal(self, floor):
-        """Best legal reversal whose gain is above the floor."""
-        parents, children = self.edges.T
+        """Best legal reversal whose gain is above the floor; None if there is none."""
+        parents, children = self.edges[:, : self.n_edges]
         gains = self.delete[children, parents] + self.reverse[parents, children]
+        if not len(gains) or gains.max() <= floor:
+            return None
         above = np.flatnonzero(gains > floor)
         above = above[np.argsort(-gains[above], kind="stable")]
         for part in range(0, len(above), REVERSAL_BATCH):
@@ -150,7 +159,7 @@ class _State:
             for place in places[n_paths == 1].tolist():
                 move = "reverse", int(parents[place]), int(children[place])
                 return float(gains[place]), move
-        return -np.inf, None
+        return None
 
     def apply(self, move):
         """Change the graph and score what the change touches."""
@@ -170,7 +179,8 @@ class _State:
         if added:
             self._link(*added)
         self.scan(touched)
-        if added and not self.evaluator.is_exhaustive:
+        exhaustive = self.evaluator.is_exhaustive
+        if added and not exhaustive and self.reverse[added] == -np.inf:
             child = np.zeros((1, len(self.scores)), dtype=bool)
             child[0, added[1]] = True
             self.scan_reversals([added[0]], child)
@@ -179,18 +189,22 @@ class _State:
         """Add an edge; whatever reached u now reaches all that x reaches."""
         self.adjacency[u, x] = True
         self.parents[x] = with_parent(self.parents[x], u)
-        self.edges = np.append(self.edges, [[u, x]], axis=0)
+        if self.n_edges == self.edges.shape[1]:
+            space = np.empty((2, self.n_edges + 64), dtype=int)
+            self.edges = np.hstack([self.edges, space])
+        self.edges[:, self.n_edges] = u, x
+        self.n_edges += 1
         self.reach[self.reach[:, u]] |= self.reach[x]
-        rows = self.numbers
-        lost = self.reach[rows, self.best_add] | self.reach[rows, self.best_replace]
-        self.rank(np.flatnonzero(lost))
+        lost = np.any(self.reach[self.numbers, self.choice[:2]], axis=0)
+        self.stale.update(np.flatnonzero(lost).tolist())
 
     def _cut(self, u, x):
         """Remove an edge; only what reached u can reach less than before."""
         self.adjacency[u, x] = False
         self.parents[x] = without_parent(self.parents[x], u)
-        self.edges = self.edges[(self.edges != (u, x)).any(axis=1)]
-        self.reverse[u, x] = -np.inf
+        edges = self.edges[:, : self.n_edges]
+        self.edges = edges[:, (edges[0] != u) | (edges[1] != x)]
+        self.n_edges -= 1
         above = np.flatnonzero(self.reach[:, u])
         # A node reaches more than any of its children, so this order visits children
         # first.
@@ -205,7 +219,7 @@ class _State:
             if not np.array_equal(reach, self.reach[node]):
                 self.reach[node] = reach
                 changed[node] = True
-        self.rank(np.flatnonzero(changed))
+        self.stale.update(changed.nonzero()[0].tolist())
 
 
 def greedy_search(
@@ -228,7 +242,7 @@ def greedy_search(
             if refreshed:
                 break
             # Pruning looked at candidates that were legal then; look once more.
-            state.scan(range(evaluator.n_nodes))
+            state.refresh()
             refreshed = True
             continue
         refreshed = evaluator.is_exhaustive

@@ -168,4 +168,4 @@ class GrowShrinkTree:
                 break
             kept = without_parent(kept, kept[place])
             unexplained, without = regress(evaluator.correlation, self.child, kept)
-        return float(evaluator.score(self.child, len(kept), unexplained)), kept
+        return evaluator.score(self.child, len(kept), unexplained), kept

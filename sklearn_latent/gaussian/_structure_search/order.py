@@ -20,8 +20,12 @@ from .backward import backward_search
 from .greedy import greedy_search
 from .grow_shrink import GrowShrinkTree, Growth
 
-# Nodes that a restart moves to random places, as a share of all.
-RESTART_SHARE = 0.1
+# Nodes that a restart moves to random places, as a share of all, and restarts in a row
+# that find nothing better before the search ends. On 16 scale-free graphs of 50 nodes
+# the mean SHD is 29.1; with a tenth of the nodes and three restarts it is 35.5, and 9
+# graphs instead of 3 score worse than the true one.
+RESTART_SHARE = 0.3
+PATIENCE = 2
 # Number of nodes up to which deletions are tried over equivalence classes.
 MAX_BACKWARD = 300
 
@@ -234,13 +238,15 @@ def order_search(
     search = _OrderSearch(evaluator, rules)
     start = rules.required if initial is None else initial | rules.required
     best, state, stop = search.run(topological_order(start))
+    n_failed = 0
     for _ in range(n_restarts if n > 1 else 0):
-        if stop:
+        if stop or n_failed == PATIENCE:
             break
+        n_failed += 1
         order = state.shuffled(search.rng, max(1, int(RESTART_SHARE * n)))
         found, new_state, stop = search.run(order)
         if found.score > best.score + search.tol:
             history = [*best.history, (("restart",), 0.0), *found.history]
             best = SearchResult(found.adjacency, found.score, history)
-            state = new_state
+            state, n_failed = new_state, 0
     return best
