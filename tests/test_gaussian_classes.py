@@ -16,6 +16,7 @@ from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
 from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
 from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
+from sklearn_latent.gaussian._classes.search import looks_mixed
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._statistics.rows import Rows
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
@@ -343,6 +344,17 @@ def test_whether_classes_are_sought(groups):
     assert not found(groups, search="greedy")
     with pytest.warns(ModelMisfitWarning, match="mixture"):
         assert not found(groups, max_latents=1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gaps_do_not_look_like_classes(seed, groups):
+    """Distances of what is known are chi-squared, whatever is missing."""
+    rng = np.random.default_rng(seed)
+    data = make_gaussian_bn(12, n_samples=600, random_state=seed)
+    for X, mixed in ((data.X, False), (groups, True)):
+        fitted = IdealParentGaussianBN(n_classes=1, margins="normal").fit(X)
+        gaps = np.where(rng.uniform(size=X.shape) < 0.3, np.nan, X)
+        assert looks_mixed(fitted.network_, Rows(gaps, None)) == mixed
 
 
 def test_classes_do_not_stand_for_edges():

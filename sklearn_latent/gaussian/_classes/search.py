@@ -9,6 +9,7 @@ from scipy.special import entr
 from sklearn.cluster import KMeans
 
 from ..._criteria import bic
+from .._inference.inference import condition
 from .._learn import search_by_price
 from .._margins.choice import few_values, ordered_sample
 from .._margins.columns import to_scores
@@ -80,18 +81,20 @@ def first_rows(X, weights) -> Rows:
 def looks_mixed(network: GaussianNetwork, rows: Rows) -> bool:
     """Whether rows are so unlike those of a network that classes are worth a search.
 
-    Log-densities of complete rows of normal scores vary as half a chi-squared variable
-    does; and no principal component has two peaks.
+    Distances of rows of normal scores from their mean are chi-squared, with as many
+    degrees of freedom as values are known; and no principal component has two peaks.
     """
-    Z, log_slope = to_scores(network.margins, rows.X)
-    complete = ~np.isnan(Z).any(axis=1)
-    n_rows, n_features = int(complete.sum()), Z.shape[1]
-    if n_rows < FEWEST_ROWS:
-        return True
-    log_density = (network.log_likelihood(rows.X) - log_slope)[complete]
-    away = abs(log_density.var() / (0.5 * n_features) - 1.0)
-    error = np.sqrt((2.0 + 12.0 / n_features) / n_rows)
-    return bool(away > max(SUSPECT * error, LEAST_AWAY)) or _has_peaks(Z[complete])
+    Z = to_scores(network.margins, rows.X)[0]
+    n_known = (~np.isnan(Z)).sum(axis=1)
+    # Of all ways to fill in a row, its expectation is the nearest to the mean, as near
+    # as the known values alone are.
+    Z = condition(network._joint(), Z)[0] if rows.has_gaps else Z
+    Z, n_known = Z[n_known > 0], n_known[n_known > 0]
+    errors = (Z - network.conditional_means(Z)) / np.sqrt(network.noise_variance)
+    distance = ((errors**2).sum(axis=1) - n_known) / np.sqrt(2.0 * n_known)
+    error = np.sqrt((2.0 + 12.0 / n_known.mean()) / len(Z))
+    away = abs(distance.var() - 1.0)
+    return bool(away > max(SUSPECT * error, LEAST_AWAY)) or _has_peaks(Z)
 
 
 def _has_peaks(Z) -> bool:
