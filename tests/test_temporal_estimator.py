@@ -291,7 +291,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(data, model, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "sklearn_latent.temporal._structure_learner.fit_chain", interrupt
+        "sklearn_latent.temporal._structure_learner.fit_with_kinds", interrupt
     )
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(data.X[:100])

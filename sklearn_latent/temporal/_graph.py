@@ -122,6 +122,13 @@ class TemporalGraph(Persistent):
         count, labels = connected_components(joined, directed=False)
         return [np.flatnonzero(labels == label) for label in range(count)]
 
+    def _part(self, latents, features) -> TemporalGraph:
+        """Some of the latents and features, by number, and the edges between them."""
+        latents = np.asarray(latents, dtype=int)
+        own = np.ix_(latents, latents)
+        structure = self.structure[np.ix_(latents, features)]
+        return TemporalGraph(structure, self.intra[own], self.inter[own])
+
     def permuted(self, order: ArrayLike) -> TemporalGraph:
         """The same graph with its latents in another order.
 

@@ -16,7 +16,7 @@ from ..exceptions import (
     ModelMisfitWarning,
     PoorDataWarning,
 )
-from ._em.choice import choose_emissions, rough
+from ._em.choice import fit_with_kinds
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.impute import Imputer
@@ -183,8 +183,7 @@ class StructureLearner(PanelModel):
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         if self.local == "lpcc":
             return fit_chain(panel, graph, cardinality, emission, em), graphs
-        first = fit_chain(panel, graph, cardinality, emission, rough(em))
-        return choose_emissions(panel, first, em), graphs
+        return fit_with_kinds(panel, graph, cardinality, emission, em), graphs
 
     def _fit_epochs(self, panel: Panel, points, em, fit_network):
         """A network per epoch and local graphs; None if one network is to stay."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from .._graph import TemporalGraph
 from .._measurement.groups import (
+    ChainFit,
     Measurement,
     SearchOptions,
     best_states,
     chain_bic,
+    thinned,
 )
 from .._panels.panel import Panel
 from .edges import best_edges
@@ -18,6 +22,9 @@ from .structure import assigned_counts
 # Neighbours of a latent that are looked at with it, and joint states of all of them.
 MAX_NEIGHBOURS = 2
 MAX_NEAR_STATES = 150
+
+# Nats of a sample by which a number of states must win.
+CLEAR = 10.0
 
 # Passes over latents whose neighbours have changed.
 MAX_PASSES = 2
@@ -68,20 +75,26 @@ def _near(j: int, neighbours, cardinality) -> list[int]:
 def _settled(panel, measurement: Measurement, graph, latents, j, options) -> list:
     """Tables of a latent with the best number of states, given some neighbours."""
     features = [f for i in latents for f in measurement.groups[i]]
-    own = np.ix_(latents, latents)
-    part = TemporalGraph(
-        graph.structure[np.ix_(latents, features)], graph.intra[own], graph.inter[own]
-    )
+    part = graph._part(latents, features)
     within = panel.of_features(features)
     first = int(measurement.cardinality[j])
+    found: dict[int, ChainFit] = {}
 
-    def fit(n_states, rival):
+    def fit(sequences, n_states, rival):
         tables = measurement.tables[j]
         if n_states != first:
             tables = measurement.chain(j, panel, options, n_states).emission
         trial = measurement.with_tables(j, tables)
         start = [table for i in latents for table in trial.tables[i]]
-        return chain_bic(within, part, start, rival)
+        found[n_states] = chain_bic(sequences, part, start, rival)
+        return found[n_states]
 
-    emission = best_states(first, fit, options).emission
-    return [emission[features.index(f)] for f in measurement.groups[j]]
+    some = thinned(within)
+    best = best_states(first, partial(fit, some), options)
+    # A sample that weighs as much as all sequences tells what they will say, but for
+    # its noise, which weighs as much, too.
+    if len(some.codes) < len(within.codes):
+        gaps = [best.bic - other.bic for other in found.values() if other is not best]
+        if min(gaps, default=np.inf) < CLEAR * len(within.codes) / len(some.codes):
+            best = best_states(first, partial(fit, within), options)
+    return [best.emission[features.index(f)] for f in measurement.groups[j]]

@@ -26,8 +26,10 @@ LEAST = 5e-324
 SETTLED = 1e-5
 MAX_SWEEPS = 50
 
-# Each sweep raises the bound, so EM need not wait for a start that it will leave.
-WARM_SWEEPS = 3
+# Each sweep raises the bound, so EM need not wait for a start that it will leave. (With
+# three it took 1.3 to 1.6 times as long on bfi and series of 200 slices, and ended in
+# the same place.)
+WARM_SWEEPS = 1
 
 # Steps from which on products of two of them save time, and rows up to which they do.
 LONG = 32
@@ -247,22 +249,25 @@ def _count(family, states, weights):
 def _smooth(node, pair):
     """States and pairs of chains with potentials of their own in every slice."""
     n, n_slices, card = node.shape
-    # Slices come first: they are what is looped over.
-    node = np.exp(node - node.max(axis=2, keepdims=True)).swapaxes(0, 1)
-    pair = np.exp(pair - pair.max(axis=(2, 3), keepdims=True, initial=-np.inf))
-    step = pair.swapaxes(0, 1) * node[1:, :, None, :]
-    # Forward and backward are the same sums, so both ways run side by side.
-    both_ways = np.concatenate([step, step[::-1].swapaxes(2, 3)], axis=1)
-    begin = np.concatenate([_unit(node[0]), np.full((n, card), 1.0 / card)])
-    reached = _messages(begin, both_ways)
-    forward, backward = reached[:, :n], reached[::-1, n:]
-    pairs = forward[:-1, :, :, None] * step
-    pairs *= backward[1:, :, None, :]
-    pairs /= np.maximum(pairs.sum(axis=(2, 3), keepdims=True), LEAST)
-    nodes = np.empty((n, n_slices, card))
-    nodes[:, :-1] = pairs.sum(axis=3).swapaxes(0, 1)
-    nodes[:, -1] = forward[-1]
-    return nodes, np.ascontiguousarray(pairs.swapaxes(0, 1))
+    node = np.exp(node - node.max(axis=2, keepdims=True))
+    pair = pair - pair.max(axis=(2, 3), keepdims=True, initial=-np.inf)
+    pair = np.multiply(np.exp(pair, out=pair), node[:, 1:, None], out=pair)
+    # Forward and backward are the same sums, so both ways run side by side. Slices come
+    # first there: they are what is looped over. All else keeps the order of memory,
+    # which takes half the time.
+    both_ways = np.empty((n_slices - 1, 2 * n, card, card))
+    both_ways[:, :n] = pair.swapaxes(0, 1)
+    both_ways[:, n:] = pair[:, ::-1].swapaxes(0, 1).swapaxes(2, 3)
+    begin = np.concatenate([_unit(node[:, 0]), np.full((n, card), 1.0 / card)])
+    reached = _messages(begin, both_ways).swapaxes(0, 1)
+    pair *= reached[:n, :-1, :, None]
+    pair *= reached[n:, -2::-1, None]
+    # Products with ones are quicker than sums over short axes.
+    states = pair.reshape(-1, card) @ np.ones(card)
+    states = states.reshape(n, n_slices - 1, card)
+    totals = np.maximum(states @ np.ones(card), LEAST)[:, :, None]
+    pair /= totals[:, :, :, None]
+    return np.concatenate([states / totals, reached[:n, -1:]], axis=1), pair
 
 
 def _messages(begin, steps) -> np.ndarray:

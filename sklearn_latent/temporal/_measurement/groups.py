@@ -27,6 +27,11 @@ from .._tables import free_parameters
 COMPARED = EMOptions(max_iter=100, tied=True, patient=False)
 COMPARED_GAIN = 0.01
 
+# Slices that show what neighbours do to a number of states, and by how much sequences
+# may be thinned out for that.
+FEW_SLICES = 5_000
+MAX_THINNING = 5
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -54,6 +59,19 @@ def slice_states(panel: Panel, options: SearchOptions) -> list[np.ndarray]:
     return max(models[1:], key=lambda model: model.bic).tables(rows)
 
 
+def thinned(panel: Panel) -> Panel:
+    """A sample of the sequences that weighs as much; all if they are few."""
+    n_rows = max(len(panel.codes) / MAX_THINNING, FEW_SLICES / panel.n_slices)
+    if n_rows > len(panel.codes) / 2:
+        return panel
+    panel = panel.merged()
+    ends = np.cumsum(panel.weights)
+    # Neighbours are alike, so that even steps make a representative sample.
+    places = (np.arange(int(n_rows)) + 0.5) / int(n_rows) * ends[-1]
+    rows, counts = np.unique(np.searchsorted(ends, places), return_counts=True)
+    return panel.of_sequences(rows, counts * (ends[-1] / counts.sum()))
+
+
 class ChainFit(NamedTuple):
     """BIC of a chain, higher is better, its emissions and log-likelihood."""
 
@@ -65,30 +83,26 @@ class ChainFit(NamedTuple):
 def best_states(first: int, fit: Callable, options: SearchOptions) -> ChainFit:
     """Climb in the number of states while BIC gains, which has one peak in practice.
 
-    ``fit(n_states, rival)`` is given the fit with a state less, if there is one.
+    ``fit(n_states, rival)`` is given the best fit so far, if there is one.
     """
-    found: dict[int, ChainFit] = {}
-
-    def bic(n_states):
-        if n_states not in found:
-            found[n_states] = fit(n_states, found.get(n_states - 1))
-        return found[n_states].bic
-
-    best = first
-    # Fewer states first: EM with a state too many is slow, and may then end early.
-    while best > 2 and bic(best - 1) > bic(best):
-        best -= 1
-    if best == first:
-        while best < options.max_states and bic(best) < bic(best + 1):
-            best += 1
-    bic(best)
-    return found[best]
+    best, n_states = fit(first, None), first
+    for step, last in ((-1, 2), (1, options.max_states)):
+        while step * n_states < step * last:
+            trial = fit(n_states + step, best)
+            if trial.bic <= best.bic:
+                break
+            best, n_states = trial, n_states + step
+        if n_states != first:
+            break
+    return best
 
 
 def chain_states(panel: Panel, options, n_states: int, rival=None) -> ChainFit:
     """The chain of one latent with a number of states."""
     rows = Rows.pooled(panel)
     model = fit_classes(rows, n_states, random_state=options.seed)
+    if panel.n_slices == 1:  # a chain of one slice is the latent class model
+        return ChainFit(model.bic, model.tables(rows), model.log_likelihood)
     return one_latent_bic(panel, model.tables(rows), rival)
 
 
@@ -111,8 +125,9 @@ def compared_chain(
     """BIC of the chain with a given graph, and where its EM ended.
 
     initial: a network, or emission tables
-    rival: a special case of the chain; EM ends early once it has passed the rival's
-        log-likelihood if its BIC is out of reach
+    rival: another chain; EM ends early once it has passed the log-likelihood of a
+        special case, or from the start if it is one itself, if the BIC of the rival is
+        out of reach
     """
     emission = initial.emission if isinstance(initial, LatentDBN) else initial
     cardinality = [len(emission[features.argmax()]) for features in graph.structure]
@@ -122,8 +137,10 @@ def compared_chain(
     penalty = chain_penalty(network, panel)
     options = replace(COMPARED, tol=COMPARED_GAIN / total)
     if rival is not None:
-        beat = rival.log_likelihood, rival.bic + penalty
-        options = replace(options, beat=beat)
+        # Fewer parameters have less to gain, so that there is nothing to pass.
+        is_larger = penalty > rival.log_likelihood - rival.bic
+        passed = rival.log_likelihood if is_larger else -np.inf
+        options = replace(options, beat=(passed, rival.bic + penalty))
     ascent = climb_chain(network, LocalBlocks([panel]), options)
     return ascent.statistics.log_likelihood - penalty, ascent
 
