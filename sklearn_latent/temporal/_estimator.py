@@ -73,7 +73,8 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
         Maximum number of EM iterations on the chain of all slices.
     tol : float, default=1e-4
         EM has converged when its log-posterior gains no more than this per sequence
-        and iteration, and the gains are not about to grow again.
+        and iteration, and the gains are not about to grow again. Of sequences of more
+        than 16 slices, each 16 count as one.
     n_jobs : int or None, default=None
         Number of local graphs that are learned at the same time, through joblib.
     random_state : int, RandomState instance or None, default=None
