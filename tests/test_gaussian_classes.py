@@ -16,7 +16,7 @@ from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
 from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
 from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
-from sklearn_latent.gaussian._classes.search import looks_mixed
+from sklearn_latent.gaussian._classes.search import _dependence, looks_mixed
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._statistics.rows import Rows
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
@@ -344,6 +344,25 @@ def test_whether_classes_are_sought(groups):
     assert not found(groups, search="greedy")
     with pytest.warns(ModelMisfitWarning, match="mixture"):
         assert not found(groups, max_latents=1)
+
+
+def test_two_peaks_that_margins_hide():
+    """Margins make normal scores of both columns; their errors look normal as well."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 2)) + 4.0 * (rng.uniform(size=250) < 0.4)[:, None]
+    one = IdealParentGaussianBN(n_classes=1).fit(X)
+    assert one.network_.margins is not None
+    assert IdealParentGaussianBN().fit(X).n_classes_ == 2
+
+
+def test_squares_of_errors_that_depend_on_others():
+    rng = np.random.default_rng(0)
+    errors = rng.normal(size=(500, 4))
+    assert abs(_dependence(errors)) < 3.0
+    assert _dependence(errors[:10]) == _dependence(errors[:, :1]) == 0.0
+    curved = errors + 0.5 * np.roll(errors, 1, axis=1) ** 2
+    spread = errors * np.exp(0.3 * np.roll(errors, 1, axis=1))
+    assert min(_dependence(curved), _dependence(spread)) > 10.0
 
 
 @pytest.mark.parametrize("seed", range(5))

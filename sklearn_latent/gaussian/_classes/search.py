@@ -38,6 +38,8 @@ FEWEST_ROWS = 40
 # Share of rows that must be different. Others are resamples or counts, on whose values
 # classes have spikes.
 DIFFERENT = 0.9
+# Different values of a column, below which classes have spikes on them as well.
+FEWEST_VALUES = 2 * MOST_CLASSES
 # Standard errors between densities of rows and what a network expects of them, from
 # which classes are tried: 2.4 in one of 90 random networks and at most 1.8 in the
 # others, at least 2.9 in ten real tables.
@@ -47,6 +49,9 @@ LEAST_AWAY = 0.15
 # networks, 2.8 and more in five parts of a table of penguins of three species.
 N_COMPONENTS = 2
 PEAKED = 2.5
+# The same for squares of errors that depend on other errors: above this in two of 40
+# random networks, in five of five parts of a table of earthquakes along an arc.
+DEPENDENT = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,10 @@ def comparable(X, weights) -> Rows | None:
     X, weights = distinct_rows(X, weights)
     if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
         return None
-    if (weights == weights.min()).mean() < DIFFERENT or few_values(X).any():
+    if (weights == weights.min()).mean() < DIFFERENT:
+        return None
+    n_values = np.array([len(np.unique(column)) for column in X[:, few_values(X)].T])
+    if (n_values < FEWEST_VALUES).any():
         return None
     rows = first_rows(X, weights)
     return rows if (np.nanstd(rows.X, axis=0) > 0.0).all() else None
@@ -94,18 +102,44 @@ def looks_mixed(network: GaussianNetwork, rows: Rows) -> bool:
     distance = ((errors**2).sum(axis=1) - n_known) / np.sqrt(2.0 * n_known)
     error = np.sqrt((2.0 + 12.0 / n_known.mean()) / len(Z))
     away = abs(distance.var() - 1.0)
-    return bool(away > max(SUSPECT * error, LEAST_AWAY)) or _has_peaks(Z)
+    if away > max(SUSPECT * error, LEAST_AWAY) or max(_peaks(Z)) > PEAKED:
+        return True
+    if _dependence(errors[n_known == Z.shape[1]]) > DEPENDENT:
+        return True
+    # Margins make one peak of several, and skewed columns symmetric.
+    return network.margins is not None and _peaks(rows.X)[1] > PEAKED
 
 
-def _has_peaks(Z) -> bool:
-    """Whether leading principal components are flat or skewed, as groups make them."""
-    Z = Z - Z.mean(axis=0)
-    Z /= np.maximum(Z.std(axis=0), 1e-300)
+def _peaks(Z) -> tuple[float, float]:
+    """How skewed, and how flat, leading principal components are, as groups make them.
+
+    In standard errors.
+    """
+    Z = Z - np.nanmean(Z, axis=0)
+    Z = np.nan_to_num(Z / np.maximum(np.nanstd(Z, axis=0), 1e-300))
     leading = Z @ np.linalg.eigh(Z.T @ Z)[1][:, -N_COMPONENTS:]
     leading /= np.maximum(leading.std(axis=0), 1e-300)
     skewness = np.abs((leading**3).mean(axis=0)) * np.sqrt(len(Z) / 6.0)
     flatness = (3.0 - (leading**4).mean(axis=0)) * np.sqrt(len(Z) / 24.0)
-    return bool(max(skewness.max(), flatness.max()) > PEAKED)
+    return float(skewness.max()), float(flatness.max())
+
+
+def _dependence(errors) -> float:
+    """How squares of errors depend on other errors and their squares, as in groups.
+
+    All squared correlations together are chi-squared; in standard errors.
+    """
+    n_rows, n = errors.shape
+    if n_rows < FEWEST_ROWS or n < 2:
+        return 0.0
+    squares = errors**2
+    both = np.hstack([errors, squares])
+    both = (both - both.mean(axis=0)) / np.maximum(both.std(axis=0), 1e-300)
+    found = (both[:, n:].T @ both / n_rows) ** 2
+    found[:, :n][np.eye(n, dtype=bool)] = 0.0
+    total = n_rows * (found[:, :n].sum() + np.triu(found[:, n:], 1).sum())
+    degrees = 1.5 * n * (n - 1)
+    return float((total - degrees) / np.sqrt(2.0 * degrees))
 
 
 def choose_classes(
