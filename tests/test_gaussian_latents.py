@@ -15,6 +15,7 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian._latents.candidates import (
     DenseSets,
+    correlated_factors,
     factor_analysis,
     near_clique,
 )
@@ -208,6 +209,21 @@ class TestSem:
         loadings, noise = factor_analysis(data.covariance, data.floor, n_latents)
         covariance = loadings.T @ loadings + np.diag(noise)
         assert_allclose(covariance, referee.get_covariance(), atol=0.02)
+
+    def test_correlated_factors_have_the_likelihood_of_factor_analysis(self, planted):
+        # Without a price all edges stay, and a rotation changes no likelihood.
+        statistics = GaussianStatistics.of(planted[1])
+        scale = statistics.scale
+        standard = statistics.covariance / np.outer(scale, scale)
+        scaled = GaussianStatistics(
+            statistics.weight, np.zeros(36), statistics.weight * standard
+        )
+        data = SemData(scaled, np.full(36, 1e-3))
+        start = correlated_factors(data, 3, 0.0)
+        loadings, noise = factor_analysis(standard, data.floor, 3)
+        assert start.adjacency[36:, 36:].sum() == 3
+        covariance = data.point(start).covariance[:36, :36]
+        assert_allclose(covariance, loadings.T @ loadings + np.diag(noise), atol=1e-8)
 
 
 class TestDenseSets:
@@ -411,7 +427,7 @@ class TestTwoLayers:
             network = learn_incomplete(X, None, options(60, 6, bipartite=True)).network
             assert network.n_latents == 2
 
-    def test_deaths_undo_too_many(self, planted):
+    def test_too_many_are_undone(self, planted):
         X = planted[1]
         em = StructuralEM(IncompleteData.of(X), options(36, 6, bipartite=True))
         search = LatentSearch(em, GaussianStatistics.of(X))
@@ -550,6 +566,29 @@ class TestFreePlacement:
         assert network.n_latents == 6
         assert network.adjacency[25:, 25:].sum() == 5
         assert recovery(truth, Z, network, X)[0] > 0.8
+
+    @pytest.mark.parametrize("n_tops, n_middle, size", [(1, 5, 5), (2, 4, 4)])
+    def test_a_hierarchy_that_births_alone_do_not_find(self, n_tops, n_middle, size):
+        rng = np.random.RandomState(202)
+        k = n_tops * n_middle
+        n, n_latents = k * size, k + n_tops
+        weights = np.zeros((n + n_latents, n + n_latents))
+        noise = np.append(rng.uniform(0.4, 1, n), np.ones(n_latents))
+        for i in range(k):
+            children = slice(i * size, (i + 1) * size)
+            loadings = rng.uniform(0.6, 1.0, size) * rng.choice([-1, 1], size)
+            weights[n + i, children] = loadings
+            share = rng.uniform(0.6, 0.85)
+            weights[n + k + i // n_middle, n + i] = share
+            noise[n + i] = 1.0 - share**2
+        truth = GaussianNetwork(
+            weights != 0, weights, np.zeros(len(noise)), noise, n_latents=n_latents
+        )
+        X, Z = truth.sample(1000, random_state=202)
+        network = learn_incomplete(X, None, extended(n, n_latents + 4)).network
+        assert network.n_latents == n_latents
+        assert (~network.adjacency[n:, :n].any(axis=1)).sum() == n_tops
+        assert recovery(truth, Z, network, X)[0] > 0.75
 
     def test_confounders_in_a_sparse_graph(self):
         rng = np.random.RandomState(5)

@@ -12,7 +12,7 @@ from sklearn_latent.gaussian._latents.clusters import (
     leading,
     profile_gain,
 )
-from sklearn_latent.gaussian._latents.rotation import fewest_edges
+from sklearn_latent.gaussian._latents.rotation import fewest_edges, promax, varimax
 
 WEIGHT, PRICE = np.full(32, 250.0), 3.0
 
@@ -38,8 +38,19 @@ def cost(loadings):
 
 class TestRotation:
     def test_likelihood_stays(self, sparse):
-        back = fewest_edges(turned(sparse, 1), WEIGHT, PRICE)
-        assert_allclose(back.T @ back, sparse.T @ sparse, atol=1e-10)
+        start = turned(sparse, 1)
+        for back in (fewest_edges(start, WEIGHT, PRICE), varimax(start)):
+            assert_allclose(back.T @ back, sparse.T @ sparse, atol=1e-10)
+
+    def test_correlated_factors_get_few_loadings(self, sparse):
+        correlation = np.full((4, 4), 0.5) + 0.5 * np.eye(4)
+        pure = np.where(np.kron(np.eye(4), np.ones(8)) > 0, sparse, 0.0)
+        start = turned(np.linalg.cholesky(correlation).T @ pure, 1)
+        pattern, found = promax(start)
+        assert_allclose(pattern.T @ found @ pattern, start.T @ start, atol=1e-10)
+        assert_allclose(np.diagonal(found), 1.0)
+        assert (np.abs(pattern) > 0.25).sum() == 32
+        assert (np.abs(found) > 0.3).all()
 
     def test_sparse_loadings_come_back(self, sparse):
         found = (fewest_edges(turned(sparse, i), WEIGHT, PRICE) for i in range(10))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .clusters import FEWEST_CHILDREN
-from .rotation import fewest_edges
-from .sem import Point
+from .rotation import fewest_edges, promax
+from .sem import Point, Sem, SemData
 
 
 def factor_analysis(covariance, floor, n_latents: int, *, max_iter=40) -> tuple:
@@ -44,6 +44,27 @@ def few_factors(covariance, n_latents: int, weight: float, price: float) -> tupl
         noise = noise + np.where(keep, 0.0, loadings**2).sum(axis=0)
         loadings = np.where(keep, loadings, 0.0)
     return loadings * scale, noise * variance
+
+
+def correlated_factors(data: SemData, n_latents: int, price: float) -> Sem:
+    """Factors of all features that depend on each other, without weak edges."""
+    loadings, noise = factor_analysis(data.covariance, data.floor, n_latents)
+    n, weight = len(noise), 0.5 * data.weight / noise
+    # Communalities of 1, so that weak features count as much as strong ones.
+    common = np.maximum(np.sqrt((loadings**2).sum(axis=0)), 1e-9)
+    pattern, correlation = promax(loadings / common)
+    factor = np.linalg.cholesky(correlation)
+    scale = np.diagonal(factor)  # of the noise of each latent, given those before it
+    loadings = pattern * common * scale[:, None]
+    keep = loadings**2 * weight > price
+    inverse = np.linalg.inv(factor) * scale[:, None]
+    weights = np.zeros((n + n_latents, n + n_latents))
+    weights[n:, :n] = np.where(keep, loadings, 0.0)
+    weights[n:, n:] = np.triu(
+        (np.eye(n_latents) - inverse).T * scale[:, None] / scale, 1
+    )
+    gone = np.where(keep, 0.0, loadings**2).sum(axis=0)
+    return Sem(weights != 0, weights, noise + gone)
 
 
 class DenseSets:

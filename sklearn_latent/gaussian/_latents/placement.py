@@ -23,10 +23,7 @@ def place_latents(em: StructuralEM) -> LinearState:
     search = LatentSearch(em, statistics)
     if first is not None and not search.limit:
         return first
-    start = search.bare() if first is None else as_sem(first, statistics)
-    model = search.fit(start)
-    if not em.stopped:
-        model = search.improve(model)
+    model = search.run(search.bare() if first is None else as_sem(first, statistics))
     for _ in range(MAX_ROUNDS):
         if not em.data.n_missing or search.report(model):
             break

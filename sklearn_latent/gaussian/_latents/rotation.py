@@ -8,6 +8,36 @@ import numpy as np
 N_ANGLES = 48
 
 
+def varimax(loadings, *, max_iter=200, tol=1e-8) -> np.ndarray:
+    """Rotate loadings so that each feature has few large ones (Kaiser, 1958)."""
+    start = loadings.T
+    rotation = np.eye(start.shape[1])
+    before = -np.inf
+    for _ in range(max_iter):
+        rotated = start @ rotation
+        target = rotated**3 - rotated * (rotated**2).mean(axis=0)
+        left, values, right = np.linalg.svd(start.T @ target)
+        rotation = left @ right
+        if values.sum() <= before * (1.0 + tol):
+            break
+        before = values.sum()
+    return (start @ rotation).T
+
+
+def promax(loadings, *, power=4) -> tuple[np.ndarray, np.ndarray]:
+    """Let factors be correlated, so that fewer loadings are large.
+
+    Hendrickson and White (1964). Returns loadings of standardised factors and the
+    correlation of these.
+    """
+    rotated = varimax(loadings).T
+    target = rotated * np.abs(rotated) ** (power - 1)
+    turn = np.linalg.lstsq(rotated, target, rcond=None)[0]
+    inverse = np.linalg.inv(turn.T @ turn)
+    size = np.sqrt(np.diagonal(inverse))
+    return (rotated @ (turn * size)).T, inverse / np.outer(size, size)
+
+
 def fewest_edges(loadings, weight, price, *, max_sweeps=30) -> np.ndarray:
     """Rotate loadings so that as many as possible can be dropped at little loss.
 

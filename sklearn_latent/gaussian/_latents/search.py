@@ -12,10 +12,12 @@ from ..._graphs import reaches
 from .._missing.structural_em import StructuralEM, measured
 from .._scores.linear import fit_linear
 from .._statistics.statistics import GaussianStatistics, standardise
-from .candidates import DenseSets, few_factors
+from .candidates import DenseSets, correlated_factors, few_factors
 from .clusters import FEWEST_CHILDREN
 from .sem import Sem, SemData, edge_gains, fit_sem
 
+# Numbers of factors beyond the best that are tried before giving up.
+PATIENCE = 2
 # Sets of nodes that are tried as children of a new latent.
 N_TRIALS = 8
 # Smallest gain, in nats, of a change: less may come from a fit that ended early.
@@ -47,6 +49,11 @@ class LatentSearch:
     def n_features(self) -> int:
         """Number of features."""
         return len(self.data.covariance)
+
+    @property
+    def edge_price(self) -> float:
+        """What an edge of a latent costs, apart from the choice of children."""
+        return self.em.penalty.parameter + self.em.penalty.latent_edge
 
     def score(self, model: Sem) -> float:
         """Log-likelihood minus the price of the whole network."""
@@ -82,16 +89,17 @@ class LatentSearch:
         self.em.history.append(((name, trial.n_latents), float(gain)))
         return trial
 
-    def adapt(self, model: Sem, *, max_rounds=60) -> Sem:
+    def adapt(self, model: Sem, *, between=True, max_rounds=60) -> Sem:
         """Add and drop edges, many at a time, while the score rises.
 
         Each node makes its best move; if the exact score says that all of them
-        together are too much, the better half of them is tried, and so on.
+        together are too much, the better half of them is tried, and so on. Edges
+        between features are left alone unless `between`.
         """
         score = self.score(model)
         share = 1.0
         for _ in range(max_rounds):
-            moves = self._moves(model)
+            moves = self._moves(model, between)
             if not moves:
                 break
             n_moves = max(1, int(share * len(moves)))
@@ -105,13 +113,16 @@ class LatentSearch:
                 share = 0.5 * n_moves / len(moves)
         return model
 
-    def _moves(self, model: Sem) -> list[tuple]:
+    def _moves(self, model: Sem, between: bool) -> list[tuple]:
         """Best move of each node, if it gains: (gain, parent, child, weight)."""
+        n = self.n_features
         rules = self.em.options.rules(self.data.weight, model.n_latents)
         present = model.adjacency
         allowed = ~rules.forbidden & ~reaches(present).T
         allowed[:, present.sum(axis=0) >= rules.max_parents] = False
         gone = present & ~rules.required
+        if not between:
+            allowed[:n] = gone[:n] = False
         gains, steps = edge_gains(self.data, model, allowed)
         self.em.n_considered += int(allowed.sum())
         add, drop = self._prices(present)
@@ -144,7 +155,7 @@ class LatentSearch:
         """What each edge would cost, and what dropping it would save."""
         n, em = self.n_features, self.em
         price = em.price(adjacency)
-        add = np.full(adjacency.shape, em.penalty.parameter + em.penalty.latent_edge)
+        add = np.full(adjacency.shape, self.edge_price)
         drop = add.copy()
 
         def change(i, j):
@@ -269,19 +280,18 @@ class LatentSearch:
         columns = (np.eye(len(kept)) - rest.weights)[:, members]
         moments = point.expected_statistics().covariance[np.ix_(kept, kept)]
         left = columns.T @ moments @ columns
-        price = self.em.penalty.parameter + self.em.penalty.latent_edge
         return rest.with_latents(
-            members, *few_factors(left, n_new, self.data.weight, price)
+            members, *few_factors(left, n_new, self.data.weight, self.edge_price)
         )
 
     def _candidates(self, model: Sem) -> list[np.ndarray]:
         """Sets of features, then of latents, that may share a latent."""
-        n, penalty = self.n_features, self.em.penalty
+        n = self.n_features
         point = self.data.point(model)
         if point is None:
             return []
         sets = DenseSets(point)
-        edge = penalty.parameter + penalty.latent_edge
+        edge = self.edge_price
         sizes = np.arange(n + 1)
         between = self._prices(model.adjacency)[1][:n, :n].max()
         found = sets.find(np.arange(n), between, sizes * edge + self.em.choice(sizes))
@@ -306,6 +316,30 @@ class LatentSearch:
         adjacency[-n_last:] = last
         return model.with_adjacency(adjacency)
 
+    def two_layers(self) -> Sem:
+        """Best network of factors of all features, from several numbers of them."""
+        bare = best = self.fit(self.bare())
+        n_stale = 0
+        for n_latents in range(1, self.limit + 1):
+            if n_stale > PATIENCE or self.report(best):
+                break
+            start = self.fit(self.factors(bare, n_latents))
+            trial = self.adapt(start, between=False)
+            if self.score(trial) > self.score(best) + MIN_GAIN:
+                best, n_stale = trial, 0
+            else:
+                n_stale += 1
+        return best
+
+    def factors(self, bare: Sem, n_latents: int) -> Sem:
+        """Factors of all features: correlated ones unless they have no parents."""
+        if n_latents > 1 and not self.em.options.bipartite:
+            try:
+                return correlated_factors(self.data, n_latents, self.edge_price)
+            except np.linalg.LinAlgError:  # factors that coincide
+                pass
+        return self.redrawn(bare, [], np.arange(self.n_features), n_latents)
+
     def bare(self) -> Sem:
         """The network without latents and edges, apart from required ones."""
         required = self.em.options.required
@@ -318,6 +352,13 @@ class LatentSearch:
             f"{self.score(model):.8g}"
         )
 
+    def run(self, start: Sem) -> Sem:
+        """Improve the better of a network without latents and one of two layers."""
+        best = self.fit(start)
+        if not self.em.stopped:
+            best = self.better(best, self.two_layers(), "factors")
+        return best if self.em.stopped else self.improve(best)
+
     def improve(self, best: Sem) -> Sem:
         """Change edges, and add, drop and redraw latents until nothing is gained."""
         best = self.better(best, self.settle(best), "edges")
@@ -326,6 +367,8 @@ class LatentSearch:
             ("edges", self.redraws),
             ("death", self.deaths),
         ]
+        if self.em.options.bipartite:  # fewer factors have been tried
+            kinds.pop()
         n_stale = 0
         while n_stale < len(kinds) and not self.report(best):
             kind, starts = kinds[0]
