@@ -140,6 +140,8 @@ def warn_degenerate(data: Rows | RowStatistics, network: GaussianNetwork, names)
     _warn_of(constant, names, "are constant and have no edges")
     noise = network.noise_variance[: len(variance)]
     exact = ~constant & (noise <= 2.0 * NOISE_SHARE * variance)
+    # A latent that coincides with a feature leaves it no noise either.
+    exact &= ~network.adjacency[len(variance) :, : len(variance)].any(axis=0)
     _warn_of(
         exact,
         names,
