@@ -80,7 +80,7 @@ class MoveEvaluator(ABC):
         Together with the deletion from the child this is the score of a reversal. Asked
         for only where not all moves are scored.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} scores all moves.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ LAG = 2
 # Share of categories that are repeated beyond what the model expects, and correlation
 # of numbers, from which it matters. Latents of second order reach 0.17 to 0.24, and
 # 0.24 to 0.48; occupations 0.13, and what lasts in patients, counties and schools 0.16
-# to 0.19.
+# to 0.20.
 REPEATED, CORRELATED = 0.15, 0.2
 
 
