@@ -78,12 +78,23 @@ class AssignedCounts:
         quality = [_agreement(table) for table in confusions]
         self._worth = float(np.mean(quality) ** 4) if quality else 1.0
         self.total = float(self._weights.sum()) * self._worth
+        self._tables: dict[tuple, np.ndarray] = {}
 
     def counts(self, before, within, child) -> np.ndarray:
         """As in `JointCounts`."""
+        # Each latent of a table is a child in turn, and the table is the same.
+        members = sorted([*within, child])
+        key = tuple(before), tuple(members)
+        if key not in self._tables:
+            self._tables[key] = self._sharp_counts(*key)
+        place = [len(before) + members.index(i) for i in (*within, child)]
+        return self._tables[key].transpose(*range(len(before)), *place)
+
+    def _sharp_counts(self, before, now) -> np.ndarray:
+        """Counts with one axis per latent of the slice before, and of this one."""
         columns = [self._before[:, i] for i in before]
-        columns += [self._now[:, i] for i in (*within, child)]
-        family = [*before, *within, child]
+        columns += [self._now[:, i] for i in now]
+        family = [*before, *now]
         known = np.logical_and.reduce([column >= 0 for column in columns])
         shape = tuple(self.cardinality[family])
         index = np.ravel_multi_index([column[known] for column in columns], shape)
@@ -163,7 +174,7 @@ class _Families:
 
     def __init__(self, counts, child: int):
         self.source, self.child = counts, child
-        self._scores: dict[tuple, float] = {}
+        self._known: dict[tuple, tuple[float, float]] = {}
         before, within = self._candidates()
         self.best: dict[tuple, tuple[float, tuple]] = {}
         most = counts.max_parents
@@ -177,11 +188,8 @@ class _Families:
 
     def score(self, before, within) -> float:
         """BIC of the family, higher is better."""
-        key = before, within
-        if key not in self._scores:
-            log_likelihood, penalty = self._parts(before, within)
-            self._scores[key] = log_likelihood - penalty
-        return self._scores[key]
+        log_likelihood, penalty = self._parts(before, within)
+        return log_likelihood - penalty
 
     def evidence(self, before, within, kind, parent) -> float:
         """Log-likelihood that an edge gains, in units of its penalty."""
@@ -195,6 +203,12 @@ class _Families:
 
     def _parts(self, before, within) -> tuple[float, float]:
         """Log-likelihood of the family given its counts, and its penalty."""
+        key = before, within
+        if key not in self._known:
+            self._known[key] = self._computed_parts(before, within)
+        return self._known[key]
+
+    def _computed_parts(self, before, within) -> tuple[float, float]:
         cards = self.source.cardinality
         n_cells = np.prod(cards[[*before, *within, self.child]], dtype=float)
         if n_cells > self.source.max_cells:
