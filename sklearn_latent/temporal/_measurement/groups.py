@@ -25,7 +25,7 @@ from .._tables import free_parameters
 # EM of the chains whose BIC is compared ends at a gain of this many nats, far below
 # the differences that matter.
 COMPARED = EMOptions(max_iter=100, tied=True, patient=False)
-COMPARED_GAIN = 0.01
+COMPARED_GAIN = 0.1
 
 # Slices that show what neighbours do to a number of states, and by how much sequences
 # may be thinned out for that.
