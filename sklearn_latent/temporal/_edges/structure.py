@@ -11,6 +11,7 @@ from .._em.start import slice_patterns
 from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
+    COMPARED_GAIN,
     ChainFit,
     Measurement,
     SearchOptions,
@@ -54,7 +55,11 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     if n_joint > options.max_joint_states or n_joint**2 * n_rows > MAX_PRODUCTS:
         return assigned_counts(panel, measurement), emission
     em = EMOptions(
-        COMPLETE_ITER, max_joint_states=options.max_joint_states, patient=False
+        COMPLETE_ITER,
+        # Of few long sequences a gain per sequence may be very little in all.
+        tol=max(EMOptions.tol, COMPARED_GAIN / max(float(panel.weights.sum()), 1.0)),
+        max_joint_states=options.max_joint_states,
+        patient=False,
     )
     graph = complete_graph(measurement.structure)
     ascent = fit_chain(panel, graph, cards, emission, em)
