@@ -223,7 +223,7 @@ def _filter(start, transition, likelihood):
     filtered, predicted = np.empty((2, *likelihood.shape))
     totals = []
     predicted[0] = start
-    last, state = len(likelihood) - 1, None
+    last, state = len(likelihood) - 1, start
     for t, (joint, before, now) in enumerate(
         zip(likelihood, predicted, filtered, strict=True)
     ):
