@@ -24,7 +24,8 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     A local graph is learned for every pair of consecutive slices, or for windows of
     several pairs where sequences are few, and the local graphs vote for the features
     that share a latent. Numbers of states are chosen by BIC of the chain of each latent
-    and its neighbours, and one EM on the chain of all slices gives the tables.
+    and its neighbours, and again where features turn out to have a memory. One EM on
+    the chain of all slices gives the tables.
 
     Parameters
     ----------

@@ -183,7 +183,11 @@ class StructureLearner(PanelModel):
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         if self.local == "lpcc":
             return fit_chain(panel, graph, cardinality, emission, em), graphs
-        return fit_with_kinds(panel, graph, cardinality, emission, em), graphs
+        may_join = options.n_states is None
+        ascent = fit_with_kinds(
+            panel, graph, cardinality, emission, em, may_join=may_join
+        )
+        return ascent, graphs
 
     def _fit_epochs(self, panel: Panel, points, em, fit_network):
         """A network per epoch and local graphs; None if one network is to stay."""

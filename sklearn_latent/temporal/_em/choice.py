@@ -15,6 +15,7 @@ from .._inference.inference import ChainData, expectation
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .em import EMOptions, first_network, fit_chain, replace_tables
+from .fewer import with_fewer_states
 
 # Rounds of choice and EM; a third one seldom changes anything.
 MAX_ROUNDS = 4
@@ -51,13 +52,21 @@ def choose_emissions(
 
 
 def fit_with_kinds(
-    panel: Panel, graph: TemporalGraph, cardinality, emission, options: EMOptions
+    panel: Panel,
+    graph: TemporalGraph,
+    cardinality,
+    emission,
+    options: EMOptions,
+    *,
+    may_join: bool = False,
 ) -> Ascent:
     """Fit the tables of a network, with the best kind of emission of each feature.
 
     Each part of the graph is looked at by itself. Where its joint states are too many,
     kinds are chosen on the chain of each latent: what its neighbours say of it hardly
     matters for the memory of its features. (On HELP this took 4 s instead of 10.)
+    `may_join`: whether a latent may lose states that the memory of its features makes
+    needless.
     """
     panel = panel.merged()
     # EM of one long series would go on for gains of 1e-4 nats in all.
@@ -65,7 +74,7 @@ def fit_with_kinds(
     quick, most = rough(options), options.max_joint_states
     network = first_network(panel, graph, cardinality, emission, most=most)
     start, transition = list(network.start), list(network.transition)
-    emissions = list(network.emissions)
+    emissions, cardinality = list(network.emissions), network.cardinality.copy()
     whole = [latents.tolist() for latents in network.directed_graph.components()]
     for latents in _parts(network):
         features = np.flatnonzero(np.isin(network._parents, latents or [-1]))
@@ -73,14 +82,18 @@ def fit_with_kinds(
         part = network.directed_graph._part(latents, features)
         first = [emission[f] for f in features]
         ascent = fit_chain(own, part, network.cardinality[latents], first, quick)
-        found = _best_kinds(own, ascent, quick).state
+        ascent = _best_kinds(own, ascent, quick)
+        if may_join and latents in whole:
+            ascent = with_fewer_states(own, ascent, quick)
+        found = ascent.state
         for f, one in zip(features, found.emissions, strict=True):
             emissions[f] = one
         if latents in whole:
             for place, j in enumerate(latents):
                 start[j], transition[j] = found.start[place], found.transition[place]
-    best = replace_tables(
-        network, start=start, transition=transition, emission=emissions
+                cardinality[j] = found.cardinality[place]
+    best = LatentDBN(
+        graph, cardinality, start, transition, emissions, max_joint_states=most
     )
     return fit_chain(panel, graph, cardinality, best, options)
 

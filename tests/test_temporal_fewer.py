@@ -1,0 +1,74 @@
+"""Fewer states, once features have a memory of their own."""
+
+import numpy as np
+import pytest
+
+from sklearn_latent import LGLPCCTemporal
+from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.temporal._em.choice import fit_with_kinds
+from sklearn_latent.temporal._em.em import EMOptions, fit_chain
+from sklearn_latent.temporal._em.fewer import with_fewer_states
+from sklearn_latent.temporal._panels.panel import Panel
+
+GRAPHS = [
+    TemporalGraph(np.kron(np.eye(2), np.ones(3)), edge, np.diag(past))
+    for edge in ([[0, 1], [0, 0]], [[0, 0], [0, 0]])
+    for past in ([1, 0], [1, 1])
+]
+
+
+def repeated(codes, seed, share=0.5):
+    """The same values, some of which repeat the one before."""
+    rng, codes = np.random.default_rng(seed), codes.copy()
+    for t in range(1, codes.shape[1]):
+        again = rng.random(codes[:, t].shape) < share
+        codes[:, t] = np.where(again, codes[:, t - 1], codes[:, t])
+    return codes
+
+
+def draw(graph, n_states, seed=0, share=0.5):
+    data = make_latent_dbn(graph, 300, 8, cardinality=n_states, random_state=seed)
+    codes = repeated(data.codes, seed, share)
+    return Panel.of(codes, data.network.n_categories)
+
+
+def fit(panel, graph, cardinality, **options):
+    """Kinds of emissions and tables, from the chain of features without memory."""
+    quick = EMOptions(tol=1e-3)
+    first = fit_chain(panel, graph, cardinality, None, quick).state.emission
+    return fit_with_kinds(panel, graph, cardinality, first, quick, **options)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_states_that_stood_for_memory_are_joined(graph):
+    panel = draw(graph, [3, 3])
+    many = fit(panel, graph, [5, 4])
+    few = fit(panel, graph, [5, 4], may_join=True)
+    assert many.state.cardinality.tolist() == [5, 4]
+    assert few.state.cardinality.tolist() == [3, 3]
+    price = np.log(300)
+    assert (
+        2 * few.objective - price * few.state.n_parameters
+        > 2 * many.objective - price * many.state.n_parameters
+    )
+
+
+def test_states_stay_where_no_feature_has_a_memory():
+    panel = draw(GRAPHS[0], [3, 3], share=0.0)
+    ascent = fit_chain(panel, GRAPHS[0], [5, 4])
+    assert with_fewer_states(panel, ascent, EMOptions()) is ascent
+
+
+def test_a_latent_keeps_two_states():
+    panel = draw(GRAPHS[0], [2, 2])
+    found = fit(panel, GRAPHS[0], [3, 2], may_join=True)
+    assert found.state.cardinality.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("cardinality", ["auto", 5])
+def test_the_estimator_joins_states_unless_their_number_is_given(cardinality):
+    codes = draw(GRAPHS[0], [3, 3]).codes
+    model = LGLPCCTemporal(8, cardinality=cardinality, max_iter=500, random_state=0)
+    found = model.fit(codes).cardinality_.tolist()
+    assert found == ([3, 3] if cardinality == "auto" else [5, 5])
