@@ -313,6 +313,30 @@ class TestPrice:
         assert_allclose(more, 2 * each + choice)
 
 
+class TestLowered:
+    @pytest.fixture
+    def above(self):
+        """A latent over four features and another latent, with a feature above it."""
+        weights = np.zeros((10, 10))
+        weights[8, :4] = 0.8, -0.9, 0.7, 0.6
+        weights[9, 3:7] = weights[8, 9] = 0.7
+        weights[7, 8], weights[7, 0] = 0.5, 0.6
+        truth = GaussianNetwork(
+            weights != 0, weights, np.zeros(10), np.ones(10), n_latents=2
+        )
+        X, _ = truth.sample(1000, random_state=0)
+        return as_sem(truth, X), X
+
+    def test_distribution_stays(self, above):
+        model, X = above
+        em = StructuralEM(IncompleteData.of(X), options(8, 4))
+        search = LatentSearch(em, GaussianStatistics.of(X))
+        (lowered,) = search.lowerings(model)
+        assert not lowered.adjacency[:8, 8].any()
+        assert_array_equal(np.flatnonzero(lowered.adjacency[7]), [0, 1, 2, 3, 9])
+        assert_allclose(implied(lowered), implied(model), atol=1e-12)
+
+
 class TestTwoLayers:
     def test_planted_network_comes_back(self, planted):
         truth, X, Z = planted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations_with_replacement
 
@@ -210,7 +210,25 @@ class LatentSearch:
         )
         return self.fit(start)
 
-    def changed(self, best: Sem, kind: str, starts: Iterable[Sem]) -> Sem:
+    def graph_first(self, model: Sem) -> Sem:
+        """Search over graphs before edges are adapted.
+
+        Edges that stand for a latent have others follow from them, so that each of
+        them alone seems to be needed.
+        """
+        return self.adapt(self.searched(model))
+
+    def latents_first(self, model: Sem) -> Sem:
+        """Find the children of latents before edges between features."""
+        return self.graph_first(self.adapt(model, between=False))
+
+    def changed(
+        self,
+        best: Sem,
+        kind: str,
+        starts: Iterable[Sem],
+        adapt: Callable[[Sem], Sem],
+    ) -> Sem:
         """The first change whose edges, adapted, make the network better, if any.
 
         If none of them is, a search over graphs follows where little is lost.
@@ -220,7 +238,7 @@ class LatentSearch:
         for start in starts:
             if _same_edges(start, best):
                 continue
-            trial = self.adapt(self.fit(start))
+            trial = adapt(self.fit(start))
             gain = self.score(trial) - score
             if gain > MIN_GAIN:
                 return self.better(best, self.settle(trial), kind)
@@ -264,6 +282,27 @@ class LatentSearch:
                 yield drawn
                 if a == b:
                     yield self.cleared(drawn, 1)
+
+    def lowerings(self, model: Sem) -> Iterator[Sem]:
+        """Latents without the features above them."""
+        n = self.n_features
+        for latent in np.flatnonzero(model.adjacency[:n, n:].any(axis=0)):
+            yield self.lowered(model, n + int(latent))
+
+    def lowered(self, model: Sem, latent: int) -> Sem:
+        """The same distribution, features above a latent parents of its children.
+
+        One edge to a latent is cheaper than edges to some of its children, so that a
+        search which adds edges one at a time takes it first.
+        """
+        n = self.n_features
+        adjacency, weights = model.adjacency.copy(), model.weights.copy()
+        adjacency[:n] |= np.outer(adjacency[:n, latent], adjacency[latent])
+        weights[:n] += np.outer(weights[:n, latent], weights[latent])
+        adjacency[:n, latent], weights[:n, latent] = False, 0.0
+        same = replace(model, adjacency=adjacency, weights=weights)
+        rules = self.em.options.rules(self.data.weight, model.n_latents)
+        return same.with_adjacency(adjacency & ~rules.forbidden)
 
     def redrawn(self, model: Sem, latents, members, n_new: int) -> Sem:
         """The network with new latents in place of some, and of edges among a set."""
@@ -363,16 +402,19 @@ class LatentSearch:
         """Change edges, and add, drop and redraw latents until nothing is gained."""
         best = self.better(best, self.settle(best), "edges")
         kinds = [
-            ("birth", self.births),
-            ("edges", self.redraws),
-            ("death", self.deaths),
+            ("birth", self.births, self.adapt),
+            ("edges", self.redraws, self.adapt),
+            ("death", self.deaths, self.adapt),
+            ("edges", self.lowerings, self.adapt),
+            ("birth", self.births, self.latents_first),
+            ("edges", self.redraws, self.graph_first),
         ]
         if self.em.options.bipartite:  # fewer factors have been tried
-            kinds.pop()
+            kinds = kinds[:2]
         n_stale = 0
         while n_stale < len(kinds) and not self.report(best):
-            kind, starts = kinds[0]
-            before, best = best, self.changed(best, kind, starts(best))
+            kind, starts, adapt = kinds[0]
+            before, best = best, self.changed(best, kind, starts(best), adapt)
             if best is before:
                 kinds, n_stale = kinds[1:] + kinds[:1], n_stale + 1
             else:

