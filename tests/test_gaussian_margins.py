@@ -311,17 +311,24 @@ def test_increasing_functions_of_columns_change_no_ranks(seed):
         return rank_statistics(SeenRows.of(Rows(X, weights), True), margins).moments
 
     before = statistics(X, weights)
-    bent = np.column_stack([np.log(X[:, 0]), X[:, 1:]])
+    bent = np.column_stack([np.log(X[:, 0]), X[:, 1], X[:, 2] ** 3])
     assert_allclose(statistics(bent, weights).scatter, before.scatter, atol=1e-9)
     repeated = np.repeat(X, weights.astype(int), axis=0)
     assert_allclose(statistics(repeated, None).scatter, before.scatter, atol=1e-9)
-    # Margins that were given and columns that stay as they are keep their scores.
-    log, own = np.log(X[:, 1]), X[:, 2]
-    assert_allclose(before.mean[1:], np.average([log, own], axis=1, weights=weights))
-    share = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+    # Margins that were given keep their scores.
+    log = np.average(np.log(X[:, 1]), weights=weights)
+    assert_allclose(before.mean[1], log)
+    share = (np.cumsum(weights) - 0.5 * weights + 0.125) / (weights.sum() + 0.25)
     ordered = np.column_stack([np.arange(60.0), X[:, 1:]])
     mean = np.average(ndtri(share), weights=weights)
     assert_allclose(statistics(ordered, weights).mean[0], mean, atol=1e-12)
+
+
+def test_ranks_are_for_tables_with_smooth_margins():
+    X = np.random.default_rng(0).exponential(size=(60, 2))
+    seen = SeenRows.of(Rows(X, None), True)
+    assert rank_statistics(seen, (Log(), NormalMargin())) is None
+    assert rank_statistics(seen, None) is None
 
 
 def test_ranks_need_all_rows(bent, model, monkeypatch):
