@@ -99,7 +99,7 @@ def _compelled(joined, apart, directed) -> np.ndarray:
         # No new collider, no cycle, neither of both.
         new = (_count(directed.T, apart) > 0) | (_count(directed, directed) > 0)
         new &= open_edges
-        for a, b in np.argwhere(open_edges & ~new):
+        for a, b in np.argwhere((_count(open_edges, directed) > 1) & open_edges & ~new):
             between = np.flatnonzero(open_edges[a] & directed[:, b])
             new[a, b] = apart[np.ix_(between, between)].any()
         if not new.any():

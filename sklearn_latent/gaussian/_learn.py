@@ -22,7 +22,7 @@ from ._statistics.incomplete import IncompleteData, distinct_rows
 from ._statistics.rows import Rows, RowStatistics
 from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
 from ._structure_search.greedy import greedy_search
-from ._structure_search.order import order_search
+from ._structure_search.order import grow_shrink_trees, order_search
 
 
 def choose_search(options: SearchOptions) -> SearchOptions:
@@ -92,7 +92,7 @@ def log_likelihood(network: GaussianNetwork, data: Rows | RowStatistics) -> floa
     moments = data.moments
     apart = np.eye(network.n_nodes) - network.weights
     mean = moments.mean @ apart - network.intercept
-    variance = np.einsum("ij,ik,kj->j", apart, moments.covariance, apart)
+    variance = (apart * (moments.covariance @ apart)).sum(axis=0)
     noise = network.noise_variance
     terms = np.log(2.0 * np.pi * noise) + (variance + mean**2) / noise
     return float(-0.5 * moments.weight * terms.sum())
@@ -115,9 +115,15 @@ def search_linear(
     n_candidates = options.n_candidates if greedy else None
     evaluator = LinearEvaluator(standard, n_candidates=n_candidates)
 
+    trees = None
+
     def ordered(evaluator, rules, initial):
+        nonlocal trees
+        trees = trees or grow_shrink_trees(evaluator, rules)
         n_restarts = options.n_restarts if initial is None else 0
-        return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
+        return order_search(
+            evaluator, rules, initial=initial, n_restarts=n_restarts, trees=trees
+        )
 
     search = greedy_search if greedy else ordered
     result = search_by_price(search, evaluator, options, rules, initial)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from ..._graphs import parents_of
 from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
@@ -27,14 +29,19 @@ JITTER = 1e-10
 
 def _invert(matrix) -> np.ndarray:
     """Invert correlations of parents, which may be singular."""
-    try:
-        inverse = np.linalg.inv(matrix)
-        # Of more than this nothing but rounding errors would be left.
-        if np.abs(inverse).max() < 0.1 / JITTER:
-            return inverse
-    except np.linalg.LinAlgError:
-        pass
-    return np.linalg.inv(matrix + JITTER * np.eye(len(matrix)))
+    # Matrices are small, and NumPy's own function takes three times as long.
+    identity = _identity(len(matrix))
+    inverse, failed = dposv(matrix, identity)[1:]
+    # Of more than this nothing but rounding errors would be left.
+    if not failed and inverse.diagonal().max() < 0.1 / JITTER:
+        return inverse
+    return np.linalg.inv(matrix + JITTER * identity)
+
+
+@lru_cache(maxsize=256)
+def _identity(size: int) -> np.ndarray:
+    """An identity matrix that is not to be changed."""
+    return np.eye(size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +157,9 @@ class LinearEvaluator(MoveEvaluator):
         self.correlation = statistics.correlation
         self._extended = extended_correlation(self.correlation)
         self._log_variance = 2.0 * np.log(statistics.scale)
+        # The last scan of each node: restarts, and searches at other prices, end with
+        # much the same families.
+        self._scans: dict[int, tuple[tuple[int, ...], Scan]] = {}
 
     def set_costs(self, parameter_cost: float | None, edge_cost) -> None:
         """Prices of parameters, and of edges on top."""
@@ -193,7 +203,7 @@ class LinearEvaluator(MoveEvaluator):
         """Scores of families after each of their moves."""
         result = []
         for (child, parents), own, free in zip(families, allowed, room, strict=True):
-            scan = scan_family(self._extended, child, parents)
+            scan = self._scan(child, parents)
             scores = self._scores(child, len(parents), scan.after)
             n_considered = (len(parents) + free) * int(np.count_nonzero(own))
             self.n_considered += n_considered + len(parents)
@@ -209,6 +219,14 @@ class LinearEvaluator(MoveEvaluator):
                 scores[0, :-1] = -np.inf
             result.append(scores)
         return result
+
+    def _scan(self, child: int, parents: tuple[int, ...]) -> Scan:
+        """Scan of a family, which does not depend on prices."""
+        known = self._scans.get(child)
+        if known is None or known[0] != parents:
+            known = parents, scan_family(self._extended, child, parents)
+            self._scans[child] = known
+        return known[1]
 
     def _scores(self, child: int, n_parents: int, after) -> np.ndarray:
         """As `score`, of the shares that are unexplained after each move."""
@@ -255,7 +273,7 @@ class LinearEvaluator(MoveEvaluator):
         known = self._added.get(child)
         if known is not None and known[0] == parents:
             return known[1]
-        scan = scan_family(self._extended, child, parents)
+        scan = self._scan(child, parents)
         return self._scores(child, len(parents), scan.after)[0, :-1]
 
     def _select(self, similarity, allowed, room: bool) -> np.ndarray:
@@ -285,10 +303,11 @@ def fit_linear(statistics: GaussianStatistics, adjacency):
     noise = statistics.variance
     for child in np.flatnonzero(adjacency.any(axis=0)):
         parents = np.flatnonzero(adjacency[:, child])
-        inverse = _invert(correlation[np.ix_(parents, parents)])
-        beta = inverse @ correlation[parents, child]
+        rows = correlation[parents]
+        common = rows[:, child]
+        beta = _invert(rows[:, parents]) @ common
         weights[parents, child] = beta * scale[child] / scale[parents]
-        left = correlation[child, child] - beta @ correlation[parents, child]
+        left = correlation[child, child] - beta @ common
         noise[child] = left * scale[child] ** 2
     intercept = statistics.mean - statistics.mean @ weights
     return weights, intercept, np.maximum(noise, statistics.noise_floor)

@@ -50,12 +50,18 @@ def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
     """Deletions of the class as (gain, parent, child, clique of open neighbours)."""
     joined = pattern | pattern.T
     open_edges = pattern & pattern.T
+    directed = pattern & ~pattern.T
+    regressions: dict = {}
     for x, y in np.argwhere(pattern).tolist():
-        common = np.flatnonzero(open_edges[y] & joined[x]).tolist()[:MAX_COMMON]
-        fixed = set(np.flatnonzero(pattern[:, y] & ~open_edges[y]).tolist()) - {x}
+        common = (open_edges[y] & joined[x]).nonzero()[0].tolist()[:MAX_COMMON]
+        fixed = directed[:, y].nonzero()[0].tolist()
         for clique in _cliques(joined, common):
             parents = tuple(sorted({x, *fixed, *clique}))
-            unexplained, without = regress(evaluator.correlation, y, parents)
+            known = regressions.get((y, parents))
+            if known is None:
+                known = regress(evaluator.correlation, y, parents)
+                regressions[y, parents] = known
+            unexplained, without = known
             after = without[parents.index(x)]
             gain = evaluator.score(y, len(parents) - 1, float(after))
             gain -= evaluator.score(y, len(parents), unexplained)

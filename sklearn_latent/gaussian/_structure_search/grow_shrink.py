@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -31,14 +32,34 @@ class Growth(NamedTuple):
 
 
 class _Step:
-    """A set of parents, and the candidates that improve its score, the best first."""
+    """A set of parents, and the candidates that improve its score, the best first.
 
-    __slots__ = ("bits", "parents", "ranked", "shrunk", "steps")
+    candidates, gains: those that improve it at some price, and minus what each of them
+        explains of what the parents leave unexplained
+    ranked: those that improve it at the present price, and their bits
+    """
 
-    def __init__(self, parents: tuple[int, ...], ranked: list[int]):
-        self.parents, self.ranked = parents, ranked
-        self.bits = sum(1 << node for node in ranked)
+    __slots__ = (
+        "bits",
+        "candidates",
+        "gains",
+        "parents",
+        "ranked",
+        "regression",
+        "shrunk",
+        "steps",
+    )
+
+    def __init__(self, parents: tuple[int, ...], candidates: list[int], gains):
+        self.parents = parents
+        self.candidates, self.gains = candidates, gains
+        self.regression: tuple[float, np.ndarray] | None = None
         self.steps: dict[int, _Step] = {}
+
+    def price(self, worth: float) -> None:
+        """Keep the candidates that leave at most that share unexplained."""
+        self.ranked = self.candidates[: bisect_left(self.gains, worth - 1.0)]
+        self.bits = sum([1 << node for node in self.ranked])
         self.shrunk: tuple[float, tuple[int, ...]] | None = None
 
 
@@ -89,13 +110,31 @@ class GrowShrinkTree:
         self.required = parents_of(rules.required, child)
         self.n_allowed = int(self.allowed.sum())
         self.max_parents = max(rules.max_parents, len(self.required))
-        # What one more parent must leave unexplained at most to be worth its cost, by
-        # the number of those that are there.
-        self.worth = np.exp(-2.0 * np.diff(evaluator.parent_costs) / evaluator.weight)
         self.limit = max(REMEMBERED // len(self.allowed), REMEMBERED_EACH)
         self._known: dict[tuple[int, ...], _Step] = {}
         self._regression = _Regression(evaluator.correlation, child)
-        self._root = self._step(self.required)
+        self._loosest = -1.0
+        self.price()
+
+    def price(self) -> None:
+        """Take the prices of the evaluator, which may have changed."""
+        evaluator = self.evaluator
+        # What one more parent must leave unexplained at most to be worth its cost, by
+        # the number of those that are there.
+        costs = np.diff(evaluator.parent_costs)
+        self.worth = np.exp(-2.0 * costs / evaluator.weight).tolist()
+        if max(self.worth) > self._loosest:
+            # Edges cost at least a parameter, whatever their number.
+            least = min(evaluator.parameter_cost, *costs)
+            self._loosest = float(np.exp(-2.0 * least / evaluator.weight))
+            self._known.clear()
+            self._root = self._step(self.required)
+        for step in (self._root, *self._known.values()):
+            step.price(self._worth(step.parents))
+
+    def _worth(self, parents) -> float:
+        """What one more parent must leave unexplained at most; 0 without room."""
+        return self.worth[len(parents)] if len(parents) < self.max_parents else 0.0
 
     def grow(self, predecessors: int) -> Growth:
         """Grow parents one by one, the best first, then shrink them."""
@@ -112,14 +151,15 @@ class GrowShrinkTree:
                 step.steps[chosen] = following
             step = following
         if step.shrunk is None:
-            step.shrunk = self._shrink(step.parents)
+            step.shrunk = self._shrink(step)
         return Growth(*step.shrunk, sensitive | step.bits)
 
     def _step(self, parents) -> _Step:
         """The step of a set of parents."""
         known = self._known.get(parents)
         if known is None:
-            known = _Step(parents, self._rank(self._condition(parents)))
+            known = _Step(parents, *self._rank(self._condition(parents)))
+            known.price(self._worth(parents))
             if len(self._known) >= self.limit:
                 self._known.clear()
                 self._root.steps.clear()
@@ -135,29 +175,33 @@ class GrowShrinkTree:
                 self._regression.add(parent)
         return self._regression
 
-    def _rank(self, regression) -> list[int]:
-        """Candidates that improve the score of a set of parents, best first."""
+    def _rank(self, regression) -> tuple[list[int], list[float]]:
+        """Candidates that may improve the score of a set of parents, best first."""
         parents = regression.parents
         unexplained = regression.variance[self.child]
-        worth = self.worth[len(parents)] if len(parents) < self.max_parents else 0.0
-        if worth * unexplained <= NOISE_SHARE:
-            return []
+        full = len(parents) >= self.max_parents
+        if full or self._loosest * unexplained <= NOISE_SHARE:
+            return [], []
         count = self.n_allowed - len(parents) + len(self.required)
         self.evaluator.n_evaluated += count
         self.evaluator.n_considered += count
         variance = regression.variance
         usable = variance > COLLINEAR
         usable &= self.allowed
-        explained = regression.covariance**2
-        explained /= np.maximum(variance, COLLINEAR)
-        usable &= explained > (1.0 - worth) * unexplained
+        gains = regression.covariance**2
+        gains /= np.maximum(variance, COLLINEAR) * -unexplained
+        usable &= gains < self._loosest - 1.0
         found = usable.nonzero()[0]
-        return found[explained[found].argsort()[::-1]].tolist()
+        gains = gains[found]
+        order = gains.argsort()
+        return found[order].tolist(), gains[order].tolist()
 
-    def _shrink(self, parents) -> tuple[float, tuple[int, ...]]:
+    def _shrink(self, step: _Step) -> tuple[float, tuple[int, ...]]:
         """Drop parents as long as that improves the score; score, parents."""
-        evaluator, kept = self.evaluator, parents
-        unexplained, without = regress(evaluator.correlation, self.child, kept)
+        evaluator, kept = self.evaluator, step.parents
+        if step.regression is None:
+            step.regression = regress(evaluator.correlation, self.child, kept)
+        unexplained, without = step.regression
         while len(kept) > len(self.required):
             if self.required:
                 fixed = [parent in self.required for parent in kept]

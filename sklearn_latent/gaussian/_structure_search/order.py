@@ -159,7 +159,7 @@ class _OrderState:
 class _OrderSearch:
     """Passes over the nodes, polished by greedy moves."""
 
-    def __init__(self, evaluator: LinearEvaluator, rules: Rules):
+    def __init__(self, evaluator: LinearEvaluator, rules: Rules, trees=None):
         self.evaluator = evaluator
         alone = [evaluator.family_score(x, ()) for x in range(evaluator.n_nodes)]
         self.tol = max(rules.tol, rounding_error(np.array(alone)))
@@ -169,21 +169,37 @@ class _OrderSearch:
         n_forbidden = rules.forbidden.sum()
         self.is_free = not rules.required.any() and n_forbidden == evaluator.n_nodes
         self.rng = check_random_state(rules.random_state)
-        self.trees = [
-            GrowShrinkTree(evaluator, child, rules)
-            for child in range(evaluator.n_nodes)
-        ]
+        self.trees = trees or grow_shrink_trees(evaluator, rules)
+        # Scores at which earlier passes ended.
+        self.ends: list[float] = []
+
+    def is_known(self, score) -> bool:
+        """Whether earlier passes ended with this score, and so with the same graph."""
+        return any(abs(score - end) <= self.tol for end in self.ends)
 
     def settle(self, order, history) -> tuple[_OrderState, bool]:
-        """Move nodes until no move improves the score; whether to stop."""
+        """Move nodes until no move improves the score; whether to stop.
+
+        Also until the score is one at which earlier passes ended.
+        """
         state = _OrderState(self.trees, order, self.rules.required)
+        # How many moves there were when a node was last found to be in its best place.
+        settled = [-1] * len(order)
+        n_moves = 0
         for number in range(self.rules.max_iter):
             total = 0.0
             for node in self.rng.permutation(len(order)).tolist():
+                if settled[node] == n_moves:
+                    continue
                 gain = state.improve(node, self.tol)
                 if gain:
                     total += gain
+                    n_moves += 1
                     history.append((("move", node, state.position[node]), gain))
+                    if self.ends and self.is_known(state.score):
+                        return state, False
+                else:
+                    settled[node] = n_moves
             if self.progress is not None and self.progress(
                 f"pass {number + 1} over the nodes: gain {total:.4g}, score "
                 f"{state.score:.8g}"
@@ -208,7 +224,8 @@ class _OrderSearch:
         history: list = []
         state, stop = self.settle(order, history)
         best = SearchResult(state.adjacency, state.score, history)
-        while not stop:
+        while not stop and not self.is_known(best.score):
+            self.ends.append(best.score)
             polished = self.polish(best.adjacency)
             if polished.score <= best.score + self.tol:
                 break
@@ -225,17 +242,29 @@ class _OrderSearch:
         return best, state, stop
 
 
+def grow_shrink_trees(evaluator: LinearEvaluator, rules: Rules) -> list[GrowShrinkTree]:
+    """A tree for each node; they serve searches at other prices too."""
+    n = evaluator.n_nodes
+    return [GrowShrinkTree(evaluator, child, rules) for child in range(n)]
+
+
 def order_search(
     evaluator: LinearEvaluator,
     rules: Rules | None = None,
     *,
     initial=None,
     n_restarts=0,
+    trees: list[GrowShrinkTree] | None = None,
 ) -> SearchResult:
-    """Best-order score search with grow-shrink trees."""
+    """Best-order score search with grow-shrink trees.
+
+    trees: those of an earlier search with the same rules
+    """
     n = evaluator.n_nodes
     rules = Rules.free(n) if rules is None else rules
-    search = _OrderSearch(evaluator, rules)
+    for tree in trees or ():
+        tree.price()
+    search = _OrderSearch(evaluator, rules, trees)
     start = rules.required if initial is None else initial | rules.required
     best, state, stop = search.run(topological_order(start))
     n_failed = 0
