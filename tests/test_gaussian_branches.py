@@ -135,14 +135,20 @@ class TestPlacement:
         search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
         calls = []
 
-        def changed(model, kind, starts):
-            calls.append(kind)
+        def changed(model, kind, starts, adapt):
+            calls.append((kind, adapt.__name__))
             return replace(model) if len(calls) <= improvements else model
 
         monkeypatch.setattr(search, "settle", lambda model: model)
         monkeypatch.setattr(search, "changed", changed)
         search.improve(search.fit(search.bare()))
-        assert calls == ["birth"] * (improvements + 1) + ["edges", "death"]
+        assert calls == [("birth", "adapt")] * (improvements + 1) + [
+            ("edges", "adapt"),
+            ("death", "adapt"),
+            ("edges", "adapt"),
+            ("birth", "latents_first"),
+            ("edges", "graph_first"),
+        ]
 
     def test_stopped_before_the_changes(self, X, monkeypatch):
         em = make_em(X, max_latents=1)
@@ -175,7 +181,7 @@ class TestPlacement:
                 for low, high in scores
             ]
             best = replace(search.bare(), log_likelihood=0.0)
-            found = search.changed(best, "birth", iter(models))
+            found = search.changed(best, "birth", iter(models), search.adapt)
             return found.log_likelihood, settled
 
         return run
