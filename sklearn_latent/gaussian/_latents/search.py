@@ -11,6 +11,7 @@ import numpy as np
 from ..._graphs import reaches
 from .._missing.structural_em import StructuralEM, measured
 from .._scores.linear import fit_linear
+from .._scores.moves import TIE, ranked_with_ties
 from .._statistics.statistics import GaussianStatistics, standardise
 from .candidates import DenseSets, correlated_factors, few_factors
 from .clusters import FEWEST_CHILDREN
@@ -128,10 +129,10 @@ class LatentSearch:
         add, drop = self._prices(present)
         change = np.where(allowed & ~present, gains - add, -np.inf)
         change = np.where(gone, drop - gains, change)
-        parents = change.argmax(axis=0)
-        best = change[parents, np.arange(len(parents))]
+        best = change.max(axis=0)
+        parents = (change >= best - TIE).argmax(axis=0)
         children = np.flatnonzero(best > MIN_GAIN)
-        children = children[np.argsort(-best[children], kind="stable")]
+        children = children[ranked_with_ties(best[children])]
         return [
             (best[child], parents[child], child, steps[parents[child], child])
             for child in children
