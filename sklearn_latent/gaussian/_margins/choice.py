@@ -62,9 +62,9 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
     """Which columns are better bent; X (n_samples, n_features) -> (n_features,)."""
     bent = np.zeros(X.shape[1], dtype=bool)
     bent[[column for column, _ in bent_columns(margins)]] = True
-    X, weights, folds = ordered_sample(X, weights)
     if not bent.any() or len(X) < FEWEST_ROWS:
         return np.zeros_like(bent)
+    X, weights, folds = ordered_sample(X, weights)
     trials = [
         _Trial.of(X, weights, folds == fold)
         for fold in range(N_TRIALS)
