@@ -70,7 +70,7 @@ def fit_rows(
     ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
     learned = learn_network(known, options, ranked)
     warn_degenerate(known, learned.network, np.array(names)[seen])
-    network = extend_network(learned.network, seen, names)
+    network = extend_network(learned.network, np.flatnonzero(seen), names)
     estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not estimated
     fitted = log_likelihood(network, data) + log_slope
@@ -118,5 +118,5 @@ def _with_classes(
     found = learn_classes(own, known, options, estimator.n_classes, choices)
     if found is None:
         return None
-    mixed = extend_network(found, seen, network.node_names)
+    mixed = extend_network(found, np.flatnonzero(seen), network.node_names)
     return mixed, rows.sum(mixed.log_likelihood(rows.X))

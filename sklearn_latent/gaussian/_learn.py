@@ -9,7 +9,7 @@ import numpy as np
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
 from ._margins.columns import Margins
-from ._margins.margins import NormalMargin
+from ._margins.margins import Margin, NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
@@ -17,8 +17,8 @@ from ._nonlinear.fitter import fit_network
 from ._nonlinear.noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._scores.linear import LinearEvaluator, fit_linear
-from ._scores.moves import MoveEvaluator, Rules, SearchResult
-from ._statistics.incomplete import IncompleteData, distinct_rows
+from ._scores.moves import MoveEvaluator, Rules, SearchResult, relabelled_history
+from ._statistics.incomplete import IncompleteData, column_order, distinct_rows
 from ._statistics.rows import Rows, RowStatistics
 from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
 from ._structure_search.greedy import greedy_search
@@ -62,20 +62,44 @@ def learn_network(
         nothing = np.zeros((0, 0))
         network = GaussianNetwork(nothing, nothing, np.zeros(0), np.zeros(0))
         return LearnedNetwork(network, 0.0, [], 0, 0)
-    if isinstance(data, RowStatistics):
-        result, evaluator = search_linear((searched or data).moments, options)
-        parameters = fit_linear(data.moments, result.adjacency)
-        network = GaussianNetwork(result.adjacency, *parameters)
-    elif options.max_latents > 0 or data.has_gaps:
+    if isinstance(data, Rows):
+        return _learn_rows(data, options)
+    result, evaluator = search_linear((searched or data).moments, options)
+    parameters = fit_linear(data.moments, result.adjacency)
+    network = GaussianNetwork(result.adjacency, *parameters)
+    return _learned(network, result, evaluator)
+
+
+def _learn_rows(data: Rows, options: SearchOptions) -> LearnedNetwork:
+    """Learn from rows, their columns in an order that depends on values alone.
+
+    Otherwise moves that gain the same would be decided by the order that columns came
+    in.
+    """
+    order = column_order(data.X, data.weights)
+    own = Rows(data.X[:, order], data.weights)
+    options = options.restricted(order)
+    if options.max_latents > 0 or data.has_gaps:
         if isinstance(get_noise(options.noise), Student):
             raise ValueError(
                 f"noise={options.noise!r} must have complete rows and max_latents=0 to "
                 "learn from, got "
                 f"{'missing values' if data.has_gaps else options.max_latents}."
             )
-        return learn_incomplete(data.X, data.weights, options)
+        learned = learn_incomplete(own.X, own.weights, options)
     else:
-        result, evaluator, network = _learn_nonlinear(data, options)
+        result, evaluator, network = _learn_nonlinear(own, options)
+        learned = _learned(network, result, evaluator)
+    names = learned.network.node_names[: len(order)]
+    network = extend_network(learned.network, order, names)
+    history = relabelled_history(learned.history, order)
+    return replace(learned, network=network, history=history)
+
+
+def _learned(
+    network: GaussianNetwork, result: SearchResult, evaluator: MoveEvaluator
+) -> LearnedNetwork:
+    """A network of complete rows and how it was found."""
     return LearnedNetwork(
         network,
         result.score,
@@ -249,17 +273,20 @@ def restrict_network(network: GaussianNetwork, seen) -> GaussianNetwork:
     )
 
 
-def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
-    """Network over all features, with names; features never seen stay alone."""
+def extend_network(network: GaussianNetwork, features, names) -> GaussianNetwork:
+    """Network over all features, with names; those that it lacks stay alone.
+
+    features: numbers of its features
+    """
     if network.classes:
-        each = [extend_network(own, seen, names) for own in network.classes]
+        each = [extend_network(own, features, names) for own in network.classes]
         return GaussianNetwork(
             each[0].adjacency,
             [own.weights for own in each],
             [own.intercept for own in each],
             [own.noise_variance for own in each],
             node_names=each[0].node_names,
-            margins=_extend_margins(network.margins, seen),
+            margins=_extend_margins(network.margins, features, len(names)),
             class_weight=network.class_weight,
         )
     taken = set(names)
@@ -270,9 +297,8 @@ def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
             name += "_"
         taken.add(name)
         all_names.append(name)
-    places = np.concatenate(
-        [np.flatnonzero(seen), len(seen) + np.arange(network.n_latents)]
-    ).astype(int)
+    latents = len(names) + np.arange(network.n_latents)
+    places = np.concatenate([features, latents]).astype(int)
     n_nodes = len(all_names)
     both = np.ix_(places, places)
     adjacency = np.zeros((n_nodes, n_nodes), dtype=bool)
@@ -298,9 +324,11 @@ def extend_network(network: GaussianNetwork, seen, names) -> GaussianNetwork:
     )
 
 
-def _extend_margins(margins: Margins, seen) -> Margins:
-    """Margins of all features; features never seen have normal ones."""
+def _extend_margins(margins: Margins, features, n_features: int) -> Margins:
+    """Margins of all features; those that are not given are normal."""
     if margins is None:
         return None
-    own = iter(margins)
-    return tuple(next(own) if there else NormalMargin() for there in seen)
+    extended: list[Margin] = [NormalMargin()] * n_features
+    for place, margin in zip(features, margins, strict=True):
+        extended[place] = margin
+    return tuple(extended)

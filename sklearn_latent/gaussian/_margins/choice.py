@@ -29,6 +29,8 @@ FEWEST_ROWS = 40
 MOST_COLUMNS = 50
 # Gain of held-out rows, in nats per row, that makes a column worth a decision.
 LEAST_GAIN = 0.1
+# Difference between predictions, in nats per row, that means nothing.
+TIE = 1e-6
 # Shares of the identity in the correlation matrix.
 SHRINKAGE = np.array([1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7])
 
@@ -60,9 +62,9 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
     """Which columns are better bent; X (n_samples, n_features) -> (n_features,)."""
     bent = np.zeros(X.shape[1], dtype=bool)
     bent[[column for column, _ in bent_columns(margins)]] = True
-    X, weights, folds = ordered_sample(X, weights)
     if not bent.any() or len(X) < FEWEST_ROWS:
         return np.zeros_like(bent)
+    X, weights, folds = ordered_sample(X, weights)
     trials = [
         _Trial.of(X, weights, folds == fold)
         for fold in range(N_TRIALS)
@@ -73,9 +75,11 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
         parts = [trial.log_likelihoods(chosen) for trial in trials]
         return float(np.sum(parts, axis=0).max())
 
-    candidates = [np.zeros_like(bent), bent]
-    scores = [score(candidate) for candidate in candidates]
-    chosen, best = candidates[int(np.argmax(scores))], max(scores)
+    chosen = np.zeros_like(bent)
+    best, all_bent = score(chosen), score(bent)
+    # In parts of the rows no column may be bent, and then rounding must not decide.
+    if all_bent > best + TIE * weights.sum():
+        chosen, best = bent, all_bent
     if len(bent) <= MOST_COLUMNS:
         chosen = _one_by_one(score, chosen, best, bent, LEAST_GAIN * weights.sum())
     return chosen

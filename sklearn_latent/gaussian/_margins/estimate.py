@@ -7,7 +7,7 @@ import numpy as np
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
 from .._statistics.rows import Rows
-from .choice import choose_bent, few_values, ordered_sample
+from .choice import MOST_ROWS, choose_bent, few_values, ordered_sample
 from .columns import Margins, check_margins
 from .margins import Margin, NormalMargin
 from .mixtures import fit_mixtures
@@ -33,7 +33,10 @@ def estimate_margins(setting, seen: Rows | SeenRows, names) -> Margins:
 
 def _warn_few_values(sample: RowSample, names) -> None:
     """Say which features have so few different values that they have no density."""
-    few = np.flatnonzero(few_values(ordered_sample(sample.X, sample.weights)[0]))
+    X = sample.X
+    if len(X) > MOST_ROWS:
+        X = ordered_sample(X, sample.weights)[0]
+    few = np.flatnonzero(few_values(X))
     if len(few):
         shown = ", ".join(names[i] for i in few[:10])
         warn(

@@ -191,14 +191,20 @@ def _fit(columns: _Columns, n_components: int):
 
     def expect(state):
         weight, mean, variance = state
-        constant = np.log(weight) - 0.5 * (LOG_2_PI + np.log(variance))
-        terms = [constant - 0.5 * mean**2 / variance, mean / variance, -0.5 / variance]
-        log_density = np.stack(terms, axis=2) @ powers
-        top = log_density.max(axis=1, keepdims=True)
-        density = np.exp(log_density - top)
+        terms = np.empty((*mean.shape, 3))
+        terms[:, :, 0] = np.log(weight) - 0.5 * (LOG_2_PI + np.log(variance))
+        terms[:, :, 0] -= 0.5 * mean**2 / variance
+        np.divide(mean, variance, out=terms[:, :, 1])
+        np.divide(-0.5, variance, out=terms[:, :, 2])
+        density = terms @ powers
+        top = density.max(axis=1, keepdims=True)
+        density -= top
+        np.exp(density, out=density)
         total = density.sum(axis=1, keepdims=True)
-        objective = (shares * (np.log(total) + top)[:, 0]).sum(axis=1)
-        return objective, density / total
+        density /= total
+        np.log(total, out=total)
+        total += top
+        return (shares * total[:, 0]).sum(axis=1), density
 
     start = maximize(None, _first_groups(shares, n_components))
     ascent = climb(expect, maximize, start, tol=TOL, max_iter=MAX_ITER, patient=False)

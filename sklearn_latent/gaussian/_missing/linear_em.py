@@ -180,7 +180,11 @@ def fit_network(
 
 
 def _units(state: LinearState, floor):
-    """Parameters as a vector, and back; no variable dominates its length."""
+    """Parameters as a vector, and back; no variable dominates its length.
+
+    Intercepts are those of centred variables, so that shifts do not matter.
+    """
+    centre = state.statistics.mean
     deviation = np.sqrt(state.statistics.noise_floor)
     edges = state.adjacency
     unit = deviation / deviation[:, None]
@@ -188,17 +192,19 @@ def _units(state: LinearState, floor):
 
     def pack(parameters):
         weights, intercept, noise = parameters
+        centred = intercept + centre @ weights - centre
         return np.concatenate(
-            [(weights / unit)[edges], intercept / deviation / 1e4, np.log(noise)]
+            [(weights / unit)[edges], centred / deviation / 1e4, np.log(noise)]
         )
 
     def unpack(vector):
         weights = np.zeros(edges.shape)
         weights[edges] = vector[:n_edges]
-        intercept = vector[n_edges : n_edges + n_nodes] * deviation * 1e4
+        weights *= unit
+        centred = vector[n_edges : n_edges + n_nodes] * deviation * 1e4
         noise = np.exp(np.clip(vector[n_edges + n_nodes :], -600, 600))
         noise[: len(floor)] = np.maximum(noise[: len(floor)], floor)
-        return weights * unit, intercept, noise
+        return weights, centred + centre - centre @ weights, noise
 
     return pack, unpack
 

@@ -12,7 +12,7 @@ from ..._criteria import log_choices
 from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator
-from .._scores.moves import SearchResult
+from .._scores.moves import TIE, SearchResult
 from .._statistics.incomplete import IncompleteData
 from .._statistics.statistics import GaussianStatistics, standardise
 from .._structure_search.greedy import greedy_search
@@ -109,7 +109,7 @@ class StructuralEM:
     @property
     def tol(self) -> float:
         """Smallest gain, in nats, that makes a change worth it."""
-        return self.options.tol * self.data.weight
+        return max(self.options.tol * self.data.weight, TIE)
 
     def report(self, message: str) -> bool:
         """Tell how far the search has come; whether to stop."""
@@ -184,7 +184,10 @@ class StructuralEM:
             states.append((score, self.penalty, state, result.history))
             if self.stopped:
                 break
-        _, self.penalty, state, history = max(states, key=lambda entry: entry[0])
+        most = max(score for score, *_ in states)
+        # Of graphs of one class, found at several prices, the first.
+        best = next(entry for entry in states if entry[0] > most - self.tol)
+        _, self.penalty, state, history = best
         self.history += history
         return self.settle(state)
 
@@ -212,7 +215,8 @@ class StructuralEM:
         trial = self.refine(
             state.adjacency, state.parameters, state.n_latents, max_rounds=2
         )
-        return trial if self.whole_score(trial) > self.whole_score(state) else state
+        gain = self.whole_score(trial) - self.whole_score(state)
+        return trial if gain > self.tol else state
 
     @contextmanager
     def searching(self, method: str):

@@ -12,6 +12,10 @@ import numpy as np
 from ..._criteria import bic_price
 from .._nonlinear.fitter import Family
 
+# Gains that differ by less, in nats, are the same: directions that the score cannot
+# tell apart are decided by number, not by rounding errors.
+TIE = 1e-6
+
 
 def with_parent(parents: tuple[int, ...], new: int) -> tuple[int, ...]:
     """Parents with one more, in ascending order."""
@@ -129,19 +133,35 @@ class SearchResult:
         """The same result where node i is called nodes[i]."""
         adjacency = np.zeros_like(self.adjacency)
         adjacency[np.ix_(nodes, nodes)] = self.adjacency
-        names = [int(node) for node in nodes]
-        history = [(_relabelled(move, names), gain) for move, gain in self.history]
+        history = relabelled_history(self.history, nodes)
         return SearchResult(adjacency, self.score, history)
 
 
-def _relabelled(move, names) -> tuple:
-    """A move with other names of nodes."""
-    kind, *numbers = move
-    if kind == "move":  # of a node to a place
-        return kind, names[numbers[0]], numbers[1]
-    return kind, *(names[number] for number in numbers)
+def relabelled_history(history: list, nodes) -> list:
+    """Moves and gains where node i is called nodes[i]; others keep their names."""
+    names = {place: int(node) for place, node in enumerate(nodes)}
+    # Other moves count or name latents.
+    n_nodes = {"add": 2, "delete": 2, "reverse": 2, "replace": 3, "move": 1}
+    moves = []
+    for (kind, *numbers), gain in history:
+        n = n_nodes.get(kind, 0)
+        renamed = [names.get(number, number) for number in numbers[:n]]
+        moves.append(((kind, *renamed, *numbers[n:]), gain))
+    return moves
 
 
-def rounding_error(scores) -> float:
-    """Size of differences of scores that mean nothing."""
-    return 64.0 * np.finfo(float).eps * float(np.abs(scores).sum())
+def ranked_with_ties(gains) -> np.ndarray:
+    """Order of gains, the largest first; of those that are the same, by number."""
+    order = np.argsort(-gains)
+    group = np.cumsum(-np.diff(gains[order], prepend=np.inf) > TIE)
+    return order[np.lexsort([order, group])]
+
+
+def least_gain(scores) -> float:
+    """Smallest gain that means something.
+
+    More than rounding errors of scores; and of moves that gain the same, the one that
+    is taken may gain a little less than the best.
+    """
+    rounding = 64.0 * np.finfo(float).eps * float(np.abs(scores).sum())
+    return max(rounding, 2.0 * TIE)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._graphs import equivalence_class
 from .._scores.linear import LinearEvaluator, regress
-from .._scores.moves import SearchResult
+from .._scores.moves import TIE, SearchResult
 
 # Neighbours of both ends of an edge, all of whose cliques are looked at.
 MAX_COMMON = 6
@@ -75,10 +75,11 @@ def backward_search(
     history: list = []
     while len(history) < max_iter:
         pattern = equivalence_class(adjacency)
-        best = max(_deletions(evaluator, pattern), default=(0.0,))
-        if best[0] <= tol:
+        deletions = list(_deletions(evaluator, pattern))
+        most = max((gain for gain, *_ in deletions), default=0.0)
+        if most <= tol:
             break
-        gain, x, y, clique = best
+        gain, x, y, clique = next(d for d in deletions if d[0] > most - TIE)
         adjacency = extend(pattern, [*clique, x, y])
         adjacency[x, y] = False
         history.append((("delete", x, y), gain))

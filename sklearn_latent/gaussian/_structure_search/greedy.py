@@ -6,19 +6,14 @@ import numpy as np
 
 from ..._graphs import parents_of, reaches
 from .._scores.moves import (
+    TIE,
     MoveEvaluator,
     Rules,
     SearchResult,
-    rounding_error,
+    least_gain,
     with_parent,
     without_parent,
 )
-
-# Gains are compared to so many decimals: directions that the score cannot tell apart
-# are decided by number, not by rounding errors.
-DECIMALS = 6
-# Reversals whose legality is checked at a time.
-REVERSAL_BATCH = 16
 
 
 class _State:
@@ -97,7 +92,7 @@ class _State:
     def _keep(self, x, parents, scores):
         """Keep the gains of the moves of a family."""
         self.scores[x] = now = scores[0, -1]
-        gains = (scores - now).round(DECIMALS)
+        gains = scores - now
         self.add[x] = gains[0, :-1]
         self.delete[x] = -np.inf
         if not parents:
@@ -108,10 +103,10 @@ class _State:
         if self.is_bound:
             gains[self.required[index, x]] = -np.inf
         self.delete[x, index] = deletions = gains[:, -1]
-        best = deletions.argmax()
-        self.gains[2, x], self.choice[2, x] = deletions[best], parents[best]
-        self.replace[x] = gains.max(axis=0)[:-1]
-        self.replaced[x] = index[gains.argmax(axis=0)[:-1]]
+        self.gains[2, x] = best = deletions.max()
+        self.choice[2, x] = index[(deletions >= best - TIE).argmax()]
+        self.replace[x] = most = gains[:, :-1].max(axis=0)
+        self.replaced[x] = index[(gains[:, :-1] >= most - TIE).argmax(axis=0)]
 
     def scan_reversals(self, nodes, children):
         """Score families with a child as one more parent, if candidates are pruned."""
@@ -123,19 +118,20 @@ class _State:
         for row, (_, parents) in enumerate(families):
             if len(parents) >= self.max_parents:
                 gains[row] = -np.inf
-        self.reverse[nodes] = np.maximum(self.reverse[nodes], gains.round(DECIMALS))
+        self.reverse[nodes] = np.maximum(self.reverse[nodes], gains)
 
     def rank(self):
         """Find the best moves that close no cycle, for families that changed."""
         nodes = list(self.stale)
         self.stale.clear()
         legal = np.where(self.reach[nodes], -np.inf, self.moves[:, nodes])
-        self.choice[:2, nodes] = legal.argmax(axis=2)
-        self.gains[:2, nodes] = legal.max(axis=2)
+        self.gains[:2, nodes] = best = legal.max(axis=2)
+        self.choice[:2, nodes] = (legal >= best[:, :, None] - TIE).argmax(axis=2)
 
     def best_move(self):
         """Best legal move as (gain, move); (-inf, None) if there is none."""
-        kind, x = divmod(int(self.gains.argmax()), len(self.numbers))
+        first = int((self.gains >= self.gains.max() - TIE).argmax())
+        kind, x = divmod(first, len(self.numbers))
         best: tuple[float, tuple | None] = float(self.gains[kind, x]), None
         if best[0] > -np.inf:
             z = int(self.choice[kind, x])
@@ -147,19 +143,17 @@ class _State:
         """Best legal reversal whose gain is above the floor; None if there is none."""
         parents, children = self.edges[:, : self.n_edges]
         gains = self.delete[children, parents] + self.reverse[parents, children]
-        if not len(gains) or gains.max() <= floor:
+        above = (gains > floor + TIE).nonzero()[0]
+        if not len(above):
             return None
-        above = np.flatnonzero(gains > floor)
-        above = above[np.argsort(-gains[above], kind="stable")]
-        for part in range(0, len(above), REVERSAL_BATCH):
-            places = above[part : part + REVERSAL_BATCH]
-            u, x = parents[places], children[places]
-            # Legal if the edge is the only path from u to x.
-            n_paths = (self.adjacency[u] & self.reach.T[x]).sum(axis=1)
-            for place in places[n_paths == 1].tolist():
-                move = "reverse", int(parents[place]), int(children[place])
-                return float(gains[place]), move
-        return None
+        u, x = parents[above], children[above]
+        # Legal if the edge is the only path from u to x.
+        above = above[(self.adjacency[u] & self.reach.T[x]).sum(axis=1) == 1]
+        if not len(above):
+            return None
+        place = above[(gains[above] >= gains[above].max() - TIE).argmax()]
+        move = "reverse", int(parents[place]), int(children[place])
+        return float(gains[place]), move
 
     def apply(self, move):
         """Change the graph and score what the change touches."""
@@ -233,7 +227,7 @@ def greedy_search(
     rules = Rules.free(evaluator.n_nodes) if rules is None else rules
     start = rules.required if initial is None else initial | rules.required
     state = _State(evaluator, start, rules)
-    tol = max(rules.tol, rounding_error(state.scores))
+    tol = max(rules.tol, least_gain(state.scores))
     history: list = []
     refreshed = evaluator.is_exhaustive
     while len(history) < rules.max_iter:

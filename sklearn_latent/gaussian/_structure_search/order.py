@@ -15,7 +15,7 @@ import numpy as np
 from ..._graphs import parents_of, topological_order
 from ..._validation import check_random_state
 from .._scores.linear import LinearEvaluator
-from .._scores.moves import Rules, SearchResult, rounding_error
+from .._scores.moves import TIE, Rules, SearchResult, least_gain
 from .backward import backward_search
 from .greedy import greedy_search
 from .grow_shrink import GrowShrinkTree, Growth
@@ -80,9 +80,10 @@ class _OrderState:
             place = self.position[y]
             change = growth.score - self.growths[y].score
             gains[place - (place > here)] = change
-        place, grown, gain = self._best_place(node, here, gains)
-        if grown is None or gain <= tol:
+        found = self._best_place(node, here, gains, tol)
+        if found is None:
             return 0.0
+        place, grown, gain = found
         self.order.insert(place, self.order.pop(here))
         low, high = min(here, place), max(here, place)
         for y, growth in toggled.items():
@@ -92,8 +93,10 @@ class _OrderState:
         self._number(low, high + 1)
         return gain
 
-    def _best_place(self, node, here, gains):
+    def _best_place(self, node, here, gains, tol) -> tuple[int, Growth, float] | None:
         """Where to put a node: place, what it grows there, gain of the whole order.
+
+        None if no place gains more than `tol`.
 
         More predecessors rarely hurt, so of places that are the same to all others the
         last is taken; and the score with all others as predecessors bounds what the
@@ -114,15 +117,16 @@ class _OrderState:
         places.sort(key=lambda place: -changes[place])
         tree, bit, score = self.trees[node], 1 << node, self.growths[node].score
         bound = tree.grow(self.before[-1] ^ bit).score - score
-        best: tuple[int, Growth | None, float] = here, None, 0.0
+        floor, found = tol, []
         for place in places:
-            if changes[place] + bound <= best[2]:
+            if changes[place] + bound <= floor:
                 break
             growth = tree.grow(self.before[place + (place > here)] & ~bit)
             gain = changes[place] + growth.score - score
-            if gain > best[2]:
-                best = place, growth, gain
-        return best
+            if gain > floor:
+                found.append((place, growth, gain))
+                floor = max(floor, gain - TIE)
+        return min((entry for entry in found if entry[2] > floor), default=None)
 
     def place_range(self, node) -> tuple[int, int]:
         """First and last place among the others that required edges allow."""
@@ -162,7 +166,7 @@ class _OrderSearch:
     def __init__(self, evaluator: LinearEvaluator, rules: Rules, trees=None):
         self.evaluator = evaluator
         alone = [evaluator.family_score(x, ()) for x in range(evaluator.n_nodes)]
-        self.tol = max(rules.tol, rounding_error(np.array(alone)))
+        self.tol = max(rules.tol, least_gain(np.array(alone)))
         self.rules = replace(rules, tol=self.tol, progress=None)
         self.progress = rules.progress
         # Graphs of one class keep the same rules only if there are none.
