@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ..._blocks import Blocks, LocalBlocks
 from ..._climb import Ascent, climb, is_hopeless
 from .._emissions.base import SMOOTHING
+from .._emissions.kinds import as_emission
 from .._graph import TemporalGraph
 from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
@@ -141,15 +143,19 @@ def _weight(block: _PreparedBlock) -> float:
 
 
 def replace_tables(network: LatentDBN, **tables) -> LatentDBN:
-    """The same network with some of its tables replaced."""
-    names = ("start", "transition", "emission")
-    tables = {name: getattr(network, name) for name in names} | tables
-    return LatentDBN(
-        network.graph,
-        network.cardinality,
-        **tables,
-        max_joint_states=network.max_joint_states,
-    )
+    """The same network with some of its tables replaced, which are not checked again.
+
+    Every step of EM makes a network.
+    """
+    changed = copy(network)
+    if "emission" in tables:
+        changed.__dict__.pop("emission", None)
+        changed.emissions = [as_emission(table) for table in tables.pop("emission")]
+    for name, some in tables.items():
+        for table in some:
+            table.setflags(write=False)
+        setattr(changed, name, some)
+    return changed
 
 
 def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> LatentDBN:

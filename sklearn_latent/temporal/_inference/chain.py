@@ -71,8 +71,9 @@ def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterio
         smoothed, ratio = forward.backward()
         weight = weights[rows].T
         lost = forward.lost | _exceeds(ratio, 1 / UNDERFLOW)
-        ratio[:, lost] = 0.0
         low = np.flatnonzero(lost)
+        # What was lost is not a number.
+        ratio[:, low] = forward.filtered[:, low] = 0.0
         for part in _chunks(len(low), len(start) ** 2):
             some, low_rows = low[part], rows.start + low[part]
             done = careful_smooth(start, transition, evidence, low_rows, weights)
@@ -80,9 +81,7 @@ def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterio
             rare += both
         log_likelihood[rows] = forward.log_likelihood
         ratio[1:] *= weight[1:, :, None]
-        # What was lost is not a number.
-        filtered = np.where(lost[:, None], 0.0, forward.filtered)
-        pairs += _flat(filtered[:-1]).T @ _flat(ratio[1:])
+        pairs += _flat(forward.filtered[:-1]).T @ _flat(ratio[1:])
         first += weight[0] @ smoothed[0]
         _marginalize(smoothed, cards, states, rows)
     return ChainPosterior(log_likelihood, states, first, pairs * transition + rare)
@@ -258,7 +257,7 @@ def _filter(start, transition, likelihood):
             np.dot(state, transition, out=before)
         state = np.multiply(joint, before, out=now)
         if t % SCALED == SCALED - 1 or t == last:
-            totals.append(state.sum(axis=1))
+            totals.append(state @ np.ones(state.shape[1]))
             state /= totals[-1][:, None]
     return filtered, predicted, np.array(totals)
 
@@ -287,7 +286,8 @@ def _unit(values) -> np.ndarray:
 
 def _exceeds(ratio, limit) -> np.ndarray:
     """Sequences with a ratio above a limit, or one that is not a number."""
-    return ~(ratio.max(axis=(0, 2), initial=0.0) <= limit)
+    # Slices first: a maximum over few states takes long.
+    return ~(ratio.max(axis=0).max(axis=1) <= limit)
 
 
 def _flat(values) -> np.ndarray:
