@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ FIRST_LEAP = 4.0
 
 # A leap leaves this share of a count: what is near zero comes back slowly.
 LEAST_SHARE = 0.05
+
+# Gains of the last cycle of two steps and a leap that are still hoped for.
+HOPE = 20.0
 
 
 class Convergence:
@@ -164,6 +167,18 @@ def climb(
         if leaps:
             statistics = leaps.next(state, statistics, objective)
         state = maximize(state, statistics)
+
+
+def is_hopeless(objectives: Sequence[float], target: float, passed=-np.inf) -> bool:
+    """Whether an accelerated ascent has passed one value and will hardly reach another.
+
+    Gains of steps differ, those of cycles of two steps and a leap hardly.
+    """
+    n_iter = len(objectives) - 1
+    if n_iter < 6 or n_iter % 3 or not passed <= objectives[-1]:
+        return False
+    gain = objectives[-1] - objectives[-4]
+    return bool(objectives[-1] + HOPE * gain < target)
 
 
 class _Leaps:

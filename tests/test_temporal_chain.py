@@ -361,15 +361,41 @@ class TestBlocks:
         np.testing.assert_allclose(alone, whole.log_likelihood, 1e-10, 1e-10)
         return whole
 
-    @given(dbns(zeros=True), st.integers(32, 90), seeds)
+    @given(dbns(zeros=True), st.integers(90, 200), seeds)
     @settings(max_examples=25, deadline=None)
     def test_blocks_do_not_matter(self, network, n_slices, seed):
         self.agree(self.problem(network, 3, n_slices, seed))
 
     def test_few_long_sequences_are_cut(self):
-        assert chain_module._n_blocks(2000, 1, 16) == 45
-        assert chain_module._n_blocks(2000, 1, 160) == 1
-        assert chain_module._n_blocks(31, 1, 2) == 1
+        assert chain_module._n_blocks(2000, 1, 160) == 44
+        assert chain_module._n_blocks(2000, 20, 16) == 1
+        assert chain_module._n_blocks(89, 1, 2) == 1
+
+    def test_blocks_that_remember_do_not_agree(self):
+        """States that never change: what a block begins with is never forgotten."""
+        graph = TemporalGraph(np.ones((1, 1)), [[0]], [[1]])
+        emission = [[[0.6, 0.4], [0.4, 0.6]]]
+        network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
+        start, transition, *rest = self.problem(network, 2, 600, 0)
+        forward = chain_module._Forward(start, transition, rest[0], slice(0, 2))
+        assert forward.n_blocks == 1
+        self.agree((start, transition, *rest))
+
+    @pytest.mark.parametrize("agreeing", [0, 1])
+    def test_single_steps_take_over(self, agreeing):
+        """Where blocks do not agree at all, or not on the way back."""
+        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        arguments = self.problem(random_dbn(graph, [3], [2, 3], seed=0), 2, 200, 0)
+        expected, blocks = chain_module.smooth(*arguments), chain_module._agreeing
+        results = [blocks] * agreeing
+
+        def some_agree(*arguments):
+            return results.pop()(*arguments) if results else None
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain_module, "_agreeing", some_agree)
+            found = chain_module.smooth(*arguments)
+        same_posterior(found, expected)
 
     def test_underflow_in_a_block(self):
         """Every tenth slice favours the wrong state by a factor of 10^600."""

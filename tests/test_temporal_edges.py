@@ -129,9 +129,11 @@ def test_deblurring_recovers_the_table(seed):
     for matrix in confusions:
         np.fill_diagonal(matrix, 0.9)
     blurred = confusions[0].T @ sharp @ confusions[1]
-    assert np.allclose(
-        _deblur(1000 * blurred, confusions, 1e-12, 5000), 1000 * sharp, atol=5
-    )
+    # Two tables side by side, each blurred by its own matrices.
+    tables = 1000 * np.array([blurred.ravel(), sharp.ravel()])
+    matrices = [np.array([matrix, np.eye(len(matrix))]) for matrix in confusions]
+    for found in _deblur(tables, matrices, 1e-12, 5000):
+        assert np.allclose(found, 1000 * sharp.ravel(), atol=5)
 
 
 def test_states_guessed_with_errors_give_the_true_edges():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sklearn_latent._climb import is_hopeless
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
 from sklearn_latent.temporal._classes.latent_pair import fit_pair
@@ -14,7 +15,6 @@ from sklearn_latent.temporal._edges.structure import (
     CLOSE_TOGETHER,
     _Review,
 )
-from sklearn_latent.temporal._em.em import _is_hopeless
 from sklearn_latent.temporal._measurement.groups import (
     ChainFit,
     Measurement,
@@ -154,7 +154,8 @@ def test_number_of_states_climbs(first, bics, best):
     ],
 )
 def test_when_em_gives_up(reached, beat, hopeless):
-    assert _is_hopeless(reached, len(reached) - 1, beat) is hopeless
+    passed, target = beat
+    assert is_hopeless(reached, target, passed) is hopeless
 
 
 def test_a_rival_ends_the_ascent_but_not_the_comparison():

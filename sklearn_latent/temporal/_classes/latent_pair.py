@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._climb import climb
+from ..._climb import climb, is_hopeless
 from ..._criteria import bic_price, bic_score
 from .._emissions.layout import Layout
 from .._tables import normalized
@@ -36,8 +36,13 @@ class LatentPair:
     bic: float
 
 
-def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair:
-    """Fit two hidden classes; `first` and `second` are tables of their own features."""
+def fit_pair(
+    rows: Rows, in_first, first, second, *, max_iter=200, beat=-np.inf
+) -> LatentPair:
+    """Fit two hidden classes; `first` and `second` are tables of their own features.
+
+    EM ends early if it will hardly reach the BIC `beat`.
+    """
     columns = np.repeat(in_first, rows.n_categories)
     one_hot = rows.one_hot()
     marginals = rows.marginals()
@@ -80,6 +85,15 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
             )
         ),
     )
+    n_free = int(np.prod(size)) - 1
+    n_free += layouts[0].n_free(size[0]) + layouts[1].n_free(size[1])
+    target = beat - bic_score(0.0, n_free, rows.total)
+    reached: list[float] = []
+
+    def ends(_, value):
+        reached.append(value)
+        return is_hopeless(reached, target)
+
     ascent = climb(
         expect,
         maximize,
@@ -88,12 +102,11 @@ def fit_pair(rows: Rows, in_first, first, second, *, max_iter=200) -> LatentPair
         max_iter=max_iter,
         patient=False,
         accelerate=True,
+        report=ends,
     )
-    joint, first, second = ascent.state
-    n_free = joint.size - 1
-    n_free += layouts[0].n_free(len(first)) + layouts[1].n_free(len(second))
     value = float(ascent.objective)
     score = bic_score(value, n_free, rows.total)
+    joint, first, second = ascent.state
     return LatentPair(joint, first, second, value, score)
 
 
@@ -103,54 +116,59 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
     Each feature is predicted from all others, through its own class and through the
     other one.
     """
-    one_hot = rows.one_hot()
-    columns = np.repeat(in_first, rows.n_categories)
-    logs = [
-        one_hot[:, columns] @ np.log(model.first).T,
-        one_hot[:, ~columns] @ np.log(model.second).T,
-    ]
     price = bic_price(rows.total)
-    gains = []
-    for place, width in enumerate(rows.n_categories):
-        side = 0 if in_first[place] else 1
-        offset = rows.layout.offsets[place]
-        values = one_hot[:, offset : offset + width]
-        known = values.any(axis=1)
-        values, weights = values[known], rows.weights[known]
-        start = int(
-            rows.n_categories[:place][in_first[:place] == in_first[place]].sum()
+    # Classes and categories come first in all arrays, as above.
+    columns = np.ascontiguousarray(rows.one_hot().T)
+    values = np.split(columns, rows.layout.offsets[1:])
+    gains = np.empty(len(values))
+    sides = [
+        (features, Layout(rows.n_categories[features]).split(emission))
+        for features, emission in (
+            (np.flatnonzero(in_first), model.first),
+            (np.flatnonzero(~in_first), model.second),
         )
-        table = (model.first, model.second)[side][:, start : start + width]
-        own = logs[side][known] - values @ np.log(table).T
-        other = logs[1 - side][known]
-        own = np.exp(own - own.max(axis=1, keepdims=True))
-        other = np.exp(other - other.max(axis=1, keepdims=True))
-        joint = model.joint if side == 0 else model.joint.T
-        stay = _scaled(own * (other @ joint.T))
-        leave = _scaled(other * (own @ joint))
-        value = weights @ np.log((stay * (values @ table.T)).sum(axis=1))
-        moved_value = _predict(leave, values, weights)
-        n_more = (leave.shape[1] - stay.shape[1]) * (width - 1)
-        gains.append(float(moved_value - value - price * n_more))
-    return gains
+    ]
+    logs = [
+        np.log(np.hstack(tables)) @ np.vstack([values[f] for f in features])
+        for features, tables in sides
+    ]
+    for side, joint in ((0, model.joint), (1, model.joint.T)):
+        others = _likelihood(logs[1 - side])
+        through = joint @ others
+        for f, table in zip(*sides[side], strict=True):
+            # A value that is missing is certain, whatever the class.
+            gap = 1.0 - values[f].sum(axis=0)
+            rest = _likelihood(logs[side] - np.log(table) @ values[f])
+            stay = _scaled(rest * through)
+            leave = _scaled(others * (joint.T @ rest))
+            likelihood = (stay * (table @ values[f] + gap)).sum(axis=0)
+            value = rows.weights @ np.log(likelihood)
+            moved_value = _predict(leave, values[f], gap, rows.weights)
+            n_more = (len(leave) - len(stay)) * (len(values[f]) - 1)
+            gains[f] = moved_value - value - price * n_more
+    return gains.tolist()
 
 
-def _scaled(weights):
-    return weights / weights.sum(axis=1, keepdims=True)
+def _likelihood(logs) -> np.ndarray:
+    return np.exp(logs - logs.max(axis=0))
 
 
-def _predict(posterior, values, weights) -> float:
+def _scaled(weights) -> np.ndarray:
+    return weights / weights.sum(axis=0)
+
+
+def _predict(posterior, values, gap, weights) -> float:
     """Log-likelihood of a feature given classes, with about the best table for it."""
 
     def expect(table):
-        joint = posterior * (values @ table.T)
-        likelihood = joint.sum(axis=1)
-        return weights @ np.log(likelihood), joint * (weights / likelihood)[:, None]
+        joint = posterior * (table @ values + gap)
+        likelihood = joint.sum(axis=0)
+        return weights @ np.log(likelihood), joint * (weights / likelihood)
 
     def maximize(_, weighted):
-        return normalized(weighted.T @ values + 1e-3)
+        return normalized(weighted @ values.T + 1e-3)
 
-    start = maximize(None, posterior * weights[:, None])
+    start = maximize(None, posterior * weights)
     return climb(
         expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER, patient=False
     ).objective

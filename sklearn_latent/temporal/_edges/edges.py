@@ -8,6 +8,7 @@ by itself suggests, corrected for how often they are wrong.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain, combinations
 
 import numpy as np
@@ -22,6 +23,10 @@ MAX_CANDIDATES = 5
 
 # Latents up to which the best order of a slice is found among all.
 MAX_EXACT_LATENTS = 12
+
+# Elements of the matrices that take off the blur of several tables at a time; half a
+# megabyte stays in the cache.
+BLUR_ELEMENTS = 1 << 16
 
 
 class JointCounts:
@@ -40,6 +45,9 @@ class JointCounts:
         self.has_past = joint.ndim == 2 * n_latents
         self.cardinality = np.array(joint.shape[-n_latents:] if n_latents else [], int)
         self.total = float(joint.sum())
+
+    def prepare(self, families) -> None:
+        """Nothing takes long here."""
 
     def counts(self, before, within, child) -> np.ndarray:
         """Counts with one axis per parent before, per parent within, and the child."""
@@ -80,27 +88,64 @@ class AssignedCounts:
         self.total = float(self._weights.sum()) * self._worth
         self._tables: dict[tuple, np.ndarray] = {}
 
+    def prepare(self, families) -> None:
+        """Find the tables of families, given as to `counts`, many at a time."""
+        by_shape: dict[tuple, list] = {}
+        for key in dict.fromkeys(map(_members, families)):
+            if key not in self._tables:
+                shape = sorted(self.cardinality[[*key[0], *key[1]]].tolist())
+                by_shape.setdefault(tuple(shape), []).append(key)
+        for axes, keys in by_shape.items():
+            size = max(BLUR_ELEMENTS // int(np.prod(axes)) ** 2, 1)
+            for first in range(0, len(keys), size):
+                self._sharpen(keys[first : first + size], axes)
+
     def counts(self, before, within, child) -> np.ndarray:
         """As in `JointCounts`."""
-        # Each latent of a table is a child in turn, and the table is the same.
-        members = sorted([*within, child])
-        key = tuple(before), tuple(members)
-        if key not in self._tables:
-            self._tables[key] = self._sharp_counts(*key)
+        family = before, within, child
+        self.prepare([family])
+        members = _members(family)[1]
         place = [len(before) + members.index(i) for i in (*within, child)]
-        return self._tables[key].transpose(*range(len(before)), *place)
+        table = self._tables[_members(family)]
+        return table.transpose(*range(len(before)), *place)
 
-    def _sharp_counts(self, before, now) -> np.ndarray:
-        """Counts with one axis per latent of the slice before, and of this one."""
-        columns = [self._before[:, i] for i in before]
-        columns += [self._now[:, i] for i in now]
-        family = [*before, *now]
+    def _sharpen(self, keys, shape) -> None:
+        """Find tables side by side whose shapes are the same but for the order."""
+        # Axes of each table by length.
+        orders = [
+            np.argsort(self.cardinality[[*before, *now]], kind="stable")
+            for before, now in keys
+        ]
+        tables, confusions = [], []
+        for (before, now), order in zip(keys, orders, strict=True):
+            family = np.array([*before, *now])[order]
+            past = order < len(before)
+            tables.append(self._suggested(family, past, shape))
+            confusions.append([self.confusions[i] for i in family])
+        axes = [np.array(axis) for axis in zip(*confusions, strict=True)]
+        found = _deblur(np.array(tables), axes)
+        for key, order, sharp in zip(keys, orders, found, strict=True):
+            sharp *= self.total / max(sharp.sum(), 1e-300)
+            self._tables[key] = sharp.reshape(shape).transpose(np.argsort(order))
+
+    def _suggested(self, family, past, shape) -> np.ndarray:
+        """Counts of suggested states of latents, of some in the slice before."""
+        columns = [
+            (self._before if before else self._now)[:, i]
+            for i, before in zip(family, past, strict=True)
+        ]
         known = np.logical_and.reduce([column >= 0 for column in columns])
-        shape = tuple(self.cardinality[family])
         index = np.ravel_multi_index([column[known] for column in columns], shape)
-        table = np.bincount(index, self._weights[known], minlength=np.prod(shape))
-        sharp = _deblur(table.reshape(shape), [self.confusions[i] for i in family])
-        return sharp * (self.total / max(sharp.sum(), 1e-300))
+        return np.bincount(index, self._weights[known], minlength=np.prod(shape))
+
+
+def _members(family) -> tuple[tuple, tuple]:
+    """Latents of a family in the slice before, and in this one.
+
+    Each latent of a table is a child in turn, and the table is the same.
+    """
+    before, within, child = family
+    return tuple(before), tuple(sorted([*within, child]))
 
 
 def _agreement(confusion) -> float:
@@ -111,27 +156,39 @@ def _agreement(confusion) -> float:
     return float(np.clip((confusion.diagonal().mean() - 1 / n) / (1 - 1 / n), 0.0, 1.0))
 
 
-def _deblur(table, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
-    """The table whose blurred form is closest to `table` in likelihood, by EM."""
-    blur = np.ones((1, 1))
+def _deblur(tables, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
+    """Tables whose blurred forms are closest to `tables` in likelihood, by EM.
+
+    tables (n, n_cells), confusions (n, cardinality, cardinality) of each axis.
+    """
+    n, n_cells = tables.shape
+    blur = np.ones((n, 1, 1))
     for matrix in confusions:
-        blur = np.kron(blur, matrix)
-    shares = table.ravel() / max(table.sum(), 1e-300)
+        blur = np.einsum("nij,nkl->nikjl", blur, matrix)
+        blur = blur.reshape(n, blur.shape[1] * blur.shape[2], -1)
+    totals = tables.sum(axis=1, keepdims=True)
+    shares = tables / np.maximum(totals, 1e-300)
+    last = np.full(n, -np.inf)
 
     def expect(sharp):
-        blurred = np.maximum(sharp @ blur, 1e-300)
-        return shares @ np.log(blurred), sharp * (blur @ (shares / blurred))
+        nonlocal last
+        blurred = np.maximum(np.matmul(sharp[:, None], blur)[:, 0], 1e-300)
+        back = np.matmul(blur, (shares / blurred)[:, :, None])[:, :, 0]
+        value = (shares * np.log(blurred)).sum(axis=1)
+        # A table that has converged does not wait for others.
+        back[value - last <= tol] = 1.0
+        last = value
+        return value, sharp * back
 
-    start = np.full(table.size, 1.0 / table.size)
     ascent = climb(
         expect,
         lambda _, sharper: sharper,
-        start,
+        np.full((n, n_cells), 1.0 / n_cells),
         tol=tol,
         max_iter=max_iter,
         patient=False,
     )
-    return (ascent.state * table.sum()).reshape(table.shape)
+    return ascent.state * totals
 
 
 def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
@@ -148,6 +205,13 @@ def best_edges(counts, doubt=0.0):
     if not n:
         return intra, inter, []
     families = [_Families(counts, child) for child in range(n)]
+    # Tables of all latents are found together.
+    counts.prepare(chain.from_iterable(family.trials() for family in families))
+    for family in families:
+        family.choose()
+    counts.prepare(chain.from_iterable(family.choices() for family in families))
+    for family in families:
+        family.find_best()
     within = (
         _best_order(families) if n <= MAX_EXACT_LATENTS else _greedy_order(families)
     )
@@ -175,14 +239,50 @@ class _Families:
     def __init__(self, counts, child: int):
         self.source, self.child = counts, child
         self._known: dict[tuple, tuple[float, float]] = {}
-        before, within = self._candidates()
         self.best: dict[tuple, tuple[float, tuple]] = {}
-        most = counts.max_parents
+        n = len(counts.cardinality)
+        self._own = (child,) if counts.has_past else ()
+        # Families with a parent, without the own past and with it.
+        self._trials: dict[tuple[int, bool], list[tuple]] = {
+            (i, True): [((), (i,)), (self._own, (i,))] for i in range(n) if i != child
+        }
+        for i in range(n) if counts.has_past else ():
+            self._trials[i, False] = [((i,), ()), (tuple(sorted({i, child})), ())]
+        self._parents: dict[tuple, list[tuple]] = {}
+
+    def trials(self) -> Iterator[tuple]:
+        """Families that tell which parents are worth a closer look."""
+        pairs = chain.from_iterable(self._trials.values())
+        return self._families([((), ()), (self._own, ()), *pairs])
+
+    def choose(self) -> None:
+        """Choose parents that are worth a closer look: they help next to the own past.
+
+        Then all sets of them are tried.
+        """
+        alone, with_own = self.score((), ()), self.score(self._own, ())
+        gains = {
+            key: max(self.score(*first) - alone, self.score(*second) - with_own)
+            for key, (first, second) in self._trials.items()
+        }
+        useful = [key for key, gain in gains.items() if gain > 0]
+        useful = sorted(useful, key=lambda key: -gains[key])[:MAX_CANDIDATES]
+        before = sorted(i for i, now in useful if not now)
+        within = sorted(i for i, now in useful if now)
+        most = self.source.max_parents
         for inside in _subsets(within, most):
-            scored = [
-                (self.score(outside, inside), outside)
-                for outside in _subsets(before, most - len(inside))
-            ]
+            self._parents[inside] = list(_subsets(before, most - len(inside)))
+
+    def choices(self) -> Iterator[tuple]:
+        """Families that may be the best."""
+        return self._families(
+            (out, inside) for inside, outs in self._parents.items() for out in outs
+        )
+
+    def find_best(self) -> None:
+        """Find the best parents before for every set of parents within the slice."""
+        for inside, outs in self._parents.items():
+            scored = [(self.score(outside, inside), outside) for outside in outs]
             # The first of equal scores has the fewest parents.
             self.best[inside] = max(scored, key=lambda pair: pair[0])
 
@@ -209,41 +309,20 @@ class _Families:
         return self._known[key]
 
     def _computed_parts(self, before, within) -> tuple[float, float]:
-        cards = self.source.cardinality
-        n_cells = np.prod(cards[[*before, *within, self.child]], dtype=float)
-        if n_cells > self.source.max_cells:
+        if not self._fits(before, within):
             return -np.inf, np.inf
         counts = self.source.counts(before, within, self.child)
         value, n_parameters = family_score(counts)
         return value, bic_price(self.source.total) * n_parameters
 
-    def _candidates(self) -> tuple[tuple, tuple]:
-        """Parents that are worth a closer look: they help next to the own past."""
-        n, child = len(self.source.cardinality), self.child
-        past = range(n) if self.source.has_past else range(0)
-        own = (child,) if self.source.has_past else ()
-        alone, with_own = self.score((), ()), self.score(own, ())
-        gains = {}
-        for i in past:
-            if i == child:
-                gain = with_own - alone
-            else:
-                gain = max(
-                    self.score((i,), ()) - alone,
-                    self.score(tuple(sorted((i, child))), ()) - with_own,
-                )
-            gains[i, False] = gain
-        for i in range(n):
-            if i != child:
-                gains[i, True] = max(
-                    self.score((), (i,)) - alone, self.score(own, (i,)) - with_own
-                )
-        useful = [key for key, gain in gains.items() if gain > 0]
-        useful = sorted(useful, key=lambda key: -gains[key])[:MAX_CANDIDATES]
-        return (
-            tuple(sorted(i for i, now in useful if not now)),
-            tuple(sorted(i for i, now in useful if now)),
-        )
+    def _fits(self, before, within) -> bool:
+        """Whether the table of a family is small enough."""
+        cards = self.source.cardinality[[*before, *within, self.child]]
+        return bool(np.prod(cards, dtype=float) <= self.source.max_cells)
+
+    def _families(self, parents) -> Iterator[tuple]:
+        """Families with some parents, as `counts` takes them."""
+        return ((*both, self.child) for both in parents if self._fits(*both))
 
 
 def _subsets(items, most):
@@ -257,10 +336,11 @@ def _best_order(families) -> list[tuple]:
     n = len(families)
     # Best value and last latent of every set of latents, coded as bits.
     values, last = [0.0] * (1 << n), [(-1, ())] * (1 << n)
+    # The first that fits is the best.
     masks = [
         [
             (sum(1 << i for i in inside), score, inside)
-            for inside, (score, _) in f.best.items()
+            for inside, (score, _) in sorted(f.best.items(), key=lambda b: -b[1][0])
         ]
         for f in families
     ]
@@ -270,8 +350,7 @@ def _best_order(families) -> list[tuple]:
             if not subset >> j & 1:
                 continue
             rest = subset & ~(1 << j)
-            fits = [(s, inside) for mask, s, inside in masks[j] if mask & rest == mask]
-            score, inside = max(fits, key=lambda pair: pair[0])
+            _, score, inside = next(m for m in masks[j] if m[0] & rest == m[0])
             if values[rest] + score > best:
                 best = values[rest] + score
                 last[subset] = j, inside

@@ -12,7 +12,6 @@ from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
     COMPARED_GAIN,
-    ChainFit,
     Measurement,
     SearchOptions,
     compared_chain,
@@ -233,12 +232,17 @@ class _Review:
         panel = self.panel.of_features(sorted(group))
         models = self.search.models_of(group)
         best = max(range(len(models)), key=lambda k: models[k].bic)
-        near = [k for k in (best - 1, best, best + 1) if 1 <= k < len(models)]
-        fits: list[ChainFit] = []
-        for k in near or [0]:
-            rival = fits[-1] if fits else None
-            fits.append(one_latent_bic(panel, models[k].tables(rows), rival))
-        return max(fit.bic for fit in fits)
+        # From the largest on: chains show more states than slices, and the BIC has one
+        # peak in practice.
+        near = [k for k in (best + 1, best, best - 1) if 1 <= k < len(models)]
+        tables = [models[k].tables(rows) for k in near or [0]]
+        found = one_latent_bic(panel, tables[0])
+        for smaller in tables[1:]:
+            trial = one_latent_bic(panel, smaller, found)
+            if trial.bic <= found.bic:
+                break
+            found = trial
+        return found.bic
 
     def _two(self, first: frozenset, second: frozenset) -> float:
         """BIC of the chain of two latents with the best edges."""

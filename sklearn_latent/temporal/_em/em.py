@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..._blocks import Blocks, LocalBlocks
-from ..._climb import Ascent, climb
+from ..._climb import Ascent, climb, is_hopeless
 from .._emissions.base import SMOOTHING
+from .._emissions.kinds import as_emission
 from .._graph import TemporalGraph
 from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
 from .._tables import log_prior, normalized
 from .start import first_tables
-
-# Gains of the last cycle of EM that are still hoped for.
-HOPE = 20.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,8 @@ def climb_chain(
 
     def ends(n_iter, objective):
         stopped = report is not None and report(n_iter, objective)
-        return stopped or _is_hopeless(reached, n_iter, options.beat)
+        passed, target = options.beat
+        return stopped or is_hopeless(reached, target, passed)
 
     return climb(
         expect,
@@ -118,15 +118,6 @@ def climb_chain(
         accelerate=True,
         report=ends,
     )
-
-
-def _is_hopeless(reached: list[float], n_iter: int, beat) -> bool:
-    """Whether a log-likelihood will hardly be reached, given those so far."""
-    passed, target = beat
-    # Gains of steps differ, those of cycles of two steps and a leap hardly.
-    if n_iter < 6 or n_iter % 3 or not passed <= reached[-1]:
-        return False
-    return reached[-1] + HOPE * (reached[-1] - reached[-4]) < target
 
 
 class _PreparedBlock:
@@ -152,15 +143,19 @@ def _weight(block: _PreparedBlock) -> float:
 
 
 def replace_tables(network: LatentDBN, **tables) -> LatentDBN:
-    """The same network with some of its tables replaced."""
-    names = ("start", "transition", "emission")
-    tables = {name: getattr(network, name) for name in names} | tables
-    return LatentDBN(
-        network.graph,
-        network.cardinality,
-        **tables,
-        max_joint_states=network.max_joint_states,
-    )
+    """The same network with some of its tables replaced, which are not checked again.
+
+    Every step of EM makes a network.
+    """
+    changed = copy(network)
+    if "emission" in tables:
+        changed.__dict__.pop("emission", None)
+        changed.emissions = [as_emission(table) for table in tables.pop("emission")]
+    for name, some in tables.items():
+        for table in some:
+            table.setflags(write=False)
+        setattr(changed, name, some)
+    return changed
 
 
 def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> LatentDBN:

@@ -136,6 +136,16 @@ class Emission(Persistent, ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_states={self.n_states})"
 
+    def _with(self, **parameters: np.ndarray) -> Self:
+        """The same kind with other parameters, not checked: each step of EM has one."""
+        other = object.__new__(type(self))
+        for name in self._fields:
+            value = parameters.get(name, getattr(self, name))
+            if name in parameters:
+                value.setflags(write=False)
+            setattr(other, name, value)
+        return other
+
     def log_prior(self, smoothing: float) -> float:
         """Logarithm of the prior, up to a constant."""
         natural = np.maximum(self.natural, SMALLEST_LOG)

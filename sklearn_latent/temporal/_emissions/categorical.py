@@ -50,4 +50,4 @@ class Categorical(Discrete):
 
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Shares of the categories."""
-        return type(self)(normalized(statistics, smoothing))
+        return self._with(table=normalized(statistics, smoothing))

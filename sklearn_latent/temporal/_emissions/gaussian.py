@@ -112,7 +112,8 @@ class Gaussian(Emission):
         """Mean and variance of the numbers."""
         statistics = statistics + self.pseudo_statistics(smoothing)
         mean, variance = moments(statistics[:, :3])
-        return type(self)(*self._in_units(mean, variance), self.center, self.scale)
+        mean, std = self._in_units(mean, variance)
+        return self._with(mean=mean, std=std)
 
     def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw numbers."""

@@ -117,7 +117,7 @@ class GaussianMemory(Gaussian):
         mean, std = self._in_units(*moments(statistics[:, 6:9]))
         level, slope, noise = _regression(statistics[:, :6])
         level, noise = self._in_units(level, noise)
-        return type(self)(mean, std, level, slope, noise, self.center, self.scale)
+        return self._with(mean=mean, std=std, level=level, slope=slope, noise=noise)
 
     def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw numbers slice by slice."""

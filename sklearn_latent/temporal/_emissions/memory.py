@@ -89,4 +89,4 @@ class CategoricalMemory(Discrete):
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Shares of the categories, of each state and category before."""
         pairs, rest = self.split(statistics + self.pseudo_statistics(smoothing))
-        return type(self)(normalized(rest), normalized(pairs), self.prior)
+        return self._with(table=normalized(rest), after=normalized(pairs))

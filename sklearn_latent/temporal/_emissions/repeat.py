@@ -89,4 +89,4 @@ class CategoricalRepeat(Discrete):
             share = repeat / (repeat + (1 - repeat) * table)
             repeat = (same * share).sum(axis=0) / before
             table = normalized(other + same * (1 - share))
-        return type(self)(table, np.clip(repeat, 0.0, 1.0))
+        return self._with(table=table, repeat=np.clip(repeat, 0.0, 1.0))

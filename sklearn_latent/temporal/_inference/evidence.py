@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy import sparse
@@ -114,7 +115,8 @@ class Evidence:
         """Split log-likelihoods of patterns of several latents off their scale."""
         centred, linear, scales = [], [], []
         for log in logs:
-            scale = log.max(axis=1)
+            # Maxima of columns are quicker than those of rows of few states.
+            scale = reduce(np.maximum, log.T)
             impossible = np.isneginf(scale)
             if impossible.any():
                 # A pattern that no state can emit says nothing about the state.

@@ -125,6 +125,14 @@ class MeasurementSearch:
         self.one_class(group)
         return self._models[group]
 
+    def _with_states(self, group: frozenset, n_states: int) -> LatentClasses:
+        """The model with a number of classes that may not have been fitted yet."""
+        models = self.models_of(group)
+        while len(models) < n_states:
+            rows, seed = self.rows_of(group), self.options.seed
+            models.append(fit_classes(rows, len(models) + 1, random_state=seed))
+        return models[n_states - 1]
+
     def two_classes(self, first: frozenset, second: frozenset) -> LatentPair:
         """The model with a hidden class for each of two groups.
 
@@ -134,22 +142,25 @@ class MeasurementSearch:
         key = _ordered(first, second)
         if key not in self._pairs:
             model = self._plain_pair(key)
-            tables = [self.one_class(group).emission for group in key]
-            for side in (0, 1, 0, 1) if self.enlarge else ():
-                larger = list(tables)
-                states = self._models[key[side]]
-                n_states = len(tables[side]) + 1
-                if n_states > len(states):
-                    continue
-                larger[side] = states[n_states - 1].emission
-                candidate = self._fit_pair(key, larger, SHORT)
-                if candidate.bic > model.bic:
-                    model, tables = candidate, larger
-            if self.enlarge:
-                candidate = self._fit_pair(key, self._agreeing(key), SHORT)
-                model = max(model, candidate, key=lambda pair: pair.bic)
-            self._pairs[key] = model
+            self._pairs[key] = self._enlarged(key, model) if self.enlarge else model
         return self._pairs[key]
+
+    def _enlarged(self, key, model: LatentPair) -> LatentPair:
+        """The best of a model and models with more states."""
+        tables = [self.one_class(group).emission for group in key]
+        tried = set()
+        for side in (0, 1, 0, 1):
+            sizes = len(tables[0]) + (side == 0), len(tables[1]) + (side == 1)
+            if sizes in tried or sizes[side] > self.options.max_states:
+                continue
+            tried.add(sizes)
+            larger = list(tables)
+            larger[side] = self._with_states(key[side], sizes[side]).emission
+            candidate = self._fit_pair(key, larger, SHORT, model.bic)
+            if candidate.bic > model.bic:
+                model, tables = candidate, larger
+        candidate = self._fit_pair(key, self._agreeing(key), SHORT, model.bic)
+        return max(model, candidate, key=lambda pair: pair.bic)
 
     def gain_of_two(self, first, second, enough: float = 0.0) -> float:
         """BIC of two classes less that of one, or a lower bound above `enough`."""
@@ -179,9 +190,9 @@ class MeasurementSearch:
         columns = np.repeat(in_first, rows.n_categories)
         return [emission[:, columns], emission[:, ~columns]]
 
-    def _fit_pair(self, key, tables, max_iter=200) -> LatentPair:
+    def _fit_pair(self, key, tables, max_iter=200, beat=-np.inf) -> LatentPair:
         rows, in_first = self._sides(*key)
-        return fit_pair(rows, in_first, *tables, max_iter=max_iter)
+        return fit_pair(rows, in_first, *tables, max_iter=max_iter, beat=beat)
 
     def _sides(self, first, second) -> tuple[Rows, np.ndarray]:
         """Rows of two groups together, and which features are of the first."""
