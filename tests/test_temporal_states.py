@@ -4,7 +4,7 @@ import numpy as np
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._edges.states import _near, settle_states
+from sklearn_latent.temporal._edges.states import _near, _part, settle_states
 from sklearn_latent.temporal._edges.structure import _without_edge
 from sklearn_latent.temporal._em.em import fit_chain
 from sklearn_latent.temporal._measurement.groups import (
@@ -29,37 +29,63 @@ def two_latents(n, seed=0):
     return data, Panel.of(data.codes, [2] * 4)
 
 
-def with_states(panel, numbers):
-    """The two latents with given numbers of states."""
-    groups = [(0, 1), (2, 3)]
+def with_states(panel, numbers, groups=((0, 1), (2, 3))):
+    """Two latents with given numbers of states."""
     tables = [
         slice_states(panel.of_features(g), SearchOptions(n_states=k))
         for g, k in zip(groups, numbers, strict=True)
     ]
-    return Measurement(groups, tables, 4)
+    return Measurement(list(groups), tables, panel.n_observed)
+
+
+def settled_numbers(panel, measurement):
+    """Numbers of states that are found."""
+    graph, emission = settle_states(panel, measurement, OPTIONS)
+    return [len(emission[features.argmax()]) for features in graph.structure]
 
 
 def test_too_many_states_are_taken_back():
     _, panel = two_latents(2000)
-    settled = settle_states(panel, with_states(panel, [2, 3]), OPTIONS)
-    np.testing.assert_array_equal(settled.cardinality, [2, 2])
+    assert settled_numbers(panel, with_states(panel, [2, 3])) == [2, 2]
 
 
 def test_settled_states_stay():
     _, panel = two_latents(500)
-    measurement = with_states(panel, [2, 2])
-    settled = settle_states(panel, measurement, OPTIONS)
-    np.testing.assert_array_equal(settled.cardinality, [2, 2])
-    nothing = Measurement([], [], 4)
-    assert settle_states(panel, nothing, OPTIONS).groups == []
+    assert settled_numbers(panel, with_states(panel, [2, 2])) == [2, 2]
+    assert settled_numbers(panel, Measurement([], [], 4)) == []
 
 
-def test_neighbours_of_few_states_come_first():
+def test_fewer_states_start_from_joined_ones():
+    # From states of slices, EM seems hopeless at first and is given up.
+    structure = np.repeat(np.eye(2), [4, 2], axis=1)
+    graph = TemporalGraph(structure, np.zeros((2, 2)), [[1, 1], [0, 1]])
+    data = make_latent_dbn(
+        graph, 600, 5, cardinality=[3, 2], reliability=0.72, random_state=1
+    )
+    panel = Panel.of(data.codes, [3] * 4 + [2] * 2)
+    measurement = with_states(panel, [3, 3], [(0, 1, 2, 3), (4, 5)])
+    assert settled_numbers(panel, measurement) == [3, 2]
+
+
+def test_parents_and_neighbours_of_few_states_come_first():
     cards = np.array([3, 6, 2, 4, 8])
-    assert _near(0, [1, 2, 3, 4], cards) == [0, 2, 3]
+    edges = np.zeros((5, 5), dtype=bool)
+    assert _near(2, edges, cards) == [2]
+    edges[0] = True  # a parent of all, and of itself
+    assert _near(0, edges, cards) == [0, 2, 3]
+    edges[1, 0] = True
+    assert _near(0, edges, cards) == [0, 1, 2]
     # All three would have too many joint states.
-    assert _near(4, [1, 3], np.array([2, 6, 2, 4, 8])) == [3, 4]
-    assert _near(2, [], cards) == [2]
+    edges = np.zeros((5, 5), dtype=bool)
+    edges[[1, 3], 4] = True
+    assert _near(4, edges, cards) == [3, 4]
+
+
+def test_latents_whose_parent_is_left_out_follow_their_past():
+    graph = TemporalGraph(np.eye(3), np.zeros((3, 3)), [[1, 1, 0], [0, 0, 1], [0] * 3])
+    part = _part(graph, [1, 2], [1, 2])
+    np.testing.assert_array_equal(part.inter, [[1, 1], [0, 0]])
+    np.testing.assert_array_equal(_part(graph, [0, 1], [0, 1]).inter, [[1, 1], [0, 0]])
 
 
 def test_a_graph_without_an_edge_starts_from_counts():

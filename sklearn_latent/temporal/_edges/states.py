@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from .._em.fewer import with_joined_states
 from .._graph import TemporalGraph
 from .._measurement.groups import (
     ChainFit,
@@ -17,7 +19,7 @@ from .._measurement.groups import (
 )
 from .._panels.panel import Panel
 from .edges import best_edges
-from .structure import assigned_counts
+from .structure import assigned_counts, learn_graph
 
 # Neighbours of a latent that are looked at with it, and joint states of all of them.
 MAX_NEIGHBOURS = 2
@@ -26,66 +28,93 @@ MAX_NEAR_STATES = 150
 # Nats of a sample by which a number of states must win.
 CLEAR = 10.0
 
-# Passes over latents whose neighbours have changed.
-MAX_PASSES = 2
-
 
 def settle_states(
     panel: Panel, measurement: Measurement, options: SearchOptions
-) -> Measurement:
-    """Choose the numbers of states by BIC of each latent with its neighbours.
+) -> tuple[TemporalGraph, list]:
+    """Edges, and numbers of states by BIC of each latent with its neighbours.
 
     A latent with a hidden parent is no chain by itself: states of the parent show in it
     as states of its own. And a latent that few features measure shows all of its states
-    only through the latents that depend on it.
+    only through the latents that depend on it. States are settled twice: with the edges
+    that slices show, and where sequences show others, or neighbours have changed, once
+    more. Graph and emission tables are those of `learn_graph`.
     """
+    intra, inter, _ = best_edges(assigned_counts(panel, measurement))
+    graph = TemporalGraph(measurement.structure, intra, inter)
+    joined = _joined(graph)
+    chosen = np.ones(len(joined), dtype=bool)
+    measurement, changed = _pass(panel, measurement, graph, chosen, options)
+    graph, emission, _ = learn_graph(panel, measurement, options)
+    chosen = (joined != _joined(graph)).any(axis=0) | joined[changed].any(axis=0)
+    measurement, changed = _pass(panel, measurement, graph, chosen, options)
+    if changed.any():
+        graph, emission, _ = learn_graph(panel, measurement, options)
+    return graph, emission
+
+
+def _joined(graph: TemporalGraph) -> np.ndarray:
+    """Latents that an edge joins, in either direction."""
+    edges = graph.intra | graph.inter
+    return edges | edges.T
+
+
+def _pass(panel, measurement: Measurement, graph: TemporalGraph, chosen, options):
+    """Settle the states of chosen latents; also which numbers changed."""
+    before, edges = measurement.cardinality, graph.intra | graph.inter
     # Latents of few features first, which depend the most on others.
-    order = sorted(
-        range(len(measurement.groups)), key=lambda j: len(measurement.groups[j])
-    )
-    again = np.ones(len(order), dtype=bool)
-    for _ in range(MAX_PASSES):
-        before = measurement.cardinality
-        # States of slices by themselves show neighbours well enough.
-        intra, inter, _ = best_edges(assigned_counts(panel, measurement))
-        # Without its own past, a latent that has one would show it as further states.
-        inter |= np.eye(len(inter), dtype=bool) & (panel.n_slices > 1)
-        graph = TemporalGraph(measurement.structure, intra, inter)
-        joined = (intra | inter | intra.T | inter.T) & ~np.eye(len(intra), dtype=bool)
-        for j in order:
-            near = _near(j, np.flatnonzero(joined[j]), measurement.cardinality)
-            if again[j] and len(near) > 1:
-                tables = _settled(panel, measurement, graph, near, j, options)
-                measurement = measurement.with_tables(j, tables)
-        again = joined[measurement.cardinality != before].any(axis=0)
-        if not again.any():
-            break
-    return measurement
+    order = np.flatnonzero(chosen).tolist()
+    for j in sorted(order, key=lambda j: len(measurement.groups[j])):
+        near = _near(j, edges, measurement.cardinality)
+        if len(near) > 1:
+            tables = _settled(panel, measurement, graph, near, j, options)
+            measurement = measurement.with_tables(j, tables)
+    return measurement, measurement.cardinality != before
 
 
-def _near(j: int, neighbours, cardinality) -> list[int]:
-    """A latent and those of its neighbours that have the fewest states."""
-    chosen = [int(j)]
-    for i in sorted(neighbours, key=lambda i: (cardinality[i], i))[:MAX_NEIGHBOURS]:
+def _near(j: int, edges, cardinality) -> list[int]:
+    """A latent and some of its neighbours, parents and few states first.
+
+    Without a child, the others depend on each other as before; not without a parent.
+    """
+    parents, children = edges[:, j], edges[j]
+    chosen = [j]
+    neighbours = np.setdiff1d(np.flatnonzero(parents | children), j)
+    order = sorted(neighbours, key=lambda i: (not parents[i], cardinality[i], i))
+    for i in order[:MAX_NEIGHBOURS]:
         if np.prod(cardinality[[*chosen, i]]) <= MAX_NEAR_STATES:
             chosen.append(int(i))
     return sorted(chosen)
 
 
+def _part(graph: TemporalGraph, latents, features) -> TemporalGraph:
+    """Some of the latents; those with a parent among the others follow their own past.
+
+    Without it, what such a parent keeps of the past would show as further states.
+    """
+    part = graph._part(latents, features)
+    parents = graph.intra | graph.inter
+    alone = np.delete(parents, latents, axis=0).any(axis=0)[latents]
+    return TemporalGraph(part.structure, part.intra, part.inter | np.diag(alone))
+
+
 def _settled(panel, measurement: Measurement, graph, latents, j, options) -> list:
     """Tables of a latent with the best number of states, given some neighbours."""
     features = [f for i in latents for f in measurement.groups[i]]
-    part = graph._part(latents, features)
+    part = _part(graph.directed(), latents, features)
     within = panel.of_features(features)
     first = int(measurement.cardinality[j])
     found: dict[int, ChainFit] = {}
 
     def fit(sequences, n_states, rival):
         tables = measurement.tables[j]
-        if n_states != first:
+        if n_states > first:
             tables = measurement.chain(j, panel, options, n_states).emission
         trial = measurement.with_tables(j, tables)
-        start = [table for i in latents for table in trial.tables[i]]
+        start: Any = [table for i in latents for table in trial.tables[i]]
+        if n_states < first:
+            # EM from states of slices is slow at first, and seems hopeless.
+            start = with_joined_states(rival.ascent, latents.index(j))
         found[n_states] = chain_bic(sequences, part, start, rival)
         return found[n_states]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._climb import Ascent
 from ..._criteria import bic_price
+from .._emissions.base import SMOOTHING
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_of, normalized
@@ -27,7 +28,7 @@ def with_fewer_states(panel: Panel, ascent: Ascent, options: EMOptions) -> Ascen
         if not any(ascent.state.emissions[f].has_memory for f in own):
             continue
         while ascent.state.cardinality[j] > 2:
-            first = _with_joined_states(ascent, j, options)
+            first = with_joined_states(ascent, j, options.smoothing)
             saved = price * (ascent.state.n_parameters - first.n_parameters)
             target = ascent.statistics.log_likelihood - saved
             race = replace(options, beat=(-np.inf, target))
@@ -38,7 +39,9 @@ def with_fewer_states(panel: Panel, ascent: Ascent, options: EMOptions) -> Ascen
     return ascent
 
 
-def _with_joined_states(ascent: Ascent, j: int, options: EMOptions) -> LatentDBN:
+def with_joined_states(
+    ascent: Ascent, j: int, smoothing: float = SMOOTHING
+) -> LatentDBN:
     """The network with one state of a latent less: two that are most alike are one."""
     network, counts = ascent.state, ascent.statistics
     own = network.graph.features_of(j)
@@ -48,7 +51,7 @@ def _with_joined_states(ascent: Ascent, j: int, options: EMOptions) -> LatentDBN
         emissions, total = list(network.emissions), 0.0
         for f in own:
             statistics = _joined(counts.emission[f], 0, a, b)
-            emissions[f] = network.emissions[f].fitted(statistics, options.smoothing)
+            emissions[f] = network.emissions[f].fitted(statistics, smoothing)
             total += emissions[f].expected_log_likelihood(statistics)
         return total, emissions
 
@@ -63,7 +66,7 @@ def _with_joined_states(ascent: Ascent, j: int, options: EMOptions) -> LatentDBN
             for axis, (latent, _) in enumerate(family):
                 if latent == j:
                     table = _joined(table, axis, *pairs[best])
-            yield normalized(table, options.smoothing)
+            yield normalized(table, smoothing)
 
     cardinality = network.cardinality.copy()
     cardinality[j] -= 1

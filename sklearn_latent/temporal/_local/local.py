@@ -63,7 +63,7 @@ def learn_global_graph(
         graph = TemporalGraph(measurement.structure, intra, inter)
         return graph, measurement.emission(panel)
     if options.n_states is None:
-        measurement = settle_states(panel, measurement, options)
+        return settle_states(panel, measurement, options)
     return learn_graph(panel, measurement, options)[:2]
 
 

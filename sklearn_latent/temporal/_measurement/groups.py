@@ -73,11 +73,15 @@ def thinned(panel: Panel) -> Panel:
 
 
 class ChainFit(NamedTuple):
-    """BIC of a chain, higher is better, its emissions and log-likelihood."""
+    """BIC of a chain, higher is better, its emissions and log-likelihood.
+
+    ascent: where its EM ended; None of a latent class model
+    """
 
     bic: float
     emission: list
     log_likelihood: float
+    ascent: Ascent | None = None
 
 
 def best_states(first: int, fit: Callable, options: SearchOptions) -> ChainFit:
@@ -116,7 +120,7 @@ def chain_bic(panel: Panel, graph, initial, rival=None) -> ChainFit:
     """The chain with a given graph."""
     value, ascent = compared_chain(panel, graph, initial, rival)
     emission = list(ascent.state.emission)
-    return ChainFit(value, emission, ascent.statistics.log_likelihood)
+    return ChainFit(value, emission, ascent.statistics.log_likelihood, ascent)
 
 
 def compared_chain(
