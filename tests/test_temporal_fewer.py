@@ -5,10 +5,11 @@ import pytest
 
 from sklearn_latent import LGLPCCTemporal
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.exceptions import ModelMisfitWarning
+from sklearn_latent.temporal import LatentDBN, TemporalGraph
 from sklearn_latent.temporal._em.choice import fit_with_kinds
 from sklearn_latent.temporal._em.em import EMOptions, fit_chain
-from sklearn_latent.temporal._em.fewer import with_fewer_states
+from sklearn_latent.temporal._em.fewer import told_by_one_feature, with_fewer_states
 from sklearn_latent.temporal._panels.panel import Panel
 
 GRAPHS = [
@@ -72,3 +73,30 @@ def test_the_estimator_joins_states_unless_their_number_is_given(cardinality):
     model = LGLPCCTemporal(8, cardinality=cardinality, max_iter=500, random_state=0)
     found = model.fit(codes).cardinality_.tolist()
     assert found == ([3, 3] if cardinality == "auto" else [5, 5])
+
+
+@pytest.mark.parametrize("n_telling, found", [(0, []), (1, [0]), (2, [])])
+def test_states_that_one_feature_tells_apart(n_telling, found):
+    # Two of three states are the same but for the first features.
+    alike, told = (
+        [[0.8, 0.2], [0.2, 0.8], [0.2, 0.8]],
+        [[0.8, 0.2], [0.1, 0.9], [0.9, 0.1]],
+    )
+    emission = [told if f < n_telling else alike for f in range(4)]
+    graph = TemporalGraph(np.ones((1, 4)), [[0]], [[1]])
+    transition = np.full((3, 3), 0.05) + 0.85 * np.eye(3)
+    network = LatentDBN(graph, [3], [np.full(3, 1 / 3)], [transition], emission)
+    codes = network.sample(500, 5, random_state=0)[0]
+    panel = Panel.of(codes, [2] * 4)
+    ascent = fit_chain(panel, graph, [3], network, EMOptions(max_iter=5, tol=0.0))
+    assert told_by_one_feature(ascent, panel).tolist() == found
+
+
+def test_a_feature_of_two_latents_is_named():
+    data = make_latent_dbn("G2", 500, 5, random_state=0)
+    rng, both = np.random.default_rng(0), data.Z.sum(axis=2) % 4
+    other = rng.integers(4, size=both.shape)
+    seventh = np.where(rng.random(both.shape) < 0.8, both, other)
+    codes = np.dstack([data.codes, seventh]).astype(float)
+    with pytest.warns(ModelMisfitWarning, match="one feature alone: feature 6. It"):
+        LGLPCCTemporal(5, random_state=0).fit(codes)

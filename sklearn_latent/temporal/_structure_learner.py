@@ -19,6 +19,7 @@ from ..exceptions import (
 from ._em.choice import fit_with_kinds
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
+from ._em.fewer import told_by_one_feature
 from ._em.impute import Imputer
 from ._graph import TemporalGraph
 from ._hierarchy import cut_hierarchy, latent_hierarchy
@@ -109,6 +110,9 @@ class StructureLearner(PanelModel):
         if changes and not len(points) and self.local == "bic":
             self._warn_if_process_changes(changes)
             self._warn_of_longer_memory(panel)
+            # A process that changes has false states, too.
+            if options.n_states is None and not changes.is_odd.any():
+                self._warn_of_split_states(told_by_one_feature(ascent, panel))
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -268,6 +272,16 @@ class StructureLearner(PanelModel):
                 "The past is longer than a slice: values of two slices before tell "
                 f"what the latents do not, most in {names}. The model remembers one "
                 "slice, and may need false states for the rest.",
+                ModelMisfitWarning,
+            )
+
+    def _warn_of_split_states(self, features) -> None:
+        """Say so if states of a latent differ in one feature alone."""
+        if len(features):
+            names = ", ".join(map(self._encoder.name_of, features[:5]))
+            warn(
+                f"States of a latent differ in one feature alone: {names}. It may "
+                "follow another latent as well, and these states may stand for that.",
                 ModelMisfitWarning,
             )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._climb import Ascent
 from ..._criteria import bic_price
-from .._emissions.base import SMOOTHING
+from .._emissions.base import SMOOTHING, Emission
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_of, normalized
@@ -45,19 +45,14 @@ def with_joined_states(
     """The network with one state of a latent less: two that are most alike are one."""
     network, counts = ascent.state, ascent.statistics
     own = network.graph.features_of(j)
-
-    def joined_emissions(a, b):
-        """Emissions if two states are one, and their expected log-likelihood."""
-        emissions, total = list(network.emissions), 0.0
-        for f in own:
-            statistics = _joined(counts.emission[f], 0, a, b)
-            emissions[f] = network.emissions[f].fitted(statistics, smoothing)
-            total += emissions[f].expected_log_likelihood(statistics)
-        return total, emissions
-
     pairs = list(combinations(range(int(network.cardinality[j])), 2))
-    found = [joined_emissions(a, b) for a, b in pairs]
-    best = int(np.argmax([total for total, _ in found]))
+    found = [
+        [_joined_emission(ascent, f, *pair, smoothing) for f in own] for pair in pairs
+    ]
+    best = int(np.argmin([sum(loss for _, loss in parts) for parts in found]))
+    emissions = list(network.emissions)
+    for f, (emission, _) in zip(own, found[best], strict=True):
+        emissions[f] = emission
 
     def joined_tables(tables, later):
         """Tables of latents if the best two states are one."""
@@ -75,9 +70,43 @@ def with_joined_states(
         cardinality,
         list(joined_tables(counts.start, later=False)),
         list(joined_tables(counts.transition, later=True)),
-        found[best][1],
+        emissions,
         max_joint_states=network.max_joint_states,
     )
+
+
+def told_by_one_feature(ascent: Ascent, panel: Panel) -> np.ndarray:
+    """Features in which alone two states of their latent differ.
+
+    If a feature depends on a further latent as well, states of its own latent are split
+    by what it shows of the other, and no other feature tells the parts apart.
+    """
+    network = ascent.state
+    price = bic_price(panel.weights @ (panel.codes >= 0).any(axis=2).sum(axis=1))
+    found = set()
+    for j in range(network.graph.n_latents):
+        own = network.graph.features_of(j)
+        for pair in combinations(range(int(network.cardinality[j])), 2):
+            losses = []
+            for f in own:
+                emission, loss = _joined_emission(ascent, f, *pair)
+                saved = network.emissions[f].n_free - emission.n_free
+                losses.append(loss - price * saved)
+            tells = np.flatnonzero(np.array(losses) > 0)
+            if len(own) > 2 and len(tells) == 1:
+                found.add(int(own[tells[0]]))
+    return np.array(sorted(found), dtype=int)
+
+
+def _joined_emission(
+    ascent: Ascent, f: int, a: int, b: int, smoothing: float = SMOOTHING
+) -> tuple[Emission, float]:
+    """Emission of a feature if two states are one, and what it loses, in nats."""
+    emission, statistics = ascent.state.emissions[f], ascent.statistics.emission[f]
+    together = _joined(statistics, 0, a, b)
+    joined = emission.fitted(together, smoothing)
+    loss = emission.expected_log_likelihood(statistics)
+    return joined, loss - joined.expected_log_likelihood(together)
 
 
 def _joined(counts: np.ndarray, axis: int, a: int, b: int) -> np.ndarray:
