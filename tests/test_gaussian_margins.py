@@ -23,7 +23,7 @@ from sklearn_latent.gaussian import (
     MixtureMargin,
     NormalMargin,
 )
-from sklearn_latent.gaussian import _fit as fit_module
+from sklearn_latent.gaussian._margins import ranks as ranks_module
 from sklearn_latent.gaussian._margins import sample as sample_module
 from sklearn_latent.gaussian._margins.choice import choose_bent, few_values
 from sklearn_latent.gaussian._margins.columns import to_scores, to_values
@@ -344,68 +344,53 @@ SMOOTH = MixtureMargin([1.0], [0.0], [1.0])
 
 
 def sum_of_two(n_rows, seed):
-    """Two columns, and a third that is nearly their sum; weights, noise variances."""
+    """Normal columns; the third is nearly the sum of the others."""
     Z = np.random.default_rng(seed).normal(size=(n_rows, 3))
-    Z[:, 2] = (Z[:, 0] + Z[:, 1] + 0.1 * Z[:, 2]) / np.sqrt(2.01)
-    weights = np.zeros((3, 3))
-    weights[:2, 2] = 1.0 / np.sqrt(2.01)
-    return Z, weights, np.array([1.0, 1.0, 0.01 / 2.01])
+    Z[:, 2] = Z[:, 0] + Z[:, 1] + 0.1 * Z[:, 2]
+    return Z
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_other_columns_tell_the_errors_of_ranks(seed):
-    Z, weights, noise = sum_of_two(200, seed)
+def test_other_columns_tell_the_errors_of_ranks(seed, monkeypatch):
+    Z = sum_of_two(200, seed)
     rows = ranked(np.exp(Z), None, (SMOOTH,) * 3)
-    true = np.corrcoef(Z.T)
-    before = rows.statistics.moments.correlation
-    after = rows.refined(weights, noise).moments.correlation
-    left = [np.linalg.det(correlation) for correlation in (true, before, after)]
+    refined = rows.statistics.moments.correlation
+    monkeypatch.setattr(ranks_module, "MOST_ROWS", 199)
+    plain = rows.statistics.moments.correlation
     # Variance of the sum that the other columns leave open.
-    assert abs(left[2] - left[0]) < 0.5 * (left[1] - left[0])
+    true, before, after = (
+        np.linalg.det(correlation) for correlation in (np.corrcoef(Z.T), plain, refined)
+    )
+    assert abs(after - true) < 0.5 * (before - true)
 
 
-def test_laws_of_refined_ranks():
-    Z, weights, noise = sum_of_two(40, 0)
+def test_laws_of_refined_ranks(monkeypatch):
+    X = np.exp(sum_of_two(40, 0))
     counts = np.arange(40) % 3 + 1.0
     margins = (SMOOTH, NormalMargin(), Log())
-    X = np.exp(Z)
     rows = ranked(X, counts, margins)
-    refined = rows.refined(weights, noise).moments
+    refined = rows.statistics.moments.scatter
     order = [2, 0, 1]
     other = ranked(X[:, order], counts, [margins[i] for i in order])
-    both = np.ix_(order, order)
-    assert_allclose(
-        other.refined(weights[both], noise[order]).moments.scatter,
-        refined.scatter[both],
-        atol=1e-9,
-    )
+    permuted = other.statistics.moments.scatter
+    assert_allclose(permuted, refined[np.ix_(order, order)], atol=1e-9)
     repeated = ranked(np.repeat(X, counts.astype(int), axis=0), None, margins)
-    again = repeated.refined(weights, noise).moments
-    assert_allclose(again.scatter, refined.scatter, atol=1e-9)
-    # Scores of a margin that was given stay, and so do all that no other column tells.
-    scatter = rows.statistics.moments.scatter
-    assert_allclose(refined.scatter[2, 2], scatter[2, 2])
-    assert abs(refined.scatter[0, 0] - scatter[0, 0]) > 1e-3
-    alone = rows.refined(np.zeros((3, 3)), np.ones(3)).moments
-    assert_allclose(alone.scatter, scatter, atol=1e-9)
+    assert_allclose(repeated.statistics.moments.scatter, refined, atol=1e-9)
+    monkeypatch.setattr(ranks_module, "FEWEST_PER_COLUMN", 1000)
+    plain = rows.statistics.moments.scatter
+    # Scores of a margin that was given stay.
+    assert_allclose(refined[2, 2], plain[2, 2])
+    assert abs(refined[0, 0] - plain[0, 0]) > 1e-3
 
 
-def test_few_rows_by_rank_are_searched_again(monkeypatch):
-    data = make_gaussian_bn(12, n_samples=150, random_state=1)
-    X = np.exp(data.X / data.X.std(axis=0))
-    calls = []
-    learn = fit_module.learn_network
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return learn(*arguments)
-
-    monkeypatch.setattr(fit_module, "learn_network", counted)
-    IdealParentGaussianBN(margins="smooth").fit(X)
-    assert len(calls) == 2
-    monkeypatch.setattr(fit_module, "MOST_REFINED", 149)
-    IdealParentGaussianBN(margins="smooth").fit(X)
-    assert len(calls) == 3
+def test_columns_that_others_tell_nothing_about_keep_their_ranks(monkeypatch):
+    values = np.arange(1.0, 8.0)
+    # Every pair of values once: scores are independent, whatever their powers.
+    X = np.array(np.meshgrid(values, values)).reshape(2, -1).T
+    rows = ranked(X, None, (SMOOTH,) * 2)
+    refined = rows.statistics.moments.scatter
+    monkeypatch.setattr(ranks_module, "FEWEST_PER_COLUMN", 1000)
+    assert_allclose(refined, rows.statistics.moments.scatter, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

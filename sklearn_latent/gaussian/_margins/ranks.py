@@ -4,7 +4,7 @@ Ranks tell the order of values, not their distances. The scores of a column are 
 order statistics of a normal distribution are expected to be [1]_; the values differ
 from them by a smooth error. Where a column depends strongly on others, that error is
 not small beside its noise, and looks like further edges. The others also tell what it
-is: given a network of the scores, the error has a posterior expectation.
+is: given the distribution of the scores, the error has a posterior expectation.
 
 References
 ----------
@@ -29,6 +29,13 @@ from .sample import SeenRows
 # Degree of the polynomials that errors are made of. With 10 and 20 the scores are less
 # accurate in 1,000 and in 60 rows of 50 columns.
 DEGREE = 15
+# Rows per column from which errors are estimated, and rows up to which they matter. In
+# 1,000 rows of 50 columns wrong pairs fall from 2.0 to 1.1 (1.5 without ranks); in 200
+# rows of 50 and of 100 columns they do not.
+FEWEST_PER_COLUMN = 10
+MOST_ROWS = 10_000
+# Share of the diagonal in the covariance matrix, for columns that follow from others.
+RIDGE = 0.001
 # Norm of a polynomial that is nothing but rounding errors: values are too few.
 TINY = 1e-6
 
@@ -68,30 +75,34 @@ class RankedRows:
 
     @property
     def statistics(self) -> RowStatistics:
-        """Sums of the scores."""
-        return RowStatistics.of(self.rows.X, self.rows.weights)
+        """Sums of the scores, with what other columns add to them if rows are many."""
+        rows, least = self.rows, FEWEST_PER_COLUMN * self.rows.n_features
+        refined = least <= rows.weight <= MOST_ROWS
+        Z = self._refined() if refined else rows.X
+        return RowStatistics.of(Z, rows.weights)
 
-    def refined(self, weights, noise_variance) -> RowStatistics:
-        """Sums of the scores plus their expected errors under a linear network.
+    def _refined(self) -> np.ndarray:
+        """Scores plus their expected errors under a normal distribution of the rows.
 
-        The density of errors is that of order statistics times that of the network.
+        The density of errors is that of order statistics times that of the rows.
         Polynomials of a column that are orthogonal on its scores have nearly
         independent coefficients, so degrees are solved for one after the other.
         """
-        Z, share = self.rows.X.copy(), _shares(self.rows)
-        apart = np.eye(len(weights)) - weights
-        precision = (apart / noise_variance) @ apart.T
-        slope = Z - Z @ precision
+        Z, share = self.rows.X, _shares(self.rows)
+        moments = RowStatistics.of(Z, self.rows.weights).moments
+        ridge = RIDGE * np.diag(moments.scale**2)
+        precision = np.linalg.inv((1.0 - RIDGE) * moments.covariance + ridge)
+        refined, slope = Z.copy(), Z - Z @ precision
         stiffness = 1.0 / _coefficient_variances(self.rows.weight) - 1.0
-        for own, powers in zip(stiffness, _polynomials(Z.copy(), share), strict=True):
+        for own, powers in zip(stiffness, _polynomials(Z, share), strict=True):
             powers[:, ~self.ranked] = 0.0
             matrix = precision * ((share * powers).T @ powers)
-            matrix += own * np.eye(len(weights))
+            matrix += own * np.eye(len(matrix))
             target = (share * powers * slope).sum(axis=0)
             step = powers * np.linalg.solve(matrix, target)
-            Z += step
+            refined += step
             slope -= step @ precision
-        return RowStatistics.of(Z, self.rows.weights)
+        return refined
 
 
 def _shares(rows: Rows) -> np.ndarray:
