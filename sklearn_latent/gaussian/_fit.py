@@ -69,7 +69,8 @@ def fit_rows(
     seen, known = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))
     ranked = RankedRows.of(rows, margins) if isinstance(rows, SeenRows) else None
-    learned = learn_network(known, options, ranked and ranked.statistics)
+    searched = None if ranked is None else ranked.statistics
+    learned = learn_network(known, options, searched)
     warn_degenerate(known, learned.network, np.array(names)[seen])
     network = extend_network(learned.network, seen, names)
     estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
