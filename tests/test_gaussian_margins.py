@@ -23,13 +23,15 @@ from sklearn_latent.gaussian import (
     MixtureMargin,
     NormalMargin,
 )
-from sklearn_latent.gaussian._margins import ranks as ranks_module
 from sklearn_latent.gaussian._margins import sample as sample_module
 from sklearn_latent.gaussian._margins.choice import choose_bent, few_values
 from sklearn_latent.gaussian._margins.columns import to_scores, to_values
 from sklearn_latent.gaussian._margins.mixtures import fit_mixtures
-from sklearn_latent.gaussian._margins.ranks import RankedRows
-from sklearn_latent.gaussian._margins.sample import RowSample, SeenRows
+from sklearn_latent.gaussian._margins.sample import (
+    RowSample,
+    SeenRows,
+    rank_statistics,
+)
 from sklearn_latent.gaussian._statistics.rows import Rows
 from sklearn_latent.plotting import MarginsDisplay
 
@@ -298,10 +300,6 @@ def test_few_rows_and_normal_columns_are_not_bent():
     assert not choose_bent(few, np.ones(30), fit_mixtures(few)).any()
 
 
-def ranked(X, weights, margins):
-    return RankedRows.of(SeenRows.of(Rows(X, weights), True), margins)
-
-
 @settings(max_examples=10, deadline=None)
 @given(seeds)
 def test_increasing_functions_of_columns_change_no_ranks(seed):
@@ -310,7 +308,7 @@ def test_increasing_functions_of_columns_change_no_ranks(seed):
     margins = (MixtureMargin([1.0], [0.0], [1.0]), Log(), NormalMargin())
 
     def statistics(X, weights):
-        return ranked(X, weights, margins).statistics.moments
+        return rank_statistics(SeenRows.of(Rows(X, weights), True), margins).moments
 
     before = statistics(X, weights)
     bent = np.column_stack([np.log(X[:, 0]), X[:, 1], X[:, 2] ** 3])
@@ -329,68 +327,15 @@ def test_increasing_functions_of_columns_change_no_ranks(seed):
 def test_ranks_are_for_tables_with_smooth_margins():
     X = np.random.default_rng(0).exponential(size=(60, 2))
     seen = SeenRows.of(Rows(X, None), True)
-    assert RankedRows.of(seen, (Log(), NormalMargin())) is None
-    assert RankedRows.of(seen, None) is None
+    assert rank_statistics(seen, (Log(), NormalMargin())) is None
+    assert rank_statistics(seen, None) is None
 
 
 def test_ranks_need_all_rows(bent, model, monkeypatch):
     margins = model.network_.margins
-    assert RankedRows.of(SeenRows.of(Rows(bent[0], None), False), margins) is None
+    assert rank_statistics(SeenRows.of(Rows(bent[0], None), False), margins) is None
     monkeypatch.setattr(sample_module, "MOST_VALUES", 1000)
-    assert RankedRows.of(SeenRows.of(Rows(bent[0], None), True), margins) is None
-
-
-SMOOTH = MixtureMargin([1.0], [0.0], [1.0])
-
-
-def sum_of_two(n_rows, seed):
-    """Normal columns; the third is nearly the sum of the others."""
-    Z = np.random.default_rng(seed).normal(size=(n_rows, 3))
-    Z[:, 2] = Z[:, 0] + Z[:, 1] + 0.1 * Z[:, 2]
-    return Z
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_other_columns_tell_the_errors_of_ranks(seed, monkeypatch):
-    Z = sum_of_two(200, seed)
-    rows = ranked(np.exp(Z), None, (SMOOTH,) * 3)
-    refined = rows.statistics.moments.correlation
-    monkeypatch.setattr(ranks_module, "MOST_ROWS", 199)
-    plain = rows.statistics.moments.correlation
-    # Variance of the sum that the other columns leave open.
-    true, before, after = (
-        np.linalg.det(correlation) for correlation in (np.corrcoef(Z.T), plain, refined)
-    )
-    assert abs(after - true) < 0.5 * (before - true)
-
-
-def test_laws_of_refined_ranks(monkeypatch):
-    X = np.exp(sum_of_two(40, 0))
-    counts = np.arange(40) % 3 + 1.0
-    margins = (SMOOTH, NormalMargin(), Log())
-    rows = ranked(X, counts, margins)
-    refined = rows.statistics.moments.scatter
-    order = [2, 0, 1]
-    other = ranked(X[:, order], counts, [margins[i] for i in order])
-    permuted = other.statistics.moments.scatter
-    assert_allclose(permuted, refined[np.ix_(order, order)], atol=1e-9)
-    repeated = ranked(np.repeat(X, counts.astype(int), axis=0), None, margins)
-    assert_allclose(repeated.statistics.moments.scatter, refined, atol=1e-9)
-    monkeypatch.setattr(ranks_module, "FEWEST_PER_COLUMN", 1000)
-    plain = rows.statistics.moments.scatter
-    # Scores of a margin that was given stay.
-    assert_allclose(refined[2, 2], plain[2, 2])
-    assert abs(refined[0, 0] - plain[0, 0]) > 1e-3
-
-
-def test_columns_that_others_tell_nothing_about_keep_their_ranks(monkeypatch):
-    values = np.arange(1.0, 8.0)
-    # Every pair of values once: scores are independent, whatever their powers.
-    X = np.array(np.meshgrid(values, values)).reshape(2, -1).T
-    rows = ranked(X, None, (SMOOTH,) * 2)
-    refined = rows.statistics.moments.scatter
-    monkeypatch.setattr(ranks_module, "FEWEST_PER_COLUMN", 1000)
-    assert_allclose(refined, rows.statistics.moments.scatter, atol=1e-9)
+    assert rank_statistics(SeenRows.of(Rows(bent[0], None), True), margins) is None
 
 
 @pytest.mark.parametrize("seed", range(3))

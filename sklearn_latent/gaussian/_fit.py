@@ -16,8 +16,7 @@ from ._learn import (
 )
 from ._margins.columns import Margins
 from ._margins.estimate import estimate_margins
-from ._margins.ranks import RankedRows
-from ._margins.sample import ScoredRows, SeenRows, score
+from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
 from ._options import SearchOptions
@@ -68,9 +67,8 @@ def fit_rows(
         data, log_slope = score(rows, margins, again)
     seen, known = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))
-    ranked = RankedRows.of(rows, margins) if isinstance(rows, SeenRows) else None
-    searched = None if ranked is None else ranked.statistics
-    learned = learn_network(known, options, searched)
+    ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
+    learned = learn_network(known, options, ranked)
     warn_degenerate(known, learned.network, np.array(names)[seen])
     network = extend_network(learned.network, seen, names)
     estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
