@@ -23,13 +23,15 @@ from sklearn_latent.gaussian import (
     MixtureMargin,
     NormalMargin,
 )
-from sklearn_latent.gaussian import _fit as fit_module
 from sklearn_latent.gaussian._margins import sample as sample_module
 from sklearn_latent.gaussian._margins.choice import choose_bent, few_values
 from sklearn_latent.gaussian._margins.columns import to_scores, to_values
 from sklearn_latent.gaussian._margins.mixtures import fit_mixtures
-from sklearn_latent.gaussian._margins.ranks import RankedRows
-from sklearn_latent.gaussian._margins.sample import RowSample, SeenRows
+from sklearn_latent.gaussian._margins.sample import (
+    RowSample,
+    SeenRows,
+    rank_statistics,
+)
 from sklearn_latent.gaussian._statistics.rows import Rows
 from sklearn_latent.plotting import MarginsDisplay
 
@@ -298,10 +300,6 @@ def test_few_rows_and_normal_columns_are_not_bent():
     assert not choose_bent(few, np.ones(30), fit_mixtures(few)).any()
 
 
-def ranked(X, weights, margins):
-    return RankedRows.of(SeenRows.of(Rows(X, weights), True), margins)
-
-
 @settings(max_examples=10, deadline=None)
 @given(seeds)
 def test_increasing_functions_of_columns_change_no_ranks(seed):
@@ -310,7 +308,7 @@ def test_increasing_functions_of_columns_change_no_ranks(seed):
     margins = (MixtureMargin([1.0], [0.0], [1.0]), Log(), NormalMargin())
 
     def statistics(X, weights):
-        return ranked(X, weights, margins).statistics.moments
+        return rank_statistics(SeenRows.of(Rows(X, weights), True), margins).moments
 
     before = statistics(X, weights)
     bent = np.column_stack([np.log(X[:, 0]), X[:, 1], X[:, 2] ** 3])
@@ -329,83 +327,15 @@ def test_increasing_functions_of_columns_change_no_ranks(seed):
 def test_ranks_are_for_tables_with_smooth_margins():
     X = np.random.default_rng(0).exponential(size=(60, 2))
     seen = SeenRows.of(Rows(X, None), True)
-    assert RankedRows.of(seen, (Log(), NormalMargin())) is None
-    assert RankedRows.of(seen, None) is None
+    assert rank_statistics(seen, (Log(), NormalMargin())) is None
+    assert rank_statistics(seen, None) is None
 
 
 def test_ranks_need_all_rows(bent, model, monkeypatch):
     margins = model.network_.margins
-    assert RankedRows.of(SeenRows.of(Rows(bent[0], None), False), margins) is None
+    assert rank_statistics(SeenRows.of(Rows(bent[0], None), False), margins) is None
     monkeypatch.setattr(sample_module, "MOST_VALUES", 1000)
-    assert RankedRows.of(SeenRows.of(Rows(bent[0], None), True), margins) is None
-
-
-SMOOTH = MixtureMargin([1.0], [0.0], [1.0])
-
-
-def sum_of_two(n_rows, seed):
-    """Two columns, and a third that is nearly their sum; weights, noise variances."""
-    Z = np.random.default_rng(seed).normal(size=(n_rows, 3))
-    Z[:, 2] = (Z[:, 0] + Z[:, 1] + 0.1 * Z[:, 2]) / np.sqrt(2.01)
-    weights = np.zeros((3, 3))
-    weights[:2, 2] = 1.0 / np.sqrt(2.01)
-    return Z, weights, np.array([1.0, 1.0, 0.01 / 2.01])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_other_columns_tell_the_errors_of_ranks(seed):
-    Z, weights, noise = sum_of_two(200, seed)
-    rows = ranked(np.exp(Z), None, (SMOOTH,) * 3)
-    true = np.corrcoef(Z.T)
-    before = rows.statistics.moments.correlation
-    after = rows.refined(weights, noise).moments.correlation
-    left = [np.linalg.det(correlation) for correlation in (true, before, after)]
-    # Variance of the sum that the other columns leave open.
-    assert abs(left[2] - left[0]) < 0.5 * (left[1] - left[0])
-
-
-def test_laws_of_refined_ranks():
-    Z, weights, noise = sum_of_two(40, 0)
-    counts = np.arange(40) % 3 + 1.0
-    margins = (SMOOTH, NormalMargin(), Log())
-    X = np.exp(Z)
-    rows = ranked(X, counts, margins)
-    refined = rows.refined(weights, noise).moments
-    order = [2, 0, 1]
-    other = ranked(X[:, order], counts, [margins[i] for i in order])
-    both = np.ix_(order, order)
-    assert_allclose(
-        other.refined(weights[both], noise[order]).moments.scatter,
-        refined.scatter[both],
-        atol=1e-9,
-    )
-    repeated = ranked(np.repeat(X, counts.astype(int), axis=0), None, margins)
-    again = repeated.refined(weights, noise).moments
-    assert_allclose(again.scatter, refined.scatter, atol=1e-9)
-    # Scores of a margin that was given stay, and so do all that no other column tells.
-    scatter = rows.statistics.moments.scatter
-    assert_allclose(refined.scatter[2, 2], scatter[2, 2])
-    assert abs(refined.scatter[0, 0] - scatter[0, 0]) > 1e-3
-    alone = rows.refined(np.zeros((3, 3)), np.ones(3)).moments
-    assert_allclose(alone.scatter, scatter, atol=1e-9)
-
-
-def test_few_rows_by_rank_are_searched_again(monkeypatch):
-    data = make_gaussian_bn(12, n_samples=150, random_state=1)
-    X = np.exp(data.X / data.X.std(axis=0))
-    calls = []
-    learn = fit_module.learn_network
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return learn(*arguments)
-
-    monkeypatch.setattr(fit_module, "learn_network", counted)
-    IdealParentGaussianBN(margins="smooth").fit(X)
-    assert len(calls) == 2
-    monkeypatch.setattr(fit_module, "MOST_REFINED", 149)
-    IdealParentGaussianBN(margins="smooth").fit(X)
-    assert len(calls) == 3
+    assert rank_statistics(SeenRows.of(Rows(bent[0], None), True), margins) is None
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from ..._blocks import Blocks
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows, RowStatistics, row_keys
 from .columns import Margins, to_scores
+from .margins import MixtureMargin, NormalMargin
 
 # Values of the rows that are kept: 32 megabytes. A thousandth of them would still tell
 # a margin to about a percent.
@@ -138,6 +140,34 @@ def score(
     else:
         scored = again.sum(_score_block, margins)
     return scored.statistics, scored.log_slope
+
+
+def rank_statistics(seen: SeenRows, margins: Margins) -> RowStatistics | None:
+    """Sums of normal scores by rank of all rows; None if margins give the scores.
+
+    To find a graph, ranks need no margins, whose misfit would show as edges. Once a
+    column is bent, those that are not have ranks too: ranks of columns that go together
+    err together, and a bend that was missed does not matter. In 200 rows of 50 columns
+    ranks of all lead to 3.6 wrong pairs, of those that are bent to 6.0.
+    """
+    sample = seen.sample
+    smooth = any(isinstance(margin, MixtureMargin) for margin in margins or ())
+    if sample is None or not sample.is_all or margins is None or not smooth:
+        return None
+    rows = sample.rows
+    scores = to_scores(margins, rows.X)[0]
+    for column, margin in enumerate(margins):
+        if isinstance(margin, MixtureMargin | NormalMargin):
+            scores[:, column] = _rank_scores(rows.X[:, column], rows.weights)
+    return RowStatistics.of(scores, rows.weights)
+
+
+def _rank_scores(column, weights) -> np.ndarray:
+    """Normal quantiles of the middle ranks of values, as Blom (1958) places them."""
+    values, place = np.unique(column, return_inverse=True)
+    counts = np.bincount(place, weights, minlength=len(values))
+    below = np.cumsum(counts) - 0.5 * counts
+    return ndtri((below + 0.125) / (counts.sum() + 0.25))[place]
 
 
 def _score_rows(rows: Rows, margins: Margins) -> tuple[Rows, float]:
