@@ -156,10 +156,10 @@ class MeasurementSearch:
             tried.add(sizes)
             larger = list(tables)
             larger[side] = self._with_states(key[side], sizes[side]).emission
-            candidate = self._fit_pair(key, larger, SHORT, model.bic)
+            candidate = self._fit_pair(key, larger, SHORT, model)
             if candidate.bic > model.bic:
                 model, tables = candidate, larger
-        candidate = self._fit_pair(key, self._agreeing(key), SHORT, model.bic)
+        candidate = self._fit_pair(key, self._agreeing(key), SHORT, model)
         return max(model, candidate, key=lambda pair: pair.bic)
 
     def gain_of_two(self, first, second, enough: float = 0.0) -> float:
@@ -190,9 +190,9 @@ class MeasurementSearch:
         columns = np.repeat(in_first, rows.n_categories)
         return [emission[:, columns], emission[:, ~columns]]
 
-    def _fit_pair(self, key, tables, max_iter=200, beat=-np.inf) -> LatentPair:
+    def _fit_pair(self, key, tables, max_iter=200, rival=None) -> LatentPair:
         rows, in_first = self._sides(*key)
-        return fit_pair(rows, in_first, *tables, max_iter=max_iter, beat=beat)
+        return fit_pair(rows, in_first, *tables, max_iter=max_iter, rival=rival)
 
     def _sides(self, first, second) -> tuple[Rows, np.ndarray]:
         """Rows of two groups together, and which features are of the first."""
