@@ -125,14 +125,6 @@ class MeasurementSearch:
         self.one_class(group)
         return self._models[group]
 
-    def _with_states(self, group: frozenset, n_states: int) -> LatentClasses:
-        """The model with a number of classes that may not have been fitted yet."""
-        models = self.models_of(group)
-        while len(models) < n_states:
-            rows, seed = self.rows_of(group), self.options.seed
-            models.append(fit_classes(rows, len(models) + 1, random_state=seed))
-        return models[n_states - 1]
-
     def two_classes(self, first: frozenset, second: frozenset) -> LatentPair:
         """The model with a hidden class for each of two groups.
 
@@ -151,11 +143,12 @@ class MeasurementSearch:
         tried = set()
         for side in (0, 1, 0, 1):
             sizes = len(tables[0]) + (side == 0), len(tables[1]) + (side == 1)
-            if sizes in tried or sizes[side] > self.options.max_states:
+            states = self.models_of(key[side])
+            if sizes in tried or sizes[side] > len(states):
                 continue
             tried.add(sizes)
             larger = list(tables)
-            larger[side] = self._with_states(key[side], sizes[side]).emission
+            larger[side] = states[sizes[side] - 1].emission
             candidate = self._fit_pair(key, larger, SHORT, model)
             if candidate.bic > model.bic:
                 model, tables = candidate, larger
