@@ -169,7 +169,9 @@ def climb(
         state = maximize(state, statistics)
 
 
-def is_hopeless(objectives: Sequence[float], target: float, passed=-np.inf) -> bool:
+def is_hopeless(
+    objectives: Sequence[float], target: float, passed=-np.inf, hope=HOPE
+) -> bool:
     """Whether an accelerated ascent has passed one value and will hardly reach another.
 
     Gains of steps differ, those of cycles of two steps and a leap hardly.
@@ -178,7 +180,7 @@ def is_hopeless(objectives: Sequence[float], target: float, passed=-np.inf) -> b
     if n_iter < 6 or n_iter % 3 or not passed <= objectives[-1]:
         return False
     gain = objectives[-1] - objectives[-4]
-    return bool(objectives[-1] + HOPE * gain < target)
+    return bool(objectives[-1] + hope * gain < target)
 
 
 class _Leaps:

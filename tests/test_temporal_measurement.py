@@ -272,3 +272,15 @@ class TestReview:
         groups = [self.first, self.second]
         found = self.review(0.0, margin, gain).join(groups)
         assert found == ([self.first | self.second] if is_joined else groups)
+
+
+def test_a_pair_that_cannot_win_ends_early():
+    data = make_latent_dbn("G2", 400, 2, random_state=0)
+    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    first, second = frozenset(range(3)), frozenset(range(3, 6))
+    model = search.two_classes(first, second)
+    tables = [search.models_of(group)[-1].emission for group in (first, second)]
+    arguments = search.rows_of(first | second), np.arange(6) < 3, *tables
+    ended, whole = (fit_pair(*arguments, rival=rival) for rival in (model, None))
+    assert model.bic > whole.bic > ended.bic
+    assert ended.log_likelihood > model.log_likelihood

@@ -146,10 +146,9 @@ def fit_classes_bic(
     models: list[LatentClasses] = []
     for n_classes in range(1, max_classes + 1):
         models.append(fits.fit(n_classes, random_state))
-        best = int(np.argmax([model.bic for model in models]))
-        # One class too few can lose to none at all, so look past a fall from one
-        # class. (A fall from more was followed by a rise in 2 of 870 groups.)
-        if n_classes - 1 - best >= (1 if best else 2):
+        bics = [model.bic for model in models]
+        # One class too few can lose to none at all, so look past the first fall.
+        if len(models) - 1 - int(np.argmax(bics)) >= 2:
             break
     return models
 

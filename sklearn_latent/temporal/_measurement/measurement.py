@@ -125,14 +125,6 @@ class MeasurementSearch:
         self.one_class(group)
         return self._models[group]
 
-    def _with_states(self, group: frozenset, n_states: int) -> LatentClasses:
-        """The model with a number of classes that may not have been fitted yet."""
-        models = self.models_of(group)
-        while len(models) < n_states:
-            rows, seed = self.rows_of(group), self.options.seed
-            models.append(fit_classes(rows, len(models) + 1, random_state=seed))
-        return models[n_states - 1]
-
     def two_classes(self, first: frozenset, second: frozenset) -> LatentPair:
         """The model with a hidden class for each of two groups.
 
@@ -151,15 +143,16 @@ class MeasurementSearch:
         tried = set()
         for side in (0, 1, 0, 1):
             sizes = len(tables[0]) + (side == 0), len(tables[1]) + (side == 1)
-            if sizes in tried or sizes[side] > self.options.max_states:
+            states = self.models_of(key[side])
+            if sizes in tried or sizes[side] > len(states):
                 continue
             tried.add(sizes)
             larger = list(tables)
-            larger[side] = self._with_states(key[side], sizes[side]).emission
-            candidate = self._fit_pair(key, larger, SHORT, model.bic)
+            larger[side] = states[sizes[side] - 1].emission
+            candidate = self._fit_pair(key, larger, SHORT, model)
             if candidate.bic > model.bic:
                 model, tables = candidate, larger
-        candidate = self._fit_pair(key, self._agreeing(key), SHORT, model.bic)
+        candidate = self._fit_pair(key, self._agreeing(key), SHORT, model)
         return max(model, candidate, key=lambda pair: pair.bic)
 
     def gain_of_two(self, first, second, enough: float = 0.0) -> float:
@@ -190,9 +183,9 @@ class MeasurementSearch:
         columns = np.repeat(in_first, rows.n_categories)
         return [emission[:, columns], emission[:, ~columns]]
 
-    def _fit_pair(self, key, tables, max_iter=200, beat=-np.inf) -> LatentPair:
+    def _fit_pair(self, key, tables, max_iter=200, rival=None) -> LatentPair:
         rows, in_first = self._sides(*key)
-        return fit_pair(rows, in_first, *tables, max_iter=max_iter, beat=beat)
+        return fit_pair(rows, in_first, *tables, max_iter=max_iter, rival=rival)
 
     def _sides(self, first, second) -> tuple[Rows, np.ndarray]:
         """Rows of two groups together, and which features are of the first."""
