@@ -5,7 +5,7 @@ import numpy as np
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
 from sklearn_latent.temporal._edges.states import _near, _part, settle_states
-from sklearn_latent.temporal._edges.structure import _without_edge
+from sklearn_latent.temporal._edges.structure import _without_edge, better_graph
 from sklearn_latent.temporal._em.em import fit_chain
 from sklearn_latent.temporal._measurement.groups import (
     Measurement,
@@ -53,6 +53,32 @@ def test_settled_states_stay():
     _, panel = two_latents(500)
     assert settled_numbers(panel, with_states(panel, [2, 2])) == [2, 2]
     assert settled_numbers(panel, Measurement([], [], 4)) == []
+
+
+def test_the_better_of_two_graphs_is_kept():
+    data, panel = two_latents(500)
+    measurement = with_states(panel, [2, 2])
+    emission = measurement.emission(panel)
+    none = np.zeros((2, 2), dtype=bool)
+    empty = TemporalGraph(data.graph.structure, none, none)
+    for graph, rival in ((data.graph, empty), (empty, data.graph)):
+        found, tables = better_graph(
+            panel, measurement, OPTIONS, graph, emission, rival
+        )
+        np.testing.assert_array_equal(found.inter, data.graph.inter)
+        np.testing.assert_array_equal(found.intra, data.graph.intra)
+        # Tables of the rival come from its own chain.
+        assert (tables is emission) == (graph is data.graph)
+
+
+def test_large_graphs_have_no_rival():
+    data, panel = two_latents(50)
+    measurement, emission = with_states(panel, [2, 2]), []
+    none = np.zeros((2, 2), dtype=bool)
+    empty = TemporalGraph(data.graph.structure, none, none)
+    few = SearchOptions(max_joint_states=3)
+    kept = better_graph(panel, measurement, few, empty, emission, data.graph)
+    assert kept == (empty, emission)
 
 
 def test_fewer_states_start_from_joined_ones():

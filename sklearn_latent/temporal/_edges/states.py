@@ -19,7 +19,7 @@ from .._measurement.groups import (
 )
 from .._panels.panel import Panel
 from .edges import best_edges
-from .structure import assigned_counts, learn_graph
+from .structure import assigned_counts, better_graph, learn_graph
 
 # Neighbours of a latent that are looked at with it, and joint states of all of them.
 MAX_NEIGHBOURS = 2
@@ -38,19 +38,19 @@ def settle_states(
     as states of its own. And a latent that few features measure shows all of its states
     only through the latents that depend on it. States are settled twice: with the edges
     that slices show, and where sequences show others, or neighbours have changed, once
-    more. Graph and emission tables are those of `learn_graph`.
+    more. The graph is the better of the two; emission tables are those of its chain.
     """
     intra, inter, _ = best_edges(assigned_counts(panel, measurement))
-    graph = TemporalGraph(measurement.structure, intra, inter)
-    joined = _joined(graph)
+    slices = TemporalGraph(measurement.structure, intra, inter)
+    joined = _joined(slices)
     chosen = np.ones(len(joined), dtype=bool)
-    measurement, changed = _pass(panel, measurement, graph, chosen, options)
-    graph, emission, _ = learn_graph(panel, measurement, options)
+    measurement, changed = _pass(panel, measurement, slices, chosen, options)
+    graph, emission = learn_graph(panel, measurement, options)
     chosen = (joined != _joined(graph)).any(axis=0) | joined[changed].any(axis=0)
     measurement, changed = _pass(panel, measurement, graph, chosen, options)
     if changed.any():
-        graph, emission, _ = learn_graph(panel, measurement, options)
-    return graph, emission
+        graph, emission = learn_graph(panel, measurement, options)
+    return better_graph(panel, measurement, options, graph, emission, slices)
 
 
 def _joined(graph: TemporalGraph) -> np.ndarray:

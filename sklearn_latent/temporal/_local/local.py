@@ -64,7 +64,7 @@ def learn_global_graph(
         return graph, measurement.emission(panel)
     if options.n_states is None:
         return settle_states(panel, measurement, options)
-    return learn_graph(panel, measurement, options)[:2]
+    return learn_graph(panel, measurement, options)
 
 
 def _windows(panel: Panel) -> list[Panel]:
