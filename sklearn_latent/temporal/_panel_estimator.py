@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from .._diagnosis import Comparison, checks_to_frame
 from .._explain import Evidence
@@ -92,6 +93,9 @@ class PanelModel(PanelInput):
         with (
             Progress(self, max_steps=max_steps, X=X) as progress,
             all_or_nothing(self),
+            # A second thread gains nothing on small matrices, and waits for a core that
+            # is busy: two fits of pbcseq side by side took 50 s each instead of 5.
+            threadpool_limits(1),
         ):
             self._learn(X, sample_weight, progress)
         return self
