@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._climb import Ascent
 from .._rows import is_blockwise
 from .._validation import MOST_COLUMNS, check_choice, check_count, check_random_state
 from .._warn import warn
@@ -108,11 +109,7 @@ class StructureLearner(PanelModel):
         self.epochs_ = np.append(0, points)
         # Slices seem to differ where edges are missing, as in the published method.
         if changes and not len(points) and self.local == "bic":
-            self._warn_if_process_changes(changes)
-            self._warn_of_longer_memory(panel)
-            # A process that changes has false states, too.
-            if options.n_states is None and not changes.is_odd.any():
-                self._warn_of_split_states(told_by_one_feature(ascent, panel))
+            self._warn_of_misfit(changes, panel, ascent)
         self._store_fit(
             ascent.statistics.log_likelihood,
             training.sample.total,
@@ -274,6 +271,14 @@ class StructureLearner(PanelModel):
                 "slice, and may need false states for the rest.",
                 ModelMisfitWarning,
             )
+
+    def _warn_of_misfit(self, changes, panel: Panel, ascent: Ascent) -> None:
+        """Say so if sequences contradict the network that was learned from them."""
+        self._warn_if_process_changes(changes)
+        self._warn_of_longer_memory(panel)
+        # A process that changes has false states, too.
+        if self.cardinality == "auto" and not changes.is_odd.any():
+            self._warn_of_split_states(told_by_one_feature(ascent, panel))
 
     def _warn_of_split_states(self, features) -> None:
         """Say so if states of a latent differ in one feature alone."""

@@ -86,27 +86,16 @@ def fit_pair(
         return joint / joint.sum(), *emission
 
     size = len(first), len(second)
+    # Few features alone may suggest certainty, from which EM hardly moves.
+    soft = [SOFTENING * marginals[side] for side in (columns, ~columns)]
     start = (
         np.full(size, 1.0 / np.prod(size)),
-        *(
-            # Few features alone may suggest certainty, from which EM hardly moves.
-            layout.normalized(table + SOFTENING * marginals[side])
-            for layout, table, side in zip(
-                layouts, (first, second), (columns, ~columns), strict=True
-            )
-        ),
+        layouts[0].normalized(first + soft[0]),
+        layouts[1].normalized(second + soft[1]),
     )
     n_free = int(np.prod(size)) - 1
     n_free += layouts[0].n_free(size[0]) + layouts[1].n_free(size[1])
     penalty = -bic_score(0.0, n_free, rows.total)
-    reached: list[float] = []
-
-    def ends(_, value):
-        reached.append(value)
-        return rival is not None and is_hopeless(
-            reached, rival.bic + penalty, rival.log_likelihood, HOPE
-        )
-
     ascent = climb(
         expect,
         maximize,
@@ -115,12 +104,25 @@ def fit_pair(
         max_iter=max_iter,
         patient=False,
         accelerate=True,
-        report=ends,
+        report=_race(rival, penalty),
     )
     value = float(ascent.objective)
     score = bic_score(value, n_free, rows.total)
     joint, first, second = ascent.state
     return LatentPair(joint, first, second, value, score)
+
+
+def _race(rival: LatentPair | None, penalty: float):
+    """Tells from the log-likelihoods so far whether EM may end, as `climb` asks."""
+    reached: list[float] = []
+
+    def ends(_, value):
+        reached.append(value)
+        return rival is not None and is_hopeless(
+            reached, rival.bic + penalty, rival.log_likelihood, HOPE
+        )
+
+    return ends
 
 
 def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
