@@ -331,10 +331,32 @@ class TestLowered:
         model, X = above
         em = StructuralEM(IncompleteData.of(X), options(8, 4))
         search = LatentSearch(em, GaussianStatistics.of(X))
-        (lowered,) = search.lowerings(model)
+        lowered, _ = search.lowerings(model)
         assert not lowered.adjacency[:8, 8].any()
         assert_array_equal(np.flatnonzero(lowered.adjacency[7]), [0, 1, 2, 3, 9])
         assert_allclose(implied(lowered), implied(model), atol=1e-12)
+
+    def test_a_child_that_took_the_place_of_the_latent_gives_it_back(self):
+        """The noise of child 0 is the true latent, whose other children it drives."""
+        weights = np.zeros((9, 9))
+        weights[8, :4] = 0.7, 0.9, -0.9, 0.8
+        weights[7, 0] = weights[6, 7] = 0.9
+        truth = GaussianNetwork(
+            weights != 0, weights, np.zeros(9), np.full(9, 0.5), n_latents=1
+        )
+        X, _ = truth.sample(1000, random_state=0)
+        swapped = np.zeros((9, 9))
+        swapped[8, :4] = 0.9, -1.1, 1.1, -1.0
+        swapped[0, 1:4] = 1.2, -1.2, 1.1
+        swapped[7, 8] = swapped[6, 7] = 0.9
+        em = StructuralEM(IncompleteData.of(X), options(8, 2))
+        search = LatentSearch(em, GaussianStatistics.of(X))
+        wrong = search.adapt(search.fit(Sem(swapped != 0, swapped, np.full(8, 0.5))))
+        assert wrong.adjacency[7, 8]
+        _, redrawn = search.lowerings(wrong)
+        right = search.adapt(search.fit(redrawn))
+        assert_array_equal(right.adjacency, truth.adjacency)
+        assert search.score(right) > search.score(wrong) + 5.0
 
 
 class TestTwoLayers:
