@@ -251,6 +251,17 @@ def test_heavy_tails_are_no_classes():
     assert IdealParentGaussianBN().fit(X).n_classes_ == 1
 
 
+def test_classes_that_overlap_but_describe_rows_much_better():
+    """Two lines that cross: rows near the crossing may belong to either."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2))
+    X[:, 1] = 0.8 * X[:, 0] * rng.choice([-1, 1], 600) + 0.6 * X[:, 1]
+    model = IdealParentGaussianBN().fit(X)
+    assert model.n_classes_ > 1
+    alone = IdealParentGaussianBN(n_classes=1).fit(X)
+    assert model.score(X) > alone.score(X) + 0.15
+
+
 @pytest.mark.parametrize("factor", [1000.0, -0.3])
 def test_units_and_order_do_not_matter(factor):
     X = load_wine().data

@@ -20,6 +20,7 @@ from .search import (
     first_rows,
     improve_classes,
     looks_mixed,
+    much,
 )
 
 
@@ -59,14 +60,14 @@ def learn_classes(
             network.adjacency[np.ix_(scores.order, scores.order)],
             scores.options(options),
             numbers,
-            known - extra,
+            min(known, best[0] if best else np.inf) - extra,
         )
-        if best is None or found.criterion + extra < best[0]:
-            best = found.criterion + extra, scores, found
-        known = min(known, best[0])
+        if best is None or found.bic + extra < best[0]:
+            best = found.bic + extra, scores, found
     assert best is not None
     criterion, scores, fit = best
-    if criterion > known:
+    # Overlap is forgiven where classes describe rows much better.
+    if criterion + min(fit.overlap, much(sample)) > known:
         return None
     if len(sample.X) < len(X):
         every = scores.rows(Rows(X, weights))

@@ -25,8 +25,9 @@ from .evaluator import ClassEvaluator
 MOST_CLASSES = 8
 # Numbers of classes in a row that are no better, before the search ends.
 PATIENCE = 2
-# Nats per value behind what is known that no further class makes up for.
-HOPELESS = 0.05
+# Nats per value that are much: no further class makes up for so many behind what is
+# known, and classes ahead by so many may overlap.
+MUCH = 0.05
 # Searches for a graph and fits of classes in turn.
 MAX_ROUNDS = 3
 # Classes that matter show in so many rows.
@@ -58,12 +59,14 @@ DEPENDENT = 4.0
 class ClassFit:
     """Classes of rows.
 
-    criterion: BIC plus twice the entropy of the classes of rows (Biernacki, Celeux and
-        Govaert, 2000): classes that overlap describe heavy tails or bent columns
+    bic: by which their number is chosen
+    overlap: twice the entropy of the classes of rows. With it the BIC tells classes
+        from heavy tails or bent columns (Biernacki, Celeux and Govaert, 2000)
     """
 
     parameters: ClassParameters
-    criterion: float
+    bic: float
+    overlap: float
 
 
 def comparable(X, weights) -> Rows | None:
@@ -148,19 +151,19 @@ def choose_classes(
     """Best of some numbers of classes.
 
     adjacency: graph to begin with
-    known: criterion that has been reached in another way
+    known: BIC that has been reached in another way
     """
     best, n_worse = None, 0
-    hopeless = known + 2.0 * HOPELESS * rows.weight * rows.n_features
+    hopeless = known + much(rows)
     for n_classes in numbers or range(2, MOST_CLASSES + 1):
         share = _first_shares(rows, n_classes)
         found = improve_classes(rows, share, options, adjacency)
         adjacency = found.parameters.adjacency
-        if best is None or found.criterion < best.criterion:
+        if best is None or found.bic < best.bic:
             best, n_worse = found, 0
         else:
             n_worse += 1
-        if n_worse == PATIENCE or best.criterion > hopeless:
+        if n_worse == PATIENCE or best.bic > hopeless:
             break
     assert best is not None
     return best
@@ -179,19 +182,24 @@ def improve_classes(rows: Rows, share, options: SearchOptions, adjacency) -> Cla
         adjacency = found
         parameters, share, fitted = fit_classes(rows, adjacency, moments)
         moments = ClassMoments.of(rows, share, parameters)
-        fit = ClassFit(parameters, completed_bic(parameters, rows, share, fitted))
-        if best is None or fit.criterion < best.criterion:
+        overlap = 2.0 * rows.sum(entr(share).sum(axis=1))
+        fit = ClassFit(parameters, class_bic(parameters, rows, fitted), overlap)
+        if best is None or fit.bic < best.bic:
             best = fit
     assert best is not None
     return best
 
 
-def completed_bic(parameters: ClassParameters, rows: Rows, share, fitted) -> float:
-    """BIC plus twice the entropy of the classes of rows."""
+def class_bic(parameters: ClassParameters, rows: Rows, fitted: float) -> float:
+    """BIC of classes that share a graph, from their log-likelihood."""
     n_classes, n_nodes = parameters.intercept.shape
     each = 2 * n_nodes + int(parameters.adjacency.sum())
-    sure = fitted - rows.sum(entr(share).sum(axis=1))
-    return bic(sure, n_classes * each + n_classes - 1, rows.weight)
+    return bic(fitted, n_classes * each + n_classes - 1, rows.weight)
+
+
+def much(rows: Rows) -> float:
+    """Difference of BIC that is much."""
+    return 2.0 * MUCH * rows.weight * rows.n_features
 
 
 def _first_shares(rows: Rows, n_classes) -> np.ndarray:
