@@ -251,6 +251,17 @@ def test_heavy_tails_are_no_classes():
     assert IdealParentGaussianBN().fit(X).n_classes_ == 1
 
 
+def test_a_sum_of_columns_in_all_rows_but_one_is_told():
+    """One class takes the row that breaks the rule, and the others have no noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3)) + 4.0 * rng.integers(0, 2, size=(400, 1))
+    X[1:, 2] = X[1:, 0] + X[1:, 1]
+    model = IdealParentGaussianBN()
+    with pytest.warns(PoorDataWarning, match="without noise"):
+        model.fit(X)
+    assert model.n_classes_ > 1
+
+
 def test_classes_that_overlap_but_describe_rows_much_better():
     """Two lines that cross: rows near the crossing may belong to either."""
     rng = np.random.default_rng(0)

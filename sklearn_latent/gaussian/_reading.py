@@ -138,10 +138,16 @@ def warn_degenerate(data: Rows | RowStatistics, network: GaussianNetwork, names)
         variance = data.moments.variance
     constant = variance == 0.0
     _warn_of(constant, names, "are constant and have no edges")
-    noise = network.noise_variance[: len(variance)]
-    exact = ~constant & (noise <= 2.0 * NOISE_SHARE * variance)
+    warn_without_noise(np.where(constant, -np.inf, variance), network, names)
+
+
+def warn_without_noise(variance, network: GaussianNetwork, names) -> None:
+    """Say which features follow from others without noise, in the largest class."""
+    n = len(variance)
+    exact = network.noise_variance[:n] <= 2.0 * NOISE_SHARE * variance
+    exact &= network.adjacency[:n, :n].any(axis=0)
     # A latent that coincides with a feature leaves it no noise either.
-    exact &= ~network.adjacency[len(variance) :, : len(variance)].any(axis=0)
+    exact &= ~network.adjacency[n:, :n].any(axis=0)
     _warn_of(
         exact,
         names,
