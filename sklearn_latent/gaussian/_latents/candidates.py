@@ -8,6 +8,10 @@ from .clusters import FEWEST_CHILDREN
 from .rotation import fewest_edges, promax
 from .sem import Point, Sem, SemData
 
+# Share of nodes in common from which two sets are the same. With .7, children of a
+# latent were not tried without a neighbour of theirs.
+SAME = 0.85
+
 
 def factor_analysis(covariance, floor, n_latents: int, *, max_iter=40) -> tuple:
     """Factor analysis with all edges: loadings (n_latents, n_features) and noise.
@@ -93,7 +97,8 @@ class DenseSets:
         latent_price: what a latent over 0, 1, 2, ... of them costs
         """
         joined = self.joined[np.ix_(nodes, nodes)]
-        cliques = {near_clique(joined, pair) for pair in np.argwhere(np.triu(joined))}
+        pairs = np.argwhere(np.triu(joined))
+        cliques = {clique for pair in pairs for clique in near_cliques(joined, pair)}
         found = []
         for clique in sorted(cliques):
             if len(clique) >= FEWEST_CHILDREN:
@@ -107,19 +112,23 @@ class DenseSets:
         return kept
 
 
-def near_clique(joined, pair) -> tuple[int, ...]:
-    """Grow a pair while some node is joined to all members, or to all but one."""
+def near_cliques(joined, pair) -> list[tuple[int, ...]]:
+    """Grow a pair while some node is joined to all members, then to all but one."""
     members = list(map(int, pair))
-    while True:
-        n_joined = joined[members].sum(axis=0)
-        n_joined[members] = -1
-        node = int(n_joined.argmax())
-        if n_joined[node] < max(2, len(members) - 1):
-            return tuple(sorted(members))
-        members.append(node)
+    found = []
+    for n_absent in (0, 1):
+        while True:
+            n_joined = joined[members].sum(axis=0)
+            n_joined[members] = -1
+            node = int(n_joined.argmax())
+            if n_joined[node] < max(2, len(members) - n_absent):
+                break
+            members.append(node)
+        found.append(tuple(sorted(members)))
+    return found
 
 
 def _differ(first, second) -> bool:
-    """Whether two sets have less than most of their nodes in common."""
+    """Whether two sets are not the same, or nearly so."""
     common = len(np.intersect1d(first, second))
-    return common < 0.7 * len(np.union1d(first, second))
+    return common < SAME * len(np.union1d(first, second))

@@ -106,14 +106,16 @@ class LatentSearch(EdgeSearch):
     def lowerings(self, model: Sem) -> Iterator[Sem]:
         """Latents without the features above them.
 
-        A latent with a feature above it may stand for what that feature has in common
-        with one of its children, and the noise of this child for the latent.
+        Such a latent may stand for what two of its neighbours have in common, and the
+        noise of one of them for the latent, so that it has a neighbour too many.
         """
         n = self.n_features
-        for latent in n + np.flatnonzero(model.adjacency[:n, n:].any(axis=0)):
-            yield self.lowered(model, int(latent))
-            children = np.flatnonzero(model.adjacency[latent, :n])
-            yield self.redrawn(model, [latent], children, 1)
+        near = model.adjacency[n:, :n] | model.adjacency[:n, n:].T
+        for latent in np.flatnonzero(model.adjacency[:n, n:].any(axis=0)):
+            yield self.lowered(model, n + int(latent))
+            nodes = np.flatnonzero(near[latent])
+            for place in range(len(nodes)):
+                yield self.redrawn(model, [n + latent], np.delete(nodes, place), 1)
 
     def lowered(self, model: Sem, latent: int) -> Sem:
         """The same distribution, features above a latent parents of its children.
