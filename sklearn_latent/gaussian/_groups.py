@@ -79,8 +79,6 @@ def compare_groups(network: GaussianNetwork, X, weights=None) -> Groups | None:
 
 def _comparable(X, weights) -> np.ndarray | None:
     """Rows that mixtures can be fitted to; None if there are too few."""
-    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
-        return None
     X, weights = distinct_rows(X, weights)
     if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
         return None

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._graphs import topological_order
+from .._graphs import is_acyclic
 from .._validation import check_choice, check_count, check_flag, check_tol
 from ._margins.margins import Margin
 from ._nonlinear.noise import get_noise
@@ -130,11 +130,7 @@ def _initial(before, forbidden, required, max_parents):
     graph = (before.adjacency[:n, :n] & ~forbidden) | required
     if max_parents is not None and graph.sum(axis=0).max(initial=0) > max_parents:
         return None
-    try:
-        topological_order(graph)
-    except ValueError:
-        return None
-    return graph
+    return graph if is_acyclic(graph) else None
 
 
 def _throttled(progress, verbose):
@@ -165,14 +161,9 @@ def parse_constraints(forbidden, required, names, *, max_parents=None):
             "forbidden and required must have no edge in common, got "
             f"{names[i]!r} -> {names[j]!r} in both."
         )
-    try:
-        topological_order(present)
-    except ValueError:
-        raise ValueError(
-            "required must have no directed cycle, got "
-            + " -> ".join(repr(names[node]) for node in find_cycle(present))
-            + "."
-        ) from None
+    if not is_acyclic(present):
+        cycle = " -> ".join(repr(names[node]) for node in find_cycle(present))
+        raise ValueError(f"required must have no directed cycle, got {cycle}.")
     if max_parents is not None and present.sum(axis=0).max(initial=0) > max_parents:
         child = int(present.sum(axis=0).argmax())
         raise ValueError(

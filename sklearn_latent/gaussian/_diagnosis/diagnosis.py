@@ -24,7 +24,6 @@ from .._groups import compare_groups
 from .._margins.columns import bent_columns, to_scores
 from .moments import (
     clipped_spread,
-    correlations,
     dependence,
     kurtosis_z,
     moments,
@@ -159,7 +158,7 @@ class _Rows:
         """Correlations."""
         standard = self.standard
         i, j = np.triu_indices(len(standard.centre), 1)
-        r, n = (part[i, j] for part in correlations(standard.levelled))
+        r, n = (part[i, j] for part in dependence(standard.levelled, standard.levelled))
         rho = standard.correlation[i, j]
         error = np.broadcast_to(standard.error, standard.correlation.shape)[i, j]
         gap = np.arctanh(np.clip(r, -CLIP, CLIP)) - np.arctanh(

@@ -71,13 +71,10 @@ def kurtosis_z(X) -> tuple[np.ndarray, np.ndarray]:
     return kurtosis - 3.0, np.where(np.isfinite(spread), z, 0.0)
 
 
-def correlations(X) -> tuple[np.ndarray, np.ndarray]:
-    """Correlations over the rows that have both columns, and how many there are."""
-    return dependence(X, X)
-
-
 def dependence(X, Y) -> tuple[np.ndarray, np.ndarray]:
     """Correlations of columns of two tables, 0 where one is constant, and n.
+
+    Over the rows that have both columns, whose number is n.
 
     X (n_rows, p), Y (n_rows, q) -> correlations (p, q), n (p, q).
     """

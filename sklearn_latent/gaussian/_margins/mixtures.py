@@ -41,6 +41,11 @@ DIGITS = 12
 # to a tenth of the gain predicted no better.
 MAX_ITER = 100
 TOL = 1e-5
+# Columns up to which several numbers of components are tried at once: of few columns
+# most of the time goes into calls, of many into numbers.
+FEW_COLUMNS = 16
+# Log-density of a component that is not there.
+NOTHING = -1e300
 
 
 @dataclass(frozen=True)
@@ -149,36 +154,48 @@ def fit_mixtures(X, sample_weight=None) -> list[Margin]:
 
 def _best_mixtures(columns: _Columns) -> dict[int, tuple]:
     """Weights, means and deviations of the columns that are not normal."""
-    n_columns = len(columns.weight)
-    normal = -0.5 * (LOG_2_PI + 1.0) * np.ones(n_columns)
-    best_bic = np.zeros(n_columns)
-    best_aic = np.full(n_columns, -np.inf)
-    failures = np.where(_distances(columns) < NEARLY_NORMAL, PATIENCE, 0)
-    price = np.array([bic_price(weight) for weight in columns.weight])
+    usable = (columns.scale != 0.0) & (_distances(columns) >= NEARLY_NORMAL)
+    # Whatever the first number of components gains, it is the best so far.
+    failures = np.where(usable, -1, PATIENCE)
+    most = np.minimum(columns.weight // ROWS_PER_COMPONENT, MOST_COMPONENTS)
+    tried = np.ones(len(usable))
+    best_bic, best_aic = np.zeros(len(usable)), np.full(len(usable), -np.inf)
     found: dict[int, tuple] = {}
-    for n_components in range(2, MOST_COMPONENTS + 1):
-        room = columns.weight >= n_components * ROWS_PER_COMPONENT
-        active = np.flatnonzero(room & (columns.scale != 0.0) & (failures < PATIENCE))
-        if not len(active):
-            break
-        objective, parameters = _fit(columns.some(active), n_components)
-        gain = columns.weight[active] * (objective - normal[active])
-        extra = 3 * (n_components - 1)
-        best_bic[active] = np.maximum(best_bic[active], gain - price[active] * extra)
-        better = gain - extra > best_aic[active]
-        best_aic[active] = np.where(better, gain - extra, best_aic[active])
-        failures[active] = np.where(better, 0, failures[active] + 1)
-        for place in np.flatnonzero(better):
-            found[int(active[place])] = tuple(part[place] for part in parameters)
-    return {number: found[number] for number in found if best_bic[number] > 0.0}
+    while True:
+        # All numbers that will be tried whatever the others gain, or the next.
+        more = np.minimum(PATIENCE - failures, most - tried).clip(0).astype(int)
+        if np.count_nonzero(more) > FEW_COLUMNS:
+            more = np.minimum(more, 1)
+        numbers = np.repeat(np.arange(len(more)), more)
+        if not len(numbers):
+            return {number: found[number] for number in found if best_bic[number] > 0.0}
+        step = np.arange(len(numbers)) - np.repeat(np.cumsum(more) - more, more)
+        n_components = (tried[numbers] + step + 1).astype(int)
+        tried += more
+        objective, parameters = _fit(columns.some(numbers), n_components)
+        gains = columns.weight[numbers] * (objective + 0.5 * (LOG_2_PI + 1.0))
+        for place, number in enumerate(numbers.tolist()):
+            extra = 3 * (n_components[place] - 1)
+            bic = gains[place] - bic_price(columns.weight[number]) * extra
+            best_bic[number] = max(best_bic[number], bic)
+            failures[number] += 1
+            if gains[place] - extra > best_aic[number]:
+                best_aic[number], failures[number] = gains[place] - extra, 0
+                own = slice(n_components[place])
+                found[number] = tuple(part[place, own] for part in parameters)
 
 
-def _fit(columns: _Columns, n_components: int):
-    """Mean log-density of each column, and parameters (n_columns, n_components)."""
+def _fit(columns: _Columns, n_components):
+    """Mean log-density of each column, and parameters (n_columns, most components).
+
+    n_components: of each column; those beyond have no weight.
+    """
     points, shares = columns.points, columns.shares
     powers = np.stack([np.ones_like(points), points, points**2], axis=1)
     weighted = (powers * shares[:, None]).transpose(0, 2, 1)
     floor, n_rows = columns.floor[:, None], columns.weight[:, None]
+    surplus = np.arange(n_components.max()) >= n_components[:, None]
+    constant = np.where(surplus, NOTHING, -0.5 * LOG_2_PI)
 
     def maximize(_, responsibilities):
         total, first, second = (responsibilities @ weighted).transpose(2, 0, 1)
@@ -192,8 +209,8 @@ def _fit(columns: _Columns, n_components: int):
     def expect(state):
         weight, mean, variance = state
         terms = np.empty((*mean.shape, 3))
-        terms[:, :, 0] = np.log(weight) - 0.5 * (LOG_2_PI + np.log(variance))
-        terms[:, :, 0] -= 0.5 * mean**2 / variance
+        terms[:, :, 0] = np.log(weight) - 0.5 * (np.log(variance) + mean**2 / variance)
+        terms[:, :, 0] += constant
         np.divide(mean, variance, out=terms[:, :, 1])
         np.divide(-0.5, variance, out=terms[:, :, 2])
         density = terms @ powers
@@ -212,13 +229,17 @@ def _fit(columns: _Columns, n_components: int):
     return ascent.objective, (weight, mean, np.sqrt(variance))
 
 
-def _first_groups(shares, n_components: int) -> np.ndarray:
+def _first_groups(shares, n_components) -> np.ndarray:
     """Responsibilities to start from: groups of neighbours, fewer in the tails.
 
-    shares (n_columns, n_points) -> (n_columns, n_components, n_points).
+    shares (n_columns, n_points), n_components (n_columns,) -> (n_columns, most
+    components, n_points).
     """
+    number, n_components = np.arange(n_components.max()), n_components[:, None]
+    edges = ndtr(4.0 * number[1:] / n_components - 2.0)
+    edges[number[1:] >= n_components] = np.inf
     middle = np.cumsum(shares, axis=1) - 0.5 * shares
-    edges = ndtr(np.linspace(-2.0, 2.0, n_components + 1)[1:-1])
-    group = (middle[:, None] > edges[:, None]).sum(axis=1)
-    own = group[:, None] == np.arange(n_components)[:, None]
-    return 0.9 * own + 0.1 / n_components
+    group = (middle[:, None] > edges[:, :, None]).sum(axis=1)
+    own = group[:, None] == number[:, None]
+    others = np.where(number < n_components, 0.1 / n_components, 0.0)
+    return 0.9 * own + others[:, :, None]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -33,7 +34,7 @@ def _invert(matrix) -> np.ndarray:
     identity = _identity(len(matrix))
     inverse, failed = dposv(matrix, identity)[1:]
     # Of more than this nothing but rounding errors would be left.
-    if not failed and inverse.diagonal().max() < 0.1 / JITTER:
+    if not failed and max(inverse.diagonal().tolist()) < 0.1 / JITTER:
         return inverse
     return np.linalg.inv(matrix + JITTER * identity)
 
@@ -44,9 +45,53 @@ def _identity(size: int) -> np.ndarray:
     return np.eye(size)
 
 
+class Partial(NamedTuple):
+    """Regressions of a node, and of all others, on the node's parents.
+
+    coefficients: of the regression of each column on the parents, (n_parents, n_nodes)
+    precision: diagonal of the inverse of the parents' correlations, (n_parents,)
+    covariance, variance: what the parents leave of each column's covariance with the
+        node, and of its variance, (n_nodes,)
+    """
+
+    coefficients: np.ndarray
+    precision: np.ndarray
+    covariance: np.ndarray
+    variance: np.ndarray
+
+    def unexplained(self, child: int) -> tuple[float, list[float]]:
+        """Unexplained share of the node, and without each of its parents."""
+        left = max(float(self.variance[child]), 0.0)
+        own = zip(
+            self.coefficients[:, child].tolist(), self.precision.tolist(), strict=True
+        )
+        return left, [left + beta * beta / precision for beta, precision in own]
+
+
+def condition(correlation, child: int, parents: tuple[int, ...]) -> Partial:
+    """Regress everything on the parents of a node."""
+    own, diagonal = correlation[child], correlation.diagonal()
+    if not parents:
+        return Partial(np.empty((0, len(own))), np.empty(0), own, diagonal)
+    if len(parents) == 1:
+        # Most families have one parent, and need no inverse.
+        row = correlation[parents[0]]
+        size = row[parents[0]] or 1.0
+        coefficient = row / size
+        left = own - row[child] * coefficient, diagonal - row * coefficient
+        return Partial(coefficient[None], np.array([1.0 / size]), *left)
+    rows = correlation.take(parents, axis=0)
+    inverse = _invert(rows.take(parents, axis=1))
+    coefficients = inverse @ rows
+    covariance = own - rows[:, child] @ coefficients
+    rows *= coefficients
+    variance = diagonal - np.add.reduce(rows)
+    return Partial(coefficients, inverse.diagonal(), covariance, variance)
+
+
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Regressions of a node, and of all others, on the node's parents.
+    """What the moves of a family would leave unexplained.
 
     Everything is in units of standard deviations.
 
@@ -71,29 +116,22 @@ def extended_correlation(correlation) -> np.ndarray:
 
 
 def scan_family(extended, child: int, parents: tuple[int, ...]) -> Scan:
-    """Regress everything on the parents of a node.
+    """Unexplained share of a node after each move that changes its parents.
 
     extended: correlations, and one more node that explains nothing, (n_nodes + 1, same)
     """
+    coefficients, precision, *partial = condition(extended, child, parents)
     if not parents:
-        own, diagonal = extended[child], extended.diagonal()
-        none = np.empty((0, len(own)))
-        return Scan(own, none, _explain(own[None], diagonal[None], child))
-    index = list(parents)
-    rows = extended[index]
-    inverse = _invert(rows[:, index])
-    coefficients = inverse @ rows
-    table = np.empty((2, len(index) + 1, len(extended)))
-    covariance, variance = table
-    np.subtract(extended[child], rows[:, child] @ coefficients, out=covariance[0])
-    rows *= coefficients
-    np.subtract(extended.diagonal(), rows.sum(axis=0), out=variance[0])
+        after = _explain(partial[0][None], partial[1][None], child)
+        return Scan(partial[0], coefficients, after)
+    covariance, variance = table = np.empty((2, len(parents) + 1, len(extended)))
+    covariance[0], variance[0] = partial
     # What a parent explained of the node and of the candidates is given back.
-    scaled = coefficients / inverse.diagonal()[:, None]
+    scaled = coefficients / precision[:, None]
     np.multiply(scaled, coefficients[:, child, None], out=covariance[1:])
     np.multiply(scaled, coefficients, out=variance[1:])
     table[:, 1:] += table[:, :1]
-    return Scan(covariance[0], coefficients, _explain(covariance, variance, child))
+    return Scan(partial[0], coefficients, _explain(covariance, variance, child))
 
 
 def _explain(covariance, variance, child) -> np.ndarray:
@@ -106,28 +144,28 @@ def _explain(covariance, variance, child) -> np.ndarray:
     return np.maximum(explained, 0.0, out=explained)
 
 
-def regress(correlation, child: int, parents: tuple[int, ...]):
+def regress(
+    correlation, child: int, parents: tuple[int, ...]
+) -> tuple[float, list[float]]:
     """Unexplained share of a node, and without each of its parents.
 
     The part of a scan that shrinking parents needs.
-
-    correlation (n_nodes, n_nodes) -> after_deletion (n_parents,).
     """
+    variance = float(correlation[child, child])
     if not parents:
-        return correlation[child, child], np.empty(0)
+        return variance, []
     if len(parents) == 1:
         # Most families have one parent, and need no matrix.
         (parent,) = parents
-        own, common = correlation[child, child], correlation[child, parent]
-        left = own - common**2 / (correlation[parent, parent] or 1.0)
-        return max(left, 0.0), np.array([own])
-    index = list(parents)
-    rows = correlation[index]
-    inverse = _invert(rows[:, index])
+        common = float(correlation[child, parent])
+        left = variance - common**2 / float(correlation[parent, parent] or 1.0)
+        return max(left, 0.0), [variance]
+    rows = correlation.take(parents, axis=0)
+    inverse = _invert(rows.take(parents, axis=1))
     common = rows[:, child]
     beta = inverse @ common
-    unexplained = max(correlation[child, child] - float(beta @ common), 0.0)
-    return unexplained, unexplained + beta**2 / inverse.diagonal()
+    unexplained = max(variance - float(beta @ common), 0.0)
+    return unexplained, (unexplained + beta**2 / inverse.diagonal()).tolist()
 
 
 class LinearEvaluator(MoveEvaluator):
@@ -150,13 +188,13 @@ class LinearEvaluator(MoveEvaluator):
     ):
         self.weight = statistics.weight
         self.n_nodes = statistics.n_nodes
+        self._log_variance = 2.0 * np.log(statistics.scale)
         self.set_costs(parameter_cost, edge_cost)
         self.n_candidates = n_candidates
         self.is_exhaustive = n_candidates is None
         self.n_evaluated = self.n_considered = 0
         self.correlation = statistics.correlation
         self._extended = extended_correlation(self.correlation)
-        self._log_variance = 2.0 * np.log(statistics.scale)
         # The last scan of each node: restarts, and searches at other prices, end with
         # much the same families.
         self._scans: dict[int, tuple[tuple[int, ...], Scan]] = {}
@@ -167,6 +205,9 @@ class LinearEvaluator(MoveEvaluator):
         # Of all parents of a node together, by their number.
         n_parents = np.arange(self.n_nodes + 1)
         self.parent_costs = self.parameter_cost * n_parents + self.edge_costs
+        # Intercept and variance, and the likelihood of the units, by node.
+        units = 0.5 * self.weight * (LOG_2_PI + self._log_variance)
+        self._constants = (2 * self.parameter_cost + units).tolist()
         # Scores of the last family of each node with any node as one more parent.
         self._added: dict[int, tuple[tuple[int, ...], np.ndarray]] = {}
         self._costs: dict[int, np.ndarray] = {}
@@ -178,12 +219,7 @@ class LinearEvaluator(MoveEvaluator):
         """
         noise = max(unexplained, NOISE_SHARE)
         fit = -0.5 * self.weight * (log(noise) + unexplained / noise)
-        return float(fit - self._constant(child) - self.parent_costs[n_parents])
-
-    def _constant(self, child):
-        """Price of intercept and variance, and the likelihood of the units."""
-        units = 0.5 * self.weight * (LOG_2_PI + self._log_variance[child])
-        return 2 * self.parameter_cost + units
+        return fit - self._constants[child] - float(self.parent_costs[n_parents])
 
     def family_score(self, child: int, parents: tuple[int, ...]) -> float:
         """Score of one family."""
@@ -234,7 +270,7 @@ class LinearEvaluator(MoveEvaluator):
         scores = np.log(noise)
         scores += np.divide(after, noise, out=noise)
         scores *= -0.5 * self.weight
-        scores -= self._constant(child)
+        scores -= self._constants[child]
         scores -= self._move_costs(n_parents)
         return scores
 

@@ -63,15 +63,18 @@ def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
                 regressions[y, parents] = known
             unexplained, without = known
             after = without[parents.index(x)]
-            gain = evaluator.score(y, len(parents) - 1, float(after))
+            gain = evaluator.score(y, len(parents) - 1, after)
             gain -= evaluator.score(y, len(parents), unexplained)
             yield gain, x, y, clique
 
 
 def backward_search(
     evaluator: LinearEvaluator, adjacency, *, tol=1e-6, max_iter=10_000
-) -> SearchResult:
-    """Delete edges as long as a graph of the class improves by it."""
+) -> SearchResult | None:
+    """Delete edges as long as a graph of the class improves by it.
+
+    None if no deletion does.
+    """
     history: list = []
     while len(history) < max_iter:
         pattern = equivalence_class(adjacency)
@@ -83,4 +86,6 @@ def backward_search(
         adjacency = extend(pattern, [*clique, x, y])
         adjacency[x, y] = False
         history.append((("delete", x, y), gain))
+    if not history:
+        return None
     return SearchResult(adjacency, evaluator.graph_score(adjacency), history)

@@ -23,8 +23,12 @@ class _State:
     the candidate. Whether a candidate would close a cycle is decided when moves are
     ranked, because it changes with the graph while the scores do not.
 
-    gains, choice: of the best legal addition, replacement and deletion of each family,
-        (3, n_nodes)
+    gains: of the best legal addition, replacement and deletion of each family, (3,
+        n_nodes)
+    choice: candidate of the best addition and replacement, (2, n_nodes)
+    drops: gains without each parent of a family, by candidate instead of it; the last
+        column is a deletion, (n_parents, n_nodes + 1)
+    open: candidates of each family that no rule excludes and that are no parents
     stale: nodes whose moves are to be ranked again
     edges: parents and children in the first `n_edges` columns, (2, space)
     """
@@ -37,6 +41,7 @@ class _State:
         self.is_bound = bool(rules.required.any())
         self.max_parents = rules.max_parents
         self.adjacency = adjacency.copy()
+        self.open = self.free & ~adjacency.T
         n = len(adjacency)
         self.numbers = np.arange(n)
         self.reach = reaches(adjacency)
@@ -45,10 +50,10 @@ class _State:
         self.moves = np.full((2, n, n), -np.inf)
         self.add, self.replace = self.moves
         self.delete = np.full((n, n), -np.inf)
-        self.replaced = np.zeros((n, n), dtype=int)
+        self.drops = [np.empty((0, n + 1))] * n
         self.reverse = np.full((n, n), -np.inf)
         self.gains = np.full((3, n), -np.inf)
-        self.choice = np.zeros((3, n), dtype=int)
+        self.choice = np.zeros((2, n), dtype=int)
         self.allowed = np.zeros((n, n), dtype=bool)
         self.edges = np.array(np.nonzero(adjacency))
         self.n_edges = self.edges.shape[1]
@@ -69,15 +74,13 @@ class _State:
         if evaluator.is_exhaustive:
             self.reverse[nodes] = self.add[nodes]
         else:
-            self.reverse[nodes] = -np.inf  # there may be no room any more
-            self.scan_reversals(nodes, self.adjacency[nodes])
+            self.reverse[nodes] = self._reversals(nodes, self.adjacency[nodes])
         self.stale.update(nodes)
         self.rank()
 
     def _allowed(self, nodes) -> np.ndarray:
         """Candidates of some families."""
-        allowed = self.free[nodes]
-        allowed &= ~self.adjacency.T[nodes]
+        allowed = self.open[nodes]
         if not self.evaluator.is_exhaustive:
             # Candidates that are out of reach now must not take the place of others.
             allowed &= ~self.reach[nodes]
@@ -95,30 +98,29 @@ class _State:
         gains = scores - now
         self.add[x] = gains[0, :-1]
         self.delete[x] = -np.inf
+        self.drops[x] = drops = gains[1:]
         if not parents:
             self.replace[x] = self.gains[2, x] = -np.inf
             return
-        index = np.array(parents)
-        gains = gains[1:]
+        index = list(parents)
         if self.is_bound:
-            gains[self.required[index, x]] = -np.inf
-        self.delete[x, index] = deletions = gains[:, -1]
-        self.gains[2, x] = best = deletions.max()
-        self.choice[2, x] = index[(deletions >= best - TIE).argmax()]
-        self.replace[x] = most = gains[:, :-1].max(axis=0)
-        self.replaced[x] = index[(gains[:, :-1] >= most - TIE).argmax(axis=0)]
+            drops[self.required[index, x]] = -np.inf
+        self.delete[x, index] = drops[:, -1]
+        best = drops.max(axis=0)
+        self.replace[x], self.gains[2, x] = best[:-1], best[-1]
 
-    def scan_reversals(self, nodes, children):
-        """Score families with a child as one more parent, if candidates are pruned."""
+    def _reversals(self, nodes, children) -> np.ndarray:
+        """Gains of families with a child as one more parent, if candidates are pruned.
+
+        children (n_families, n_nodes) -> gains (n_families, n_nodes).
+        """
         families = [(x, self.parents[x]) for x in nodes]
         free = self.free[nodes]
         gains = self.evaluator.reverse_scores(families, children & free)
         gains -= self.scores[nodes, None]
-        gains[~free] = -np.inf
-        for row, (_, parents) in enumerate(families):
-            if len(parents) >= self.max_parents:
-                gains[row] = -np.inf
-        self.reverse[nodes] = np.maximum(self.reverse[nodes], gains)
+        room = [[len(parents) < self.max_parents] for _, parents in families]
+        gains[~(free & room)] = -np.inf
+        return gains
 
     def rank(self):
         """Find the best moves that close no cycle, for families that changed."""
@@ -126,18 +128,21 @@ class _State:
         self.stale.clear()
         legal = np.where(self.reach[nodes], -np.inf, self.moves[:, nodes])
         self.gains[:2, nodes] = best = legal.max(axis=2)
-        self.choice[:2, nodes] = (legal >= best[:, :, None] - TIE).argmax(axis=2)
+        self.choice[:, nodes] = (legal >= best[:, :, None] - TIE).argmax(axis=2)
 
     def best_move(self):
         """Best legal move as (gain, move); (-inf, None) if there is none."""
         first = int((self.gains >= self.gains.max() - TIE).argmax())
         kind, x = divmod(first, len(self.numbers))
-        best: tuple[float, tuple | None] = float(self.gains[kind, x]), None
-        if best[0] > -np.inf:
-            z = int(self.choice[kind, x])
-            gone = (int(self.replaced[x, z]),) if kind == 1 else ()
-            best = best[0], (("add", "replace", "delete")[kind], *gone, z, x)
-        return self._best_reversal(best[0]) or best
+        gain, move = float(self.gains[kind, x]), None
+        if gain > -np.inf:
+            new = [int(self.choice[kind, x])] if kind < 2 else []
+            gone = []
+            if kind > 0:
+                drops = self.drops[x][:, new[0] if new else -1]
+                gone = [self.parents[x][(drops >= drops.max() - TIE).argmax()]]
+            move = ("add", "replace", "delete")[kind], *gone, *new, x
+        return self._best_reversal(gain) or (gain, move)
 
     def _best_reversal(self, floor):
         """Best legal reversal whose gain is above the floor; None if there is none."""
@@ -175,13 +180,14 @@ class _State:
         self.scan(touched)
         exhaustive = self.evaluator.is_exhaustive
         if added and not exhaustive and self.reverse[added] == -np.inf:
-            child = np.zeros((1, len(self.scores)), dtype=bool)
-            child[0, added[1]] = True
-            self.scan_reversals([added[0]], child)
+            parent, child = added
+            asked = self.numbers[None] == child
+            self.reverse[added] = self._reversals([parent], asked)[0, child]
 
     def _link(self, u, x):
         """Add an edge; whatever reached u now reaches all that x reaches."""
         self.adjacency[u, x] = True
+        self.open[x, u] = False
         self.parents[x] = with_parent(self.parents[x], u)
         if self.n_edges == self.edges.shape[1]:
             space = np.empty((2, self.n_edges + 64), dtype=int)
@@ -189,12 +195,13 @@ class _State:
         self.edges[:, self.n_edges] = u, x
         self.n_edges += 1
         self.reach[self.reach[:, u]] |= self.reach[x]
-        lost = np.any(self.reach[self.numbers, self.choice[:2]], axis=0)
+        lost = self.reach[self.numbers, self.choice].any(axis=0)
         self.stale.update(np.flatnonzero(lost).tolist())
 
     def _cut(self, u, x):
         """Remove an edge; only what reached u can reach less than before."""
         self.adjacency[u, x] = False
+        self.open[x, u] = self.free[x, u]
         self.parents[x] = without_parent(self.parents[x], u)
         edges = self.edges[:, : self.n_edges]
         self.edges = edges[:, (edges[0] != u) | (edges[1] != x)]
@@ -229,6 +236,7 @@ def greedy_search(
     state = _State(evaluator, start, rules)
     tol = max(rules.tol, least_gain(state.scores))
     history: list = []
+    score = float(state.scores.sum())
     refreshed = evaluator.is_exhaustive
     while len(history) < rules.max_iter:
         gain, move = state.best_move()
@@ -240,13 +248,12 @@ def greedy_search(
             refreshed = True
             continue
         refreshed = evaluator.is_exhaustive
-        before = state.scores.sum()
         state.apply(move)
-        score = state.scores.sum()
-        history.append((move, float(score - before)))
+        before, score = score, float(state.scores.sum())
+        history.append((move, score - before))
         if rules.progress is not None and rules.progress(
             f"{move[0]} {' '.join(map(str, move[1:]))}: gain {gain:.4g}, score "
             f"{score:.8g}"
         ):
             break
-    return SearchResult(state.adjacency, float(state.scores.sum()), history)
+    return SearchResult(state.adjacency, score, history)

@@ -75,12 +75,12 @@ class _OrderState:
         here = self.position[node]
         toggled = self.toggled(node)
         # Places of the others once the node is taken out, and what each of them gains.
-        gains = {}
+        gains = []
         for y, growth in toggled.items():
             place = self.position[y]
             change = growth.score - self.growths[y].score
-            gains[place - (place > here)] = change
-        found = self._best_place(node, here, gains, tol)
+            gains.append((place - (place > here), change))
+        found = self._best_place(node, here, sorted(gains), tol)
         if found is None:
             return 0.0
         place, grown, gain = found
@@ -104,17 +104,17 @@ class _OrderState:
         and nearly so as they are grown.
         """
         low, high = self.place_range(node)
-        places = [place for place, gain in sorted(gains.items()) if gain]
-        places = [place for place in places if low <= place < high] + [high]
-        changes = {
-            place: sum(
-                gain
-                for other, gain in gains.items()
-                if here <= other < place or place <= other < here
-            )
-            for place in places
-        }
-        places.sort(key=lambda place: -changes[place])
+        # Moved there, the node changes sides with all others on the way.
+        changes = {}
+        total = -sum([gain for place, gain in gains if place < here])
+        for place, gain in gains:
+            if place >= high:
+                break
+            if gain and place >= low:
+                changes[place] = total if place > here else -total
+            total += gain
+        changes[high] = total
+        places = sorted(changes, key=lambda place: -changes[place])
         tree, bit, score = self.trees[node], 1 << node, self.growths[node].score
         bound = tree.grow(self.before[-1] ^ bit).score - score
         floor, found = tol, []
@@ -218,7 +218,7 @@ class _OrderSearch:
         result = greedy_search(self.evaluator, self.rules, initial=adjacency)
         if self.is_free and len(adjacency) <= MAX_BACKWARD:
             back = backward_search(self.evaluator, result.adjacency, tol=self.tol)
-            if back.score > result.score + self.tol:
+            if back is not None and back.score > result.score + self.tol:
                 history = result.history + back.history
                 return SearchResult(back.adjacency, back.score, history)
         return result
