@@ -45,13 +45,16 @@ def learn_latents(
     graphs = Parallel(n_jobs=n_jobs)(
         learn(window, pooled, options) for window in _windows(panel)
     )
-    shared = shared_parents(graphs)
-    if local == "bic":
-        # A feature that most pairs of slices leave alone stays alone.
-        shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
-    groups = global_partners(local_partners(shared), shared)
-    found = pooled.with_groups(groups, panel, options)
-    return found.with_chain_states(panel, options), graphs
+    # Where sequences are few, what windows of many slices show of groups is less than
+    # what all slices do. (Of 17 series of 2,000 slices, a vote had six wrong, not two.)
+    if local == "lpcc" or panel.weights.sum() >= WINDOW_ROWS:
+        shared = shared_parents(graphs)
+        if local == "bic":
+            # A feature that most pairs of slices leave alone stays alone.
+            shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
+        groups = global_partners(local_partners(shared), shared)
+        pooled = pooled.with_groups(groups, panel, options)
+    return pooled.with_chain_states(panel, options), graphs
 
 
 def learn_global_graph(
