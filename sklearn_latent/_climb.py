@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,8 @@ class _Leaps:
 
     def next(self, state, statistics, objective):
         """Statistics for the next M-step."""
-        self._path.append(np.concatenate([a.ravel() for a in _arrays(statistics)]))
+        parts = [array.ravel() for array in _arrays(statistics)]
+        self._path.append(parts[0] if len(parts) == 1 else np.concatenate(parts))
         if len(self._path) < 3:
             return statistics
         first, second, third = self._path
@@ -246,19 +248,18 @@ class _Leaps:
         return _rebuilt(statistics, _Reader(far))
 
 
-def _arrays(tree) -> Iterator[np.ndarray]:
+def _arrays(tree) -> list[np.ndarray]:
     """All arrays of nested tuples, lists and dataclasses, in order.
 
     Not single numbers: a log-likelihood is no statistic, and depends on units.
     """
+    if isinstance(tree, np.ndarray):
+        return [np.asarray(tree, dtype=float)] if tree.ndim else []
+    if is_dataclass(tree):
+        tree = [getattr(tree, field.name) for field in fields(tree)]
     if isinstance(tree, tuple | list):
-        for part in tree:
-            yield from _arrays(part)
-    elif is_dataclass(tree):
-        for field in fields(tree):
-            yield from _arrays(getattr(tree, field.name))
-    elif np.ndim(tree):
-        yield np.asarray(tree, dtype=float)
+        return [array for part in tree for array in _arrays(part)]
+    return []
 
 
 def _rebuilt(tree: Any, values: _Reader) -> Any:
@@ -279,5 +280,5 @@ class _Reader:
 
     def take(self, shape) -> np.ndarray:
         """The next array."""
-        first, self.place = self.place, self.place + int(np.prod(shape))
+        first, self.place = self.place, self.place + prod(shape)
         return self.values[first : self.place].reshape(shape)

@@ -99,23 +99,38 @@ class TemporalGraph(Persistent):
 
     def features_of(self, j: int) -> np.ndarray:
         """Features that measure latent `j`."""
-        return np.flatnonzero(self.structure[j])
+        return self._features[j]
 
     def parents_within(self, j: int) -> tuple[int, ...]:
         """Parents of latent `j` in its own slice, in order; no undirected neighbour."""
-        return tuple(np.flatnonzero(self.intra[:, j] & ~self.intra[j]).tolist())
+        return self._parents[j][1]
 
     def parents_before(self, j: int) -> tuple[int, ...]:
         """Parents of latent `j` in the slice before, in order."""
-        return tuple(np.flatnonzero(self.inter[:, j]).tolist())
+        return self._parents[j][0]
 
     def components(self) -> list[np.ndarray]:
         """Groups of latents that no edge joins; each is a chain of its own."""
         return list(self._components)
 
+    # EM asks for these in every step.
+
+    @cached_property
+    def _features(self) -> list[np.ndarray]:
+        return [_frozen(np.flatnonzero(own)) for own in self.structure]
+
+    @cached_property
+    def _parents(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Parents of each latent in the slice before, and in its own."""
+        edges = self.inter, self.intra & ~self.intra.T
+        before, within = (
+            [tuple(np.flatnonzero(column).tolist()) for column in matrix.T]
+            for matrix in edges
+        )
+        return list(zip(before, within, strict=True))
+
     @cached_property
     def _components(self) -> list[np.ndarray]:
-        # EM asks in every step.
         if not self.n_latents:
             return []
         joined = self.intra | self.inter
