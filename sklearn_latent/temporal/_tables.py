@@ -48,14 +48,19 @@ def log_table(table: np.ndarray) -> np.ndarray:
         return np.log(table)
 
 
-def joint_table(graph, tables, latents: Sequence[int], *, later: bool) -> np.ndarray:
+def joint_table(
+    graph, tables, latents: Sequence[int], *, later: bool, brief: bool = False
+) -> np.ndarray:
     """P(states of `latents`), one axis per latent.
 
-    In later slices given the states of the slice before, whose axes come first.
+    In later slices given the states of the slice before, whose axes come first. A
+    `brief` table has one place for all past states of a latent that nothing follows.
     """
     n = len(latents)
     place = {int(j): axis for axis, j in enumerate(latents)}
-    past = tuple(tables[j].shape[-1] for j in latents) if later else ()
+    follows = graph.inter.any(axis=1) | (not brief)
+    past = tuple(tables[j].shape[-1] if follows[j] else 1 for j in latents)
+    past = past if later else ()
     joint = np.ones(past + (1,) * n)
     for j in latents:
         axes = [

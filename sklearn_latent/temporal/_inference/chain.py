@@ -11,6 +11,7 @@ be lost are done once more in logarithms.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class ChainPosterior:
     log_likelihood: per sequence, (n,)
     states: P(state of a latent | sequence), per latent, (n, n_slices, cardinality)
     start: expected number of joint states in the first slice, weighted, (n_states,)
-    pairs: expected number of transitions between joint states, weighted, (n_states,
+    pairs: expected number of transitions from rows to joint states, weighted, (n_rows,
         n_states)
     """
 
@@ -54,20 +55,62 @@ class ChainPosterior:
     pairs: np.ndarray
 
 
-def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterior:
+class Steps:
+    """A transition matrix without the rows that are equal to others.
+
+    Latents that nothing follows in the next slice have states of the same row, often
+    many: the chain of 5 latents of which 2 have followers has 12 rows for 480 states.
+
+    matrix: P(state | row), (n_rows, n_states)
+    rows: row of each state, (n_states,)
+    """
+
+    def __init__(self, matrix, rows=None):
+        self.matrix, self._rows = matrix, rows
+        self._indicators = None
+        if len(matrix) < matrix.shape[1]:
+            self._indicators = np.eye(len(matrix))[rows]
+
+    @classmethod
+    def of(cls, steps) -> Steps:
+        """Steps, which may be given as a matrix of all rows."""
+        return steps if isinstance(steps, Steps) else cls(steps)
+
+    def gathered(self, states) -> np.ndarray:
+        """Probabilities of the rows, from those of states."""
+        return states if self._indicators is None else states @ self._indicators
+
+    def forward(self, states, out=None) -> np.ndarray:
+        """Probabilities of the next states."""
+        return np.dot(self.gathered(states), self.matrix, out=out)
+
+    def back(self, values, out=None) -> np.ndarray:
+        """What is expected of values of the next states, given each state."""
+        if self._indicators is None:
+            return np.dot(values, self.matrix.T, out=out)
+        return np.dot(values, self.matrix.T).take(self._rows, 1, out, mode="clip")
+
+    @property
+    def whole(self) -> np.ndarray:
+        """The matrix with all rows."""
+        return self.matrix if self._rows is None else self.matrix[self._rows]
+
+
+def smooth(start, steps, evidence: Evidence, weights=None) -> ChainPosterior:
     """Forward-backward algorithm over the joint states of several latents.
 
-    start (n_states,), transition (n_states, n_states), weights (n, n_slices).
+    start (n_states,), weights (n, n_slices); steps may be a transition matrix.
     """
+    steps = Steps.of(steps)
     n, n_slices = evidence.index[0].shape
     cards = [likelihood.shape[1] for likelihood in evidence.likelihood]
     weights = np.ones((n, n_slices)) if weights is None else weights
     log_likelihood = np.empty(n)
     states = [np.empty((n, n_slices, card)) for card in cards]
     first = np.zeros(len(start))
-    pairs, rare = np.zeros((2, len(start), len(start)))
+    pairs, rare = np.zeros((2, *steps.matrix.shape))
     for rows in _chunks(n, n_slices * len(start)):
-        forward = _Forward(start, transition, evidence, rows)
+        forward = _Forward(start, steps, evidence, rows)
         smoothed, ratio = forward.backward()
         weight = weights[rows].T
         lost = forward.lost | _exceeds(ratio, 1 / UNDERFLOW)
@@ -76,27 +119,29 @@ def smooth(start, transition, evidence: Evidence, weights=None) -> ChainPosterio
         ratio[:, low] = forward.filtered[:, low] = 0.0
         for part in _chunks(len(low), len(start) ** 2):
             some, low_rows = low[part], rows.start + low[part]
-            done = careful_smooth(start, transition, evidence, low_rows, weights)
+            done = careful_smooth(start, steps.whole, evidence, low_rows, weights)
             forward.log_likelihood[some], smoothed[:, some], both = done
-            rare += both
+            rare += steps.gathered(both.T).T
         log_likelihood[rows] = forward.log_likelihood
         ratio[1:] *= weight[1:, :, None]
-        pairs += _flat(forward.filtered[:-1]).T @ _flat(ratio[1:])
+        sources = steps.gathered(_flat(forward.filtered[:-1]))
+        pairs += sources.T @ _flat(ratio[1:])
         first += weight[0] @ smoothed[0]
         _marginalize(smoothed, cards, states, rows)
-    return ChainPosterior(log_likelihood, states, first, pairs * transition + rare)
+    return ChainPosterior(log_likelihood, states, first, pairs * steps.matrix + rare)
 
 
-def chain_log_likelihood(start, transition, evidence: Evidence) -> np.ndarray:
-    """Log-likelihood of each sequence, by the forward pass alone."""
+def chain_log_likelihood(start, steps, evidence: Evidence) -> np.ndarray:
+    """Log-likelihood of each sequence, by the forward pass alone; see `smooth`."""
+    steps = Steps.of(steps)
     n, n_slices = evidence.index[0].shape
     log_likelihood = np.empty(n)
     for rows in _chunks(n, n_slices * len(start)):
-        forward = _Forward(start, transition, evidence, rows)
+        forward = _Forward(start, steps, evidence, rows)
         log_likelihood[rows] = forward.log_likelihood
         if forward.lost.any():
             low = rows.start + np.flatnonzero(forward.lost)
-            log_likelihood[low] = careful_filter(start, transition, evidence, low)[2]
+            log_likelihood[low] = careful_filter(start, steps.whole, evidence, low)[2]
     return log_likelihood
 
 
@@ -133,18 +178,18 @@ class _Forward:
     filtered: up to a factor that they share with the ratios, (n_slices, n, n_states)
     """
 
-    def __init__(self, start, transition, evidence: Evidence, rows: slice):
-        self.transition = transition
+    def __init__(self, start, steps, evidence: Evidence, rows: slice):
+        self.steps = Steps.of(steps)
         n_slices = evidence.index[0].shape[1]
         self.shape = n_slices, rows.stop - rows.start, len(start)
-        self.n_blocks = _n_blocks(*self.shape)
+        self.n_blocks = _n_blocks(*self.shape[:2], len(self.steps.matrix))
         likelihood = _joint_likelihood(evidence, rows)
         begin = np.broadcast_to(start, self.shape[1:])
         with np.errstate(all="ignore"):
             found = self._by_blocks(begin, likelihood) if self.n_blocks > 1 else None
             if found is None:
                 self.n_blocks = 1
-                found = _filter(begin, transition, likelihood)
+                found = _filter(begin, self.steps, likelihood)
             self._filtered, self._predicted, totals = found
             totals = totals.reshape(-1, self.shape[1])
             # Not a number is no less than the smallest that is trusted, either.
@@ -160,13 +205,11 @@ class _Forward:
         def begins(found):
             """What each block begins with."""
             ends = found[0][-1, : -len(start)]
-            return np.concatenate([start, ends @ self.transition])
+            return np.concatenate([start, self.steps.forward(ends)])
 
         guess = np.full(cut.shape[1:], 1.0 / cut.shape[2])
         guess[: len(start)] = start
-        return _agreeing(
-            lambda begin: _filter(begin, self.transition, cut), begins, guess
-        )
+        return _agreeing(lambda begin: _filter(begin, self.steps, cut), begins, guess)
 
     def backward(self) -> tuple[np.ndarray, np.ndarray]:
         """Smoothed states, and their ratio to those predicted."""
@@ -175,18 +218,18 @@ class _Forward:
 
         def follows(found):
             """Likelihood of what follows each block, given its last state."""
-            ahead = found[1][0, n:] @ self.transition.T
+            ahead = self.steps.back(found[1][0, n:])
             return np.concatenate([_unit(ahead), nothing[:n]])
 
         with np.errstate(all="ignore"):
             if self.n_blocks > 1:
-                both = self._filtered, self._predicted, self.transition
+                both = self._filtered, self._predicted, self.steps
                 found = _agreeing(
                     lambda after: _step_back(*both, after), follows, nothing
                 )
             if found is None:
                 predicted = self._join(self._predicted)
-                both = self.filtered, predicted, self.transition
+                both = self.filtered, predicted, self.steps
                 return _step_back(*both, nothing[:n])
         return self._join(found[0]), self._join(found[1])
 
@@ -223,9 +266,9 @@ def _agreeing(run, messages, guess):
     return None
 
 
-def _n_blocks(n_slices: int, n: int, n_states: int) -> int:
+def _n_blocks(n_slices: int, n: int, n_rows: int) -> int:
     """Number of blocks; 1 = no blocks."""
-    if n * n_states > BLOCK_CELLS:
+    if n * n_rows > BLOCK_CELLS:
         return 1
     return max(n_slices // BLOCK_SLICES, 1)
 
@@ -233,14 +276,28 @@ def _n_blocks(n_slices: int, n: int, n_states: int) -> int:
 def _joint_likelihood(evidence: Evidence, rows: slice) -> np.ndarray:
     """Scaled likelihood of all joint states in all slices, (n_slices, n, n_states)."""
     n_slices = evidence.index[0].shape[1]
-    joint = np.ones((n_slices * (rows.stop - rows.start), 1))
-    for likelihood, index in zip(evidence.likelihood, evidence.index, strict=True):
-        factor = likelihood[index[rows].T.ravel()]
-        joint = (joint[:, :, None] * factor[:, None, :]).reshape(len(joint), -1)
+    cards = [likelihood.shape[1] for likelihood in evidence.likelihood]
+    joint = np.ones((n_slices * (rows.stop - rows.start), prod(cards)))
+    factor = np.empty_like(joint)
+    # Products of whole rows are quicker than those of short axes.
+    for likelihood, index, place in zip(
+        evidence.likelihood, evidence.index, _places(cards), strict=True
+    ):
+        own = index[rows].T.ravel()
+        if len(own) < 2 * len(likelihood):
+            likelihood.take(own, 0).take(place, 1, factor, mode="clip")
+        else:
+            likelihood.take(place, 1).take(own, 0, factor, mode="clip")
+        joint *= factor
     return joint.reshape(n_slices, -1, joint.shape[1])
 
 
-def _filter(start, transition, likelihood):
+def _places(cards) -> tuple[np.ndarray, ...]:
+    """State of each latent in all joint states."""
+    return np.unravel_index(np.arange(prod(cards)), cards)
+
+
+def _filter(start, steps: Steps, likelihood):
     """Filtered and predicted states up to a factor, and what they were scaled by.
 
     Slices in between are as small as the next that is scaled, at the least, since no
@@ -254,7 +311,7 @@ def _filter(start, transition, likelihood):
         zip(likelihood, predicted, filtered, strict=True)
     ):
         if t:
-            np.dot(state, transition, out=before)
+            steps.forward(state, out=before)
         state = np.multiply(joint, before, out=now)
         if t % SCALED == SCALED - 1 or t == last:
             totals.append(state @ np.ones(state.shape[1]))
@@ -262,7 +319,7 @@ def _filter(start, transition, likelihood):
     return filtered, predicted, np.array(totals)
 
 
-def _step_back(filtered, predicted, transition, after):
+def _step_back(filtered, predicted, steps: Steps, after):
     """Smoothed states, and their ratio to those predicted.
 
     after: likelihood of what follows given the last state
@@ -274,7 +331,7 @@ def _step_back(filtered, predicted, transition, after):
     for t in range(len(filtered) - 1, -1, -1):
         np.divide(smoothed[t], predicted[t], out=ratio[t])
         if t:
-            np.dot(ratio[t], transition.T, out=smoothed[t - 1])
+            steps.back(ratio[t], out=smoothed[t - 1])
             smoothed[t - 1] *= filtered[t - 1]
     return smoothed, ratio
 
@@ -300,9 +357,9 @@ def _marginalize(joint, cards, states, rows) -> None:
         states[0][rows] = joint.swapaxes(0, 1)
         return
     # One product with indicators is faster than sums over short axes.
-    place = np.unravel_index(np.arange(joint.shape[2]), cards)
     indicators = np.concatenate(
-        [np.eye(card)[own] for card, own in zip(cards, place, strict=True)], axis=1
+        [np.eye(card)[own] for card, own in zip(cards, _places(cards), strict=True)],
+        axis=1,
     )
     found = (_flat(joint) @ indicators).reshape(*joint.shape[:2], -1).swapaxes(0, 1)
     parts = np.split(found, np.cumsum(cards)[:-1], axis=2)

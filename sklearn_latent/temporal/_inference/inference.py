@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
 from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
 from .._panels.panel import is_known
-from .._tables import family_counts, family_of
-from .chain import chain_log_likelihood, most_probable_path, smooth
+from .._tables import family_counts, family_of, joint_table
+from .chain import Steps, chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns
 from .mean_field import MeanField, first_counts, step_counts
 from .underflow import careful_filter
@@ -113,7 +114,8 @@ class Expectation:
     states: P(state | sequence) of each latent, (n, n_slices, cardinality)
     counts: expected counts of all tables
     joint: per part, counts of joint states in the first slice, one axis per latent, and
-        of consecutive slices, the earlier first; None where inference was factored
+        of consecutive slices, the earlier first, where a latent that nothing follows
+        has one place unless latents are `together`; None where inference was factored
     mean_fields: chains of the parts where inference was factored
     """
 
@@ -147,9 +149,10 @@ def expectation(
         evidence = data.evidence(network, latents)
         cards = tuple(int(network.cardinality[j]) for j in latents)
         if network.is_exact(latents):
-            chain = smooth(*joint_matrices(network, latents), evidence, data.weights)
+            begin, steps, past = _brief_chain(network, latents, not together)
+            chain = smooth(begin, steps, evidence, data.weights)
             first = chain.start.reshape(cards)
-            pairs = chain.pairs.reshape(cards + cards)
+            pairs = chain.pairs.reshape(past + cards)
             for j in latents:
                 own = family_of(graph, j, later=False)
                 start[j] = family_counts(first, latents, own)
@@ -189,8 +192,8 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            tables = joint_matrices(network, latents)
-            total = total + chain_log_likelihood(*tables, evidence)
+            start, steps, _ = _brief_chain(network, latents)
+            total = total + chain_log_likelihood(start, steps, evidence)
         else:
             field = MeanField(network, latents, evidence)
             field.fit()
@@ -262,6 +265,19 @@ def joint_matrices(network, latents) -> tuple[np.ndarray, np.ndarray]:
     """Start vector and transition matrix of the joint states of some latents."""
     start, transition = network.joint_tables(latents)
     return start.ravel(), transition.reshape(start.size, start.size)
+
+
+def _brief_chain(network, latents, brief: bool = True):
+    """Start vector and steps of joint states, and the shape of what is past."""
+    graph = network.directed_graph
+    start = joint_table(graph, network.start, latents, later=False)
+    transition = joint_table(
+        graph, network.transition, latents, later=True, brief=brief
+    )
+    past = transition.shape[: len(latents)]
+    places = np.arange(prod(past)).reshape(past)
+    rows = np.broadcast_to(places, start.shape).ravel()
+    return start.ravel(), Steps(transition.reshape(-1, start.size), rows), past
 
 
 def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
