@@ -47,6 +47,21 @@ def test_expected_counts_add_up(network, n_slices, seed):
 
 
 @few
+@given(dbns(), st.integers(2, 3), seeds)
+def test_expected_counts_are_the_same_in_logarithms(network, n_slices, seed):
+    codes = sequences(network, 5, n_slices, seed)
+    plain = network.expected_counts(codes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_module, "UNDERFLOW", np.inf)
+        careful = network.expected_counts(codes)
+    assert np.isclose(plain.log_likelihood, careful.log_likelihood)
+    for name in ("start", "transition", "emission"):
+        each = zip(getattr(plain, name), getattr(careful, name), strict=True)
+        for one, two in each:
+            np.testing.assert_allclose(one, two, atol=1e-10)
+
+
+@few
 @given(dbns(), st.integers(1, 3), seeds)
 def test_expected_counts_equal_enumeration(network, n_slices, seed):
     codes = sequences(network, 3, n_slices, seed)
