@@ -21,11 +21,12 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     next [1]_. The result is a dynamic Bayesian network that infers latents, fills gaps,
     scores and draws sequences.
 
-    A local graph is learned for every pair of consecutive slices, or for windows of
-    several pairs where sequences are few, and the local graphs vote for the features
-    that share a latent. Numbers of states are chosen by BIC of the chain of each latent
-    and its neighbours, and again where features turn out to have a memory. One EM on
-    the chain of all slices gives the tables.
+    A local graph is learned for every pair of consecutive slices, and the local graphs
+    vote for the features that share a latent; where sequences are few, all slices
+    together say so, and local graphs are of windows of several pairs. Numbers of
+    states are chosen by BIC of the chain of each latent and its neighbours, and again
+    where features turn out to have a memory. One EM on the chain of all slices gives
+    the tables.
 
     Parameters
     ----------
