@@ -334,7 +334,7 @@ class TestLowered:
         model, X = above
         em = StructuralEM(IncompleteData.of(X), options(8, 4))
         search = LatentSearch(em, GaussianStatistics.of(X))
-        lowered = next(search.lowerings(model))
+        (lowered,) = search.lowerings(model)
         assert not lowered.adjacency[:8, 8].any()
         assert_array_equal(np.flatnonzero(lowered.adjacency[7]), [0, 1, 2, 3, 9])
         assert_allclose(implied(lowered), implied(model), atol=1e-12)
@@ -356,8 +356,8 @@ class TestLowered:
         search = LatentSearch(em, GaussianStatistics.of(X))
         wrong = search.adapt(search.fit(Sem(swapped != 0, swapped, np.full(8, 0.5))))
         assert wrong.adjacency[7, 8]
-        _, *redrawn = search.lowerings(wrong)
-        trials = [search.adapt(search.fit(trial)) for trial in redrawn]
+        narrowed = search.narrowings(wrong)
+        trials = [search.adapt(search.fit(trial)) for trial in narrowed]
         right = max(trials, key=search.score)
         assert_array_equal(right.adjacency, truth.adjacency)
         assert search.score(right) > search.score(wrong) + 5.0

@@ -48,10 +48,12 @@ class LatentSearch(EdgeSearch):
         kind: str,
         starts: Iterable[Sem],
         adapt: Callable[[Sem], Sem],
+        slack: float,
     ) -> Sem:
         """The first change whose edges, adapted, make the network better, if any.
 
-        If none of them is, a search over graphs follows where little is lost.
+        If none of them does, a search over graphs follows where no more than `slack`
+        is lost.
         """
         score = self.score(best)
         near: list[tuple[float, Sem]] = []
@@ -62,7 +64,7 @@ class LatentSearch(EdgeSearch):
             gain = self.score(trial) - score
             if gain > MIN_GAIN:
                 return self.better(best, self.settle(trial), kind)
-            if gain > -SLACK:
+            if gain > -slack:
                 near.append((gain, trial))
         for _, trial in sorted(near, key=lambda entry: -entry[0]):
             found = self.better(best, self.settle(trial), kind)
@@ -92,30 +94,40 @@ class LatentSearch(EdgeSearch):
         The best rotation of two latents changes as edges between features are found,
         and so does whether a neighbour is a parent or a child.
         """
+        for latents, members in self._neighbours(model):
+            drawn = self.redrawn(model, latents, members, len(latents))
+            yield drawn
+            if len(latents) == 1:
+                yield self.cleared(drawn, 1)
+
+    def narrowings(self, model: Sem) -> Iterator[Sem]:
+        """Latents, and pairs that share most, drawn anew without one of their features.
+
+        A latent may stand for what two of its neighbours have in common, and the noise
+        of one of them for the latent, so that it has a neighbour too many.
+        """
+        for latents, members in self._neighbours(model, 0.5):
+            for place in range(len(members)):
+                some = np.delete(members, place)
+                yield self.redrawn(model, latents, some, len(latents))
+
+    def _neighbours(
+        self, model: Sem, share: float = 0.0
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Latents and all their features; pairs if more than a share are common."""
         n = self.n_features
         near = model.adjacency[n:, :n] | model.adjacency[:n, n:].T
         for a, b in combinations_with_replacement(range(model.n_latents), 2):
-            if (near[a] & near[b]).any():
+            fewest = min(near[a].sum(), near[b].sum())
+            if (near[a] & near[b]).sum() > share * fewest:
                 latents = np.unique([a, b])
-                members = np.flatnonzero(near[latents].any(axis=0))
-                drawn = self.redrawn(model, n + latents, members, len(latents))
-                yield drawn
-                if a == b:
-                    yield self.cleared(drawn, 1)
+                yield n + latents, np.flatnonzero(near[latents].any(axis=0))
 
     def lowerings(self, model: Sem) -> Iterator[Sem]:
-        """Latents without the features above them.
-
-        Such a latent may stand for what two of its neighbours have in common, and the
-        noise of one of them for the latent, so that it has a neighbour too many.
-        """
+        """Latents without the features above them."""
         n = self.n_features
-        near = model.adjacency[n:, :n] | model.adjacency[:n, n:].T
         for latent in np.flatnonzero(model.adjacency[:n, n:].any(axis=0)):
             yield self.lowered(model, n + int(latent))
-            nodes = np.flatnonzero(near[latent])
-            for place in range(len(nodes)):
-                yield self.redrawn(model, [n + latent], np.delete(nodes, place), 1)
 
     def lowered(self, model: Sem, latent: int) -> Sem:
         """The same distribution, features above a latent parents of its children.
@@ -230,19 +242,20 @@ class LatentSearch(EdgeSearch):
         """Change edges, and add, drop and redraw latents until nothing is gained."""
         best = self.better(best, self.settle(best), "edges")
         kinds = [
-            ("birth", self.births, self.adapt),
-            ("edges", self.redraws, self.adapt),
-            ("death", self.deaths, self.adapt),
-            ("edges", self.lowerings, self.adapt),
-            ("birth", self.births, self.latents_first),
-            ("edges", self.redraws, self.graph_first),
+            ("birth", self.births, self.adapt, SLACK),
+            ("edges", self.redraws, self.adapt, SLACK),
+            ("death", self.deaths, self.adapt, SLACK),
+            ("edges", self.lowerings, self.adapt, SLACK),
+            ("birth", self.births, self.latents_first, SLACK),
+            ("edges", self.redraws, self.graph_first, SLACK),
+            ("edges", self.narrowings, self.adapt, 0.0),  # there are many
         ]
         if self.em.options.bipartite:  # fewer factors have been tried
             kinds = kinds[:2]
         n_stale = 0
         while n_stale < len(kinds) and not self.report(best):
-            kind, starts, adapt = kinds[0]
-            before, best = best, self.changed(best, kind, starts(best), adapt)
+            kind, starts, adapt, slack = kinds[0]
+            before, best = best, self.changed(best, kind, starts(best), adapt, slack)
             if best is before:
                 kinds, n_stale = kinds[1:] + kinds[:1], n_stale + 1
             else:
