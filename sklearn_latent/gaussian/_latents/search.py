@@ -21,6 +21,9 @@ N_TRIALS = 8
 # Loss, in nats, that a search over graphs may still turn into a gain: in one of 24
 # graphs with confounders, a loss of 25 became a gain of 43; 45 changes none of six.
 SLACK = 30.0
+# Share of features in common from which two latents may be rotations of two others.
+# (With half of them, noise of 30 rows of 36 features was fitted.)
+MOST = 0.75
 
 
 class LatentSearch(EdgeSearch):
@@ -48,7 +51,7 @@ class LatentSearch(EdgeSearch):
         kind: str,
         starts: Iterable[Sem],
         adapt: Callable[[Sem], Sem],
-        slack: float,
+        slack: float = SLACK,
     ) -> Sem:
         """The first change whose edges, adapted, make the network better, if any.
 
@@ -106,7 +109,7 @@ class LatentSearch(EdgeSearch):
         A latent may stand for what two of its neighbours have in common, and the noise
         of one of them for the latent, so that it has a neighbour too many.
         """
-        for latents, members in self._neighbours(model, 0.5):
+        for latents, members in self._neighbours(model, MOST):
             for place in range(len(members)):
                 some = np.delete(members, place)
                 yield self.redrawn(model, latents, some, len(latents))
