@@ -68,7 +68,7 @@ class Partial(NamedTuple):
         return left, [left + beta * beta / precision for beta, precision in own]
 
 
-def condition(correlation, child: int, parents: tuple[int, ...]) -> Partial:
+def partial_out(correlation, child: int, parents: tuple[int, ...]) -> Partial:
     """Regress everything on the parents of a node."""
     own, diagonal = correlation[child], correlation.diagonal()
     if not parents:
@@ -120,7 +120,7 @@ def scan_family(extended, child: int, parents: tuple[int, ...]) -> Scan:
 
     extended: correlations, and one more node that explains nothing, (n_nodes + 1, same)
     """
-    coefficients, precision, *partial = condition(extended, child, parents)
+    coefficients, precision, *partial = partial_out(extended, child, parents)
     if not parents:
         after = _explain(partial[0][None], partial[1][None], child)
         return Scan(partial[0], coefficients, after)

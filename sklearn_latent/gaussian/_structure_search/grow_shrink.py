@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._graphs import parents_of
-from .._scores.linear import COLLINEAR, LinearEvaluator, Partial, condition, regress
+from .._scores.linear import COLLINEAR, LinearEvaluator, Partial, partial_out, regress
 from .._scores.moves import Rules, with_parent, without_parent
 from .._statistics.statistics import NOISE_SHARE
 
@@ -133,7 +133,7 @@ class GrowShrinkTree:
 
     def _make_step(self, parents) -> _Step:
         """Regress on a set of parents, rank candidates, and remember both."""
-        partial = condition(self.evaluator.correlation, self.child, parents)
+        partial = partial_out(self.evaluator.correlation, self.child, parents)
         regression = partial.unexplained(self.child)
         step = _Step(parents, *self._rank(parents, partial), regression)
         if len(self._known) >= self.limit:

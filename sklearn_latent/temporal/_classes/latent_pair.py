@@ -54,51 +54,13 @@ def fit_pair(
     rival: another model; EM ends early once it has passed its log-likelihood, if its
         BIC is out of reach
     """
-    columns = np.repeat(in_first, rows.n_categories)
-    one_hot = rows.one_hot()
-    marginals = rows.marginals()
-    tables = [np.ascontiguousarray(one_hot[:, side].T) for side in (columns, ~columns)]
-    priors = [PSEUDO_COUNT * marginals[side] for side in (columns, ~columns)]
-    layouts = [Layout(rows.n_categories[side]) for side in (in_first, ~in_first)]
-
-    def expect(state):
-        joint, *emission = state
-        # Classes come first in all arrays: sums over few classes are quick that way.
-        logs = [np.log(e) @ table for table, e in zip(tables, emission, strict=True)]
-        peaks = [log.max(axis=0) for log in logs]
-        a, b = (np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True))
-        from_a, from_b = joint.T @ a, joint @ b
-        likelihood = (from_a * b).sum(axis=0)
-        value = rows.weights @ (np.log(likelihood) + peaks[0] + peaks[1])
-        share = rows.weights / likelihood
-        a = a * share
-        posteriors = a * from_b, b * from_a * share
-        counts = [p @ t.T for p, t in zip(posteriors, tables, strict=True)]
-        return value, (joint * (a @ b.T), *counts)
-
-    def maximize(state, statistics):
-        joint, *counts = statistics
-        joint = joint + PSEUDO_COUNT / joint.size
-        emission = [
-            layout.normalized(count + prior)
-            for layout, count, prior in zip(layouts, counts, priors, strict=True)
-        ]
-        return joint / joint.sum(), *emission
-
-    size = len(first), len(second)
-    # Few features alone may suggest certainty, from which EM hardly moves.
-    soft = [SOFTENING * marginals[side] for side in (columns, ~columns)]
-    start = (
-        np.full(size, 1.0 / np.prod(size)),
-        layouts[0].normalized(first + soft[0]),
-        layouts[1].normalized(second + soft[1]),
-    )
-    n_free = int(np.prod(size)) - 1
-    n_free += layouts[0].n_free(size[0]) + layouts[1].n_free(size[1])
+    em = _PairEM(rows, in_first)
+    start = em.start(first, second)
+    n_free = start[0].size - 1 + em.n_free(len(first), len(second))
     penalty = -bic_score(0.0, n_free, rows.total)
     ascent = climb(
-        expect,
-        maximize,
+        em.expect,
+        em.maximize,
         start,
         tol=TOLERANCE,
         max_iter=max_iter,
@@ -110,6 +72,65 @@ def fit_pair(
     score = bic_score(value, n_free, rows.total)
     joint, first, second = ascent.state
     return LatentPair(joint, first, second, value, score)
+
+
+class _PairEM:
+    """Steps of EM of two hidden classes, each with features of its own."""
+
+    def __init__(self, rows: Rows, in_first):
+        self.weights = rows.weights
+        columns = np.repeat(in_first, rows.n_categories)
+        one_hot, marginals = rows.one_hot(), rows.marginals()
+        sides = columns, ~columns
+        self.tables = [np.ascontiguousarray(one_hot[:, side].T) for side in sides]
+        self.marginals = [marginals[side] for side in sides]
+        self.layouts = [
+            Layout(rows.n_categories[side]) for side in (in_first, ~in_first)
+        ]
+
+    def n_free(self, *sizes: int) -> int:
+        """Number of free parameters of the tables."""
+        each = zip(self.layouts, sizes, strict=True)
+        return sum(layout.n_free(size) for layout, size in each)
+
+    def start(self, *tables) -> tuple:
+        """Joint shares of states, and tables that are less certain.
+
+        Few features alone may suggest certainty, from which EM hardly moves.
+        """
+        size = tuple(len(table) for table in tables)
+        soft = [SOFTENING * own for own in self.marginals]
+        return np.full(size, 1.0 / np.prod(size)), *self._normalized(tables, soft)
+
+    def expect(self, state) -> tuple:
+        """Log-likelihood and expected counts."""
+        joint, *emission = state
+        # Classes come first in all arrays: sums over few classes are quick that way.
+        logs = [
+            np.log(e) @ table for table, e in zip(self.tables, emission, strict=True)
+        ]
+        peaks = [log.max(axis=0) for log in logs]
+        a, b = (np.exp(log - peak) for log, peak in zip(logs, peaks, strict=True))
+        from_a, from_b = joint.T @ a, joint @ b
+        likelihood = (from_a * b).sum(axis=0)
+        value = self.weights @ (np.log(likelihood) + peaks[0] + peaks[1])
+        share = self.weights / likelihood
+        a = a * share
+        posteriors = a * from_b, b * from_a * share
+        counts = [p @ t.T for p, t in zip(posteriors, self.tables, strict=True)]
+        return value, (joint * (a @ b.T), *counts)
+
+    def maximize(self, _, statistics) -> tuple:
+        """Joint shares of states and tables, from expected counts."""
+        joint, *counts = statistics
+        joint = joint + PSEUDO_COUNT / joint.size
+        prior = [PSEUDO_COUNT * own for own in self.marginals]
+        return joint / joint.sum(), *self._normalized(counts, prior)
+
+    def _normalized(self, counts, added) -> list[np.ndarray]:
+        """Tables from counts of each class, and what is added to them."""
+        each = zip(self.layouts, counts, added, strict=True)
+        return [layout.normalized(count + more) for layout, count, more in each]
 
 
 def _race(rival: LatentPair | None, penalty: float):
