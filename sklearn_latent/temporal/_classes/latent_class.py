@@ -146,9 +146,9 @@ def fit_classes_bic(
     models: list[LatentClasses] = []
     for n_classes in range(1, max_classes + 1):
         models.append(fits.fit(n_classes, random_state))
-        bics = [model.bic for model in models]
-        # One class too few can lose to none at all, so look past the first fall.
-        if len(models) - 1 - int(np.argmax(bics)) >= 2:
+        best = int(np.argmax([model.bic for model in models]))
+        # Two classes can lose to one where three would win.
+        if len(models) - 1 - best >= (1 if best else 2):
             break
     return models
 
