@@ -9,12 +9,8 @@ import pytest
 from sklearn_latent._climb import is_hopeless
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._classes.latent_pair import fit_pair
-from sklearn_latent.temporal._edges.structure import (
-    CLOSE_APART,
-    CLOSE_TOGETHER,
-    _Review,
-)
+from sklearn_latent.temporal._classes.latent_pair import Move, fit_pair
+from sklearn_latent.temporal._edges.structure import CLOSE_APART, _Review
 from sklearn_latent.temporal._measurement.groups import (
     ChainFit,
     Measurement,
@@ -26,16 +22,16 @@ from sklearn_latent.temporal._measurement.groups import (
 )
 from sklearn_latent.temporal._measurement.measurement import (
     MeasurementSearch,
-    learn_measurement,
+    measurement_search,
 )
 from sklearn_latent.temporal._panels.panel import Panel
 
 OPTIONS = SearchOptions()
 
 
-def groups_of(codes, weights=None, start=None):
+def groups_of(codes, weights=None):
     panel = Panel.of(codes, codes.max(axis=(0, 1)) + 1, weights)
-    return learn_measurement(panel, OPTIONS, start)[0]
+    return measurement_search(panel, OPTIONS).run()
 
 
 @pytest.mark.parametrize("name", ["G1", "G2", "G3"])
@@ -58,7 +54,8 @@ def test_poor_features(reliability):
 def test_a_weak_latent_with_few_sequences():
     reliability = [0.9] * 3 + [0.5] * 3
     data = make_latent_dbn("G2", 500, 4, reliability=reliability, random_state=2)
-    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    search = measurement_search(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    search.run()
     strong, weak = frozenset(range(3)), frozenset(range(3, 6))
     # The weak features alone show only some of the states, with the others all four.
     assert search.one_class(weak).n_classes < 4
@@ -114,10 +111,14 @@ def test_weights_are_repeated_sequences():
     assert groups_of(data.codes, weights.astype(float)) == groups_of(repeated)
 
 
-def test_start_from_wrong_groups_moves_features():
+def test_features_move_from_wrong_groups():
     data = make_latent_dbn("G3", 1000, 2, random_state=0)
-    found = groups_of(data.codes, start=[(0, 1), (2, 3, 4, 5)])
-    assert found == [(0, 1, 2), (3, 4, 5)]
+    panel = Panel.of(data.codes, np.full(6, 4))
+    wrong = Measurement([], [], 6).with_groups([(0, 1), (2, 3, 4, 5)], panel, OPTIONS)
+    search = measurement_search(panel, OPTIONS)
+    assert search.moved(wrong) == [(0, 1, 2), (3, 4, 5)]
+    # No latent of one group was fitted: the tables are those given.
+    assert not search._models
 
 
 @pytest.mark.parametrize(
@@ -194,22 +195,10 @@ def test_lone_feature_that_is_a_chain_of_its_own():
     assert lone_states(no_memory, OPTIONS) is not None
 
 
-def test_from_given_groups_only_their_own_tables_are_tried():
-    data = make_latent_dbn("G2", 200, 3, random_state=0)
-    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS, [])
-    first, second = frozenset(range(3)), frozenset(range(3, 6))
-    model = search.two_classes(first, second)
-    tables = [search.one_class(group).emission for group in (first, second)]
-    in_first = np.arange(6) < 3
-    own = fit_pair(search.rows_of(first | second), in_first, *tables)
-    assert model.bic == own.bic
-    # No model of both groups together was fitted.
-    assert set(search._models) == {first, second}
-
-
 def test_gain_of_two_is_a_lower_bound_where_it_is_enough():
     data = make_latent_dbn("G2", 200, 3, random_state=0)
-    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    search = measurement_search(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    search.run()
     first, second = frozenset(range(3)), frozenset(range(3, 6))
     exact = search.gain_of_two(first, second, np.inf)
     two, one = search.two_classes(first, second), search.one_class(first | second)
@@ -217,18 +206,37 @@ def test_gain_of_two_is_a_lower_bound_where_it_is_enough():
     assert 0 < search.gain_of_two(first, second) <= exact
 
 
-def test_no_move_leaves_a_group_of_one():
+def test_no_move_leaves_a_group_of_one(monkeypatch):
     """Feature 0 gains most but would leave feature 1 alone; the next one moves."""
     gains = {0: 5.0, 1: -1.0, 2: 3.0, 3: 0.0, 4: -2.0}
-    bics = {frozenset([0, 1]): 10.0, frozenset([0, 1, 2]): 20.0}
-    search = SimpleNamespace(
-        _pairs={},
-        _plain_pair=lambda key: None,
-        two_classes=lambda first, second: SimpleNamespace(bic=bics[first]),
-        _move_gains=lambda first, second, model: dict(gains),
+    monkeypatch.setattr(
+        "sklearn_latent.temporal._measurement.measurement.candidate_moves",
+        lambda *_: [Move(gain, [], feature, None) for feature, gain in gains.items()],
     )
-    settled = MeasurementSearch._settle(search, frozenset([0, 1]), frozenset([2, 3, 4]))
-    assert settled == ({0, 1, 2}, {3, 4})
+    search = SimpleNamespace(
+        _sides=lambda first, second: (None, None),
+        _fit_pair=lambda pair, tables, max_iter: SimpleNamespace(bic=20.0, pair=pair),
+    )
+    first, second = frozenset([0, 1]), frozenset([2, 3, 4])
+    model = SimpleNamespace(bic=10.0)
+    *settled, model = MeasurementSearch._settle(search, first, second, model)
+    assert settled == [{0, 1, 2}, {3, 4}]
+    assert model.pair == (*settled,)
+
+
+def test_groups_of_different_latents_are_not_tried_as_one():
+    first, second = frozenset(range(3)), frozenset(range(3, 6))
+
+    def may_join(structure, edges):
+        none = np.zeros_like(edges)
+        graph = TemporalGraph(structure, none, edges)
+        data = make_latent_dbn(graph, 1000, 3, random_state=0)
+        search = measurement_search(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+        return search.may_join(first, second)
+
+    two = np.repeat(np.eye(2, dtype=int), 3, axis=1)
+    assert not may_join(two, np.array([[1, 1], [0, 0]]))
+    assert may_join(np.ones((1, 6), dtype=int), np.array([[1]]))
 
 
 class TestReview:
@@ -242,6 +250,7 @@ class TestReview:
             gain_of_two=lambda first, second, enough: two - one,
             best_halves=lambda group: [(self.first, self.second, two)],
             neighbours=lambda groups: [(0, 1)] if len(groups) > 1 else [],
+            may_join=lambda first, second: True,
         )
         review = _Review(None, search, OPTIONS)
         review.gain_of_two = lambda first, second: gain
@@ -250,9 +259,9 @@ class TestReview:
     @pytest.mark.parametrize(
         ("margin", "gain", "is_split"),
         [
-            (CLOSE_TOGETHER - 1, CLOSE_TOGETHER, True),
-            (CLOSE_TOGETHER - 1, CLOSE_TOGETHER - 1, False),
-            (CLOSE_TOGETHER, 1000.0, False),
+            (24.0, 25.0, True),
+            (24.0, 24.0, False),
+            (1000.0, 1001.0, True),
         ],
     )
     def test_split(self, margin, gain, is_split):
@@ -276,7 +285,8 @@ class TestReview:
 
 def test_a_pair_that_cannot_win_ends_early():
     data = make_latent_dbn("G2", 400, 2, random_state=0)
-    _, search = learn_measurement(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    search = measurement_search(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    search.run()
     first, second = frozenset(range(3)), frozenset(range(3, 6))
     model = search.two_classes(first, second)
     tables = [search.models_of(group)[-1].emission for group in (first, second)]

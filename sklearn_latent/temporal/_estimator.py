@@ -21,12 +21,12 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     next [1]_. The result is a dynamic Bayesian network that infers latents, fills gaps,
     scores and draws sequences.
 
-    A local graph is learned for every pair of consecutive slices, and the local graphs
-    vote for the features that share a latent; where sequences are few, all slices
-    together say so, and local graphs are of windows of several pairs. Numbers of
-    states are chosen by BIC of the chain of each latent and its neighbours, and again
-    where features turn out to have a memory. One EM on the chain of all slices gives
-    the tables.
+    All slices together, and the chains of latents, tell which features share a latent.
+    Numbers of states are chosen by BIC of the chain of each latent and its neighbours,
+    and again where features turn out to have a memory. One EM on the chain of all
+    slices gives the tables. A local graph of every pair of consecutive slices, or of
+    windows of several pairs where sequences are few, shows how far the slices agree;
+    in the published method, they vote for the graph.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     local : {"bic", "lpcc"}, default="bic"
         How local graphs are learned. "bic": features share a latent where one hidden
         class explains them better than two dependent ones, and edges are those of
-        highest BIC given expected counts; in the vote for an edge, each pair of slices
-        weighs as much as its evidence. "lpcc": pairwise cluster comparison and a
-        majority vote for edges, as published [1]_ [2]_; it needs clean data.
+        highest BIC given expected counts. "lpcc": pairwise cluster comparison and a
+        majority vote for latents and edges, as published [1]_ [2]_; it needs clean
+        data.
     cardinality : "auto" or int, default="auto"
         Number of states of every latent. "auto": chosen by BIC for each.
     max_cardinality : int, default=6

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._climb import climb, is_hopeless
+from ..._climb import Ascent, climb, is_hopeless
 from ..._criteria import bic_price, bic_score
 from .._emissions.layout import Layout
 from .._tables import normalized
@@ -146,8 +146,33 @@ def _race(rival: LatentPair | None, penalty: float):
     return ends
 
 
-def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
-    """About how much BIC gains when a feature changes its class.
+@dataclass(frozen=True)
+class Move:
+    """A feature that changes its class.
+
+    gain: about how much BIC gains
+    sides: tables of the features of each class, by feature
+    feature, table: the feature, and about its best table in the other class
+    """
+
+    gain: float
+    sides: list[dict]
+    feature: int
+    table: np.ndarray
+
+    def tables(self) -> list[np.ndarray]:
+        """Tables of both classes after the move, as `fit_pair` takes them."""
+        moved = []
+        for side in self.sides:
+            after = {f: table for f, table in side.items() if f != self.feature}
+            if len(after) == len(side):
+                after[self.feature] = self.table
+            moved.append(np.hstack([after[f] for f in sorted(after)]))
+        return moved
+
+
+def candidate_moves(rows: Rows, in_first, model: LatentPair) -> list[Move]:
+    """The move of each feature to the other class.
 
     Each feature is predicted from all others, through its own class and through the
     other one.
@@ -156,22 +181,22 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
     # Classes and categories come first in all arrays, as above.
     columns = np.ascontiguousarray(rows.one_hot().T)
     values = np.split(columns, rows.layout.offsets[1:])
-    gains = np.empty(len(values))
+    moves: dict[int, Move] = {}
     sides = [
-        (features, Layout(rows.n_categories[features]).split(emission))
+        _by_feature(rows, features, emission)
         for features, emission in (
             (np.flatnonzero(in_first), model.first),
             (np.flatnonzero(~in_first), model.second),
         )
     ]
     logs = [
-        np.log(np.hstack(tables)) @ np.vstack([values[f] for f in features])
-        for features, tables in sides
+        np.log(np.hstack([*side.values()])) @ np.vstack([values[f] for f in side])
+        for side in sides
     ]
     for side, joint in ((0, model.joint), (1, model.joint.T)):
         others = _likelihood(logs[1 - side])
         through = joint @ others
-        for f, table in zip(*sides[side], strict=True):
+        for f, table in sides[side].items():
             # A value that is missing is certain, whatever the class.
             gap = 1.0 - values[f].sum(axis=0)
             rest = _likelihood(logs[side] - np.log(table) @ values[f])
@@ -179,10 +204,17 @@ def move_gains(rows: Rows, in_first, model: LatentPair) -> list[float]:
             leave = _scaled(others * (joint.T @ rest))
             likelihood = (stay * (table @ values[f] + gap)).sum(axis=0)
             value = rows.weights @ np.log(likelihood)
-            moved_value = _predict(leave, values[f], gap, rows.weights)
+            found = _predict(leave, values[f], gap, rows.weights)
             n_more = (len(leave) - len(stay)) * (len(values[f]) - 1)
-            gains[f] = moved_value - value - price * n_more
-    return gains.tolist()
+            gain = found.objective - value - price * n_more
+            moves[f] = Move(gain, sides, f, found.state)
+    return [moves[f] for f in sorted(moves)]
+
+
+def _by_feature(rows: Rows, features, emission) -> dict:
+    """Tables of features by their numbers."""
+    tables = Layout(rows.n_categories[features]).split(emission)
+    return dict(zip(features.tolist(), tables, strict=True))
 
 
 def _likelihood(logs) -> np.ndarray:
@@ -193,8 +225,8 @@ def _scaled(weights) -> np.ndarray:
     return weights / weights.sum(axis=0)
 
 
-def _predict(posterior, values, gap, weights) -> float:
-    """Log-likelihood of a feature given classes, with about the best table for it."""
+def _predict(posterior, values, gap, weights) -> Ascent:
+    """Ascent to the best table of a feature given classes, to the log-likelihood."""
 
     def expect(table):
         joint = posterior * (table @ values + gap)
@@ -207,4 +239,4 @@ def _predict(posterior, values, gap, weights) -> float:
     start = maximize(None, posterior * weights)
     return climb(
         expect, maximize, start, tol=TOLERANCE, max_iter=MOVE_ITER, patient=False
-    ).objective
+    )

@@ -37,10 +37,9 @@ COMPLETE_ITER = 100
 # Steps of EM for the shares of states, given tables.
 SHARES_ITER = 50
 
-# Nats of BIC within which the comparison on single slices is not trusted alone: where
-# it keeps two groups apart, and where it keeps a group together.
+# Nats of BIC by which two groups must win on single slices to be kept apart without a
+# look at their chains.
 CLOSE_APART = 60.0
-CLOSE_TOGETHER = 25.0
 
 
 def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions):
@@ -201,7 +200,7 @@ def _without_edge(ascent: Ascent, kind: str, parent: int, child: int):
 def review_by_chain(
     panel: Panel, search: MeasurementSearch, groups, options: SearchOptions
 ) -> list[tuple[int, ...]]:
-    """Decide close calls between one latent and two by BIC of their chains.
+    """Decide between one latent and two by BIC of their chains.
 
     Slices alone do not know how latents move. Two groups that move alike are one
     latent, and a group whose halves move differently is two.
@@ -222,14 +221,13 @@ class _Review:
         self._ones: dict[frozenset, float] = {}
 
     def split(self, group: frozenset) -> list[frozenset]:
-        """Split a group that slices alone keep together by a small margin."""
+        """Split a group whose chain is better in two than slices are in one."""
         one = self.search.one_class(group).bic
         halves = self.search.best_halves(group)
-        close = [pair for pair in halves if pair[2] > one - CLOSE_TOGETHER]
-        gains = [self.gain_of_two(*pair[:2]) + pair[2] - one for pair in close]
+        gains = [self.gain_of_two(*pair[:2]) + pair[2] - one for pair in halves]
         if max(gains, default=0.0) <= 0:
             return [group]
-        return list(close[int(np.argmax(gains))][:2])
+        return list(halves[int(np.argmax(gains))][:2])
 
     def join(self, groups) -> list[frozenset]:
         """Join groups that slices alone keep apart by a small margin."""
@@ -237,6 +235,8 @@ class _Review:
         while True:
             for i, j in self.search.neighbours(groups):
                 first, second = groups[i], groups[j]
+                if not self.search.may_join(first, second):
+                    continue
                 gain = self.search.gain_of_two(first, second, CLOSE_APART)
                 # The chain must speak for one latent more than slices do for two.
                 if gain < CLOSE_APART and gain + self.gain_of_two(first, second) <= 0:

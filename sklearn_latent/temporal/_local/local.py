@@ -13,7 +13,7 @@ from .._edges.states import settle_states
 from .._edges.structure import assigned_counts, learn_graph, review_by_chain
 from .._graph import TemporalGraph
 from .._measurement.groups import Measurement, SearchOptions
-from .._measurement.measurement import learn_measurement
+from .._measurement.measurement import measurement_search
 from .._panels.panel import Panel
 from .local_to_global import (
     LocalGraph,
@@ -36,7 +36,8 @@ def learn_latents(
     """Groups of features, their tables, and a local graph of every window."""
     pooled = Measurement([], [], panel.n_observed)
     if local == "bic":
-        groups, search = learn_measurement(panel, options)
+        search = measurement_search(panel, options)
+        groups = search.run()
         if panel.n_slices > 1:
             groups = review_by_chain(panel, search, groups, options)
         pooled = pooled.with_groups(groups, panel, options)
@@ -45,13 +46,8 @@ def learn_latents(
     graphs = Parallel(n_jobs=n_jobs)(
         learn(window, pooled, options) for window in _windows(panel)
     )
-    # Where sequences are few, what windows of many slices show of groups is less than
-    # what all slices do. (Of 17 series of 2,000 slices, a vote had six wrong, not two.)
-    if local == "lpcc" or panel.weights.sum() >= WINDOW_ROWS:
+    if local == "lpcc":
         shared = shared_parents(graphs)
-        if local == "bic":
-            # A feature that most pairs of slices leave alone stays alone.
-            shared = np.where(shared >= len(graphs) / 2, shared, 0.0)
         groups = global_partners(local_partners(shared), shared)
         pooled = pooled.with_groups(groups, panel, options)
     return pooled.with_chain_states(panel, options), graphs
@@ -87,8 +83,7 @@ def _windows(panel: Panel) -> list[Panel]:
 
 def _bic_graph(panel: Panel, pooled: Measurement, options) -> LocalGraph:
     """Local graph by BIC: groups first, then edges on expected counts."""
-    shared = [group for group in pooled.groups if len(group) > 1]
-    groups, _ = learn_measurement(panel, options, start=shared)
+    groups = measurement_search(panel, options).moved(pooled)
     own = pooled.with_groups(groups, panel, options)
     intra, inter = learn_edges(assigned_counts(panel, own))
     has_past = panel.n_slices > 1

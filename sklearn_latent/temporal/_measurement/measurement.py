@@ -10,6 +10,7 @@ feature of another than to a poor one of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -19,9 +20,9 @@ from scipy.stats import chi2
 
 from .._classes.dependence import design_effect, mutual_information, pair_counts
 from .._classes.latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
-from .._classes.latent_pair import LatentPair, fit_pair, move_gains
+from .._classes.latent_pair import LatentPair, candidate_moves, fit_pair
 from .._panels.panel import Panel
-from .groups import SearchOptions
+from .groups import Measurement, SearchOptions
 
 # Rounds of joining and moving; each ends earlier when nothing changes.
 MAX_ROUNDS = 5
@@ -43,13 +44,10 @@ N_SETTLED = 2
 SHORT = 60
 
 
-def learn_measurement(
-    panel: Panel, options: SearchOptions, start=None
-) -> tuple[list[tuple[int, ...]], MeasurementSearch]:
-    """Find the groups of features that share a latent."""
+def measurement_search(panel: Panel, options: SearchOptions) -> MeasurementSearch:
+    """The search for groups of features that share a latent."""
     effect = design_effect(panel.codes, panel.weights)
-    search = MeasurementSearch(Rows.pooled(panel), effect, options)
-    return search.run(start), search
+    return MeasurementSearch(Rows.pooled(panel), effect, options)
 
 
 class MeasurementSearch:
@@ -63,7 +61,6 @@ class MeasurementSearch:
     def __init__(self, rows: Rows, effect, options: SearchOptions):
         self.rows = rows
         self.options = options
-        self.enlarge = True
         counts = pair_counts(rows.one_hot(), rows.weights)
         information, self.closeness, totals = mutual_information(
             counts, rows.n_categories
@@ -71,21 +68,23 @@ class MeasurementSearch:
         self.information = information
         self.totals = totals
         self.dependent = _dependent(information, totals / effect, rows.n_categories)
-        sample = rows.thinned(FEW_ROWS)
-        self.thin = (
-            None if sample is rows else MeasurementSearch(sample, effect, options)
-        )
+        self.effect = effect
         self._rows: dict[frozenset, Rows] = {}
         self._models: dict[frozenset, list[LatentClasses]] = {}
         self._plain: dict[tuple[frozenset, frozenset], LatentPair] = {}
         self._pairs: dict[tuple[frozenset, frozenset], LatentPair] = {}
         self._splits: dict[frozenset, list[tuple]] = {}
 
-    def run(self, start=None) -> list[tuple[int, ...]]:
+    @cached_property
+    def thin(self) -> MeasurementSearch | None:
+        """The same search on a sample of the rows; None if they are few."""
+        sample = self.rows.thinned(FEW_ROWS)
+        if sample is self.rows:
+            return None
+        return MeasurementSearch(sample, self.effect, self.options)
+
+    def run(self) -> list[tuple[int, ...]]:
         """Split, then join and move until nothing changes."""
-        if start is not None:
-            self.enlarge = False
-            return _as_tuples(self._move([frozenset(group) for group in start]))
         _, labels = connected_components(self.dependent, directed=False)
         groups = [
             group
@@ -101,6 +100,22 @@ class MeasurementSearch:
             if set(groups) == before:
                 break
         return _as_tuples(part for group in groups for part in self._drop(group))
+
+    def moved(self, measurement: Measurement) -> list[tuple[int, ...]]:
+        """Groups after features have moved between those of other rows."""
+        tables = {
+            frozenset(group): np.hstack(own)
+            for group, own in zip(measurement.groups, measurement.tables, strict=True)
+            if len(group) > 1
+        }
+
+        groups = list(tables)
+        for i, j in self._movable(groups):
+            pair = groups[i], groups[j]
+            model = self._fit_pair(pair, [tables[group] for group in pair])
+            groups[i], groups[j], model = self._settle(*pair, model)
+            tables[groups[i]], tables[groups[j]] = model.first, model.second
+        return _as_tuples(groups)
 
     # Models
 
@@ -133,8 +148,7 @@ class MeasurementSearch:
         """
         key = _ordered(first, second)
         if key not in self._pairs:
-            model = self._plain_pair(key)
-            self._pairs[key] = self._enlarged(key, model) if self.enlarge else model
+            self._pairs[key] = self._enlarged(key, self._plain_pair(key))
         return self._pairs[key]
 
     def _enlarged(self, key, model: LatentPair) -> LatentPair:
@@ -219,7 +233,7 @@ class MeasurementSearch:
                 if 2 <= len(first) <= len(group) - 2
             ]
             found = self._ranked((first, group - first) for first in firsts)
-            settled = [self._settle(*halves[:2]) for halves in found[:N_SETTLED]]
+            settled = [self._settled(*halves[:2]) for halves in found[:N_SETTLED]]
             self._splits[group] = self._ranked([*(h[:2] for h in found), *settled])
         return self._splits[group]
 
@@ -229,39 +243,42 @@ class MeasurementSearch:
         found = [(*halves, self.two_classes(*halves).bic) for halves in distinct]
         return sorted(found, key=lambda halves: -halves[2])
 
-    def _settle(self, first, second):
-        """Move features between two groups while BIC gains."""
+    def _settled(self, first, second) -> tuple[frozenset, frozenset]:
+        """Two groups after features have moved between them."""
         key = _ordered(first, second)
         # Most pairs have nothing to move, which a plain model shows as well.
         model = self._pairs.get(key) or self._plain_pair(key)
+        return self._settle(*key, model)[:2]
+
+    def _settle(self, first, second, model: LatentPair):
+        """Move features between two groups while BIC gains: groups and their model."""
         tried: set[int] = set()
         while True:
-            gains = self._move_gains(first, second, model)
-            for feature in tried:
-                gains[feature] = -np.inf
-            feature = max(gains, key=lambda i: (gains[i], -i))
-            if gains[feature] <= 0:
-                return first, second
+            features = sorted(first | second)
+            moves = candidate_moves(*self._sides(first, second), model)
+            best = max(
+                (place for place, f in enumerate(features) if f not in tried),
+                key=lambda place: moves[place].gain,
+                default=None,
+            )
+            if best is None or moves[best].gain <= 0:
+                return first, second, model
+            feature = features[best]
             tried.add(feature)
             moved = first ^ {feature}, second ^ {feature}
             if min(map(len, moved)) < 2:
                 continue
-            candidate = self.two_classes(*moved)
-            if candidate.bic > self.two_classes(first, second).bic:
+            candidate = self._fit_pair(moved, moves[best].tables(), SHORT)
+            if candidate.bic > model.bic:
                 first, second, model = *moved, candidate
-
-    def _move_gains(self, first, second, model: LatentPair) -> dict[int, float]:
-        """About how much BIC gains when a feature changes its group."""
-        key = _ordered(first, second)
-        gains = move_gains(*self._sides(*key), model)
-        return dict(zip(sorted(first | second), gains, strict=True))
 
     def _join(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Join groups that one hidden class explains better than two."""
         groups = list(groups)
         while len(groups) > 1:
-            pairs = self.neighbours(groups)
-            for i, j in pairs:
+            for i, j in self.neighbours(groups):
+                if not self.may_join(groups[i], groups[j]):
+                    continue
                 if self.gain_of_two(groups[i], groups[j]) <= 0:
                     joined = groups[i] | groups[j]
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]
@@ -274,12 +291,30 @@ class MeasurementSearch:
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
         groups = list(groups)
+        for i, j in self._movable(groups):
+            groups[i], groups[j] = self._settled(groups[i], groups[j])
+        return groups
+
+    def _movable(self, groups: list) -> Iterator[tuple[int, int]]:
+        """Pairs of groups between which features may move; groups change by then."""
         for i, j in self.neighbours(groups):
             if min(len(groups[i]), len(groups[j])) < 2:
                 continue
             if self._may_move(groups[i], groups[j]):
-                groups[i], groups[j] = self._settle(groups[i], groups[j])
-        return groups
+                yield i, j
+
+    def may_join(self, first, second) -> bool:
+        """Whether features of two groups are about as close as those of each group.
+
+        Those of one latent are, however it is divided.
+        """
+        within = [
+            self.closeness[np.ix_(group, group)]
+            for group in map(sorted, (first, second))
+        ]
+        means = [part.sum() / (len(part) * (len(part) - 1)) for part in within]
+        between = self.closeness[np.ix_(sorted(first), sorted(second))].mean()
+        return between > NEARLY * np.sqrt(np.prod(means))
 
     def _may_move(self, first, second) -> bool:
         """Whether a feature is about as close to the other group as to its own."""
