@@ -175,6 +175,10 @@ class MeasurementSearch:
             gain = self.thin.gain_of_two(first, second, enough)
             if gain > enough:
                 return gain
+        return self._own_gain(first, second, enough)
+
+    def _own_gain(self, first, second, enough: float) -> float:
+        """As `gain_of_two`, by these rows."""
         one = self.one_class(first | second).bic
         # Larger numbers of states can only add to what is enough already.
         gain = self._plain_pair(_ordered(first, second)).bic - one
@@ -232,15 +236,20 @@ class MeasurementSearch:
                 for first in dict.fromkeys(_candidate_halves(self, group))
                 if 2 <= len(first) <= len(group) - 2
             ]
-            found = self._ranked((first, group - first) for first in firsts)
+            found = self._ranked(group, ((first, group - first) for first in firsts))
             settled = [self._settled(*halves[:2]) for halves in found[:N_SETTLED]]
-            self._splits[group] = self._ranked([*(h[:2] for h in found), *settled])
+            pairs = [*(halves[:2] for halves in found), *settled]
+            self._splits[group] = self._ranked(group, pairs)
         return self._splits[group]
 
-    def _ranked(self, pairs) -> list[tuple]:
-        """Distinct pairs of groups with the BIC of two classes; the best first."""
+    def _ranked(self, group, pairs) -> list[tuple]:
+        """Distinct pairs of groups with the BIC of two classes; the best first.
+
+        A lower bound, where it is better than that of one class.
+        """
+        one = self.one_class(group).bic
         distinct = {frozenset(halves): halves for halves in pairs}.values()
-        found = [(*halves, self.two_classes(*halves).bic) for halves in distinct]
+        found = [(*halves, one + self._own_gain(*halves, 0.0)) for halves in distinct]
         return sorted(found, key=lambda halves: -halves[2])
 
     def _settled(self, first, second) -> tuple[frozenset, frozenset]:
