@@ -68,8 +68,8 @@ def test_bic_finds_the_number_of_classes(n_classes):
     models = fit_classes_bic(rows, 6, random_state=np.random.RandomState(0))
     best = max(models, key=lambda model: model.bic)
     assert best.n_classes == n_classes
-    # Two falls of BIC in a row are enough.
-    assert len(models) == min(n_classes + 2, 6)
+    # One fall of BIC is enough, once several classes beat one.
+    assert len(models) == n_classes + 1
     for table in best.tables(rows):
         assert np.allclose(table.sum(axis=1), 1.0)
 

@@ -1,10 +1,17 @@
 """Numbers of states, judged together with the latents around."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._edges.states import _near, _part, settle_states
+from sklearn_latent.temporal._edges.states import (
+    _near,
+    _part,
+    settle_states,
+    with_own_past,
+)
 from sklearn_latent.temporal._edges.structure import _without_edge, better_graph
 from sklearn_latent.temporal._em.em import fit_chain
 from sklearn_latent.temporal._measurement.groups import (
@@ -62,23 +69,33 @@ def test_the_better_of_two_graphs_is_kept():
     none = np.zeros((2, 2), dtype=bool)
     empty = TemporalGraph(data.graph.structure, none, none)
     for graph, rival in ((data.graph, empty), (empty, data.graph)):
-        found, tables = better_graph(
-            panel, measurement, OPTIONS, graph, emission, rival
-        )
+        found, tables = better_graph(panel, measurement, graph, emission, rival)
         np.testing.assert_array_equal(found.inter, data.graph.inter)
         np.testing.assert_array_equal(found.intra, data.graph.intra)
         # Tables of the rival come from its own chain.
         assert (tables is emission) == (graph is data.graph)
 
 
-def test_large_graphs_have_no_rival():
-    data, panel = two_latents(50)
-    measurement, emission = with_states(panel, [2, 2]), []
-    none = np.zeros((2, 2), dtype=bool)
-    empty = TemporalGraph(data.graph.structure, none, none)
+def test_large_graphs_have_no_rival(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("EM of all latents would take long")
+
+    monkeypatch.setattr("sklearn_latent.temporal._edges.states.better_graph", refuse)
+    _, panel = two_latents(500)
     few = SearchOptions(max_joint_states=3)
-    kept = better_graph(panel, measurement, few, empty, emission, data.graph)
-    assert kept == (empty, emission)
+    graph, _ = settle_states(panel, with_states(panel, [2, 2]), few)
+    np.testing.assert_array_equal(graph.inter.diagonal(), [False, True])
+
+
+def test_an_own_past_is_found_by_the_chain():
+    data, panel = two_latents(1000)
+    measurement = with_states(panel, [2, 2])
+    none = np.zeros((2, 2), dtype=bool)
+    graph = with_own_past(panel, measurement, replace(data.graph, inter=none))
+    np.testing.assert_array_equal(graph.inter, data.graph.inter)
+    assert graph.intra[0, 1] and not graph.intra[1, 0]
+    once = panel.of_slices(slice(1))
+    assert with_own_past(once, measurement, graph) is graph
 
 
 def test_fewer_states_start_from_joined_ones():

@@ -48,7 +48,7 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     cards = measurement.cardinality
     if not len(cards):
         return JointCounts(np.zeros(()), 0), emission
-    if not _is_small(panel, measurement, options):
+    if not is_small(panel, measurement, options):
         return assigned_counts(panel, measurement), emission
     em = EMOptions(
         COMPLETE_ITER,
@@ -65,7 +65,7 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     return JointCounts(joint, len(cards)), list(ascent.state.emission)
 
 
-def _is_small(panel: Panel, measurement: Measurement, options: SearchOptions) -> bool:
+def is_small(panel: Panel, measurement: Measurement, options: SearchOptions) -> bool:
     """Whether EM of the chain of all latents takes little time."""
     n_joint = np.prod(measurement.cardinality.astype(float))
     n_rows = panel.codes.shape[0] * panel.codes.shape[1]
@@ -139,13 +139,12 @@ def learn_graph(
             if trial[0] > bic:
                 bic, ascent = trial
         graph, emission = ascent.state.graph, list(ascent.state.emission)
-    return _pattern(graph), emission
+    return pattern(graph), emission
 
 
 def better_graph(
     panel: Panel,
     measurement: Measurement,
-    options: SearchOptions,
     graph: TemporalGraph,
     emission: list,
     rival: TemporalGraph,
@@ -156,18 +155,16 @@ def better_graph(
     panels, SHD falls in four and rises in none.)
     """
     same_past = np.array_equal(graph.inter, rival.inter)
-    if same_past and np.array_equal(graph.intra, _pattern(rival).intra):
-        return graph, emission
-    if not _is_small(panel, measurement, options):
+    if same_past and np.array_equal(graph.intra, pattern(rival).intra):
         return graph, emission
     bic, _ = compared_chain(panel, graph.directed(), emission)
     other, ascent = compared_chain(panel, rival, measurement.emission(panel))
     if other <= bic:
         return graph, emission
-    return _pattern(rival), list(ascent.state.emission)
+    return pattern(rival), list(ascent.state.emission)
 
 
-def _pattern(graph: TemporalGraph) -> TemporalGraph:
+def pattern(graph: TemporalGraph) -> TemporalGraph:
     """The graph with undirected edges where the score knows no direction."""
     intra = slice_equivalence_class(graph.intra, graph.inter)
     return TemporalGraph(graph.structure, intra, graph.inter)

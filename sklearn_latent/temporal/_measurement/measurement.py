@@ -13,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import squareform
 from scipy.stats import chi2
 
 from .._classes.dependence import design_effect, mutual_information, pair_counts
@@ -23,6 +21,7 @@ from .._classes.latent_class import LatentClasses, Rows, fit_classes, fit_classe
 from .._classes.latent_pair import LatentPair, candidate_moves, fit_pair
 from .._panels.panel import Panel
 from .groups import Measurement, SearchOptions
+from .halves import candidate_halves
 
 # Rounds of joining and moving; each ends earlier when nothing changes.
 MAX_ROUNDS = 5
@@ -177,7 +176,7 @@ class MeasurementSearch:
                 return gain
         return self._own_gain(first, second, enough)
 
-    def _own_gain(self, first, second, enough: float) -> float:
+    def _own_gain(self, first, second, enough: float = 0.0) -> float:
         """As `gain_of_two`, by these rows."""
         one = self.one_class(first | second).bic
         # Larger numbers of states can only add to what is enough already.
@@ -233,7 +232,7 @@ class MeasurementSearch:
         if group not in self._splits:
             firsts = [
                 first
-                for first in dict.fromkeys(_candidate_halves(self, group))
+                for first in dict.fromkeys(candidate_halves(self, group))
                 if 2 <= len(first) <= len(group) - 2
             ]
             found = self._ranked(group, ((first, group - first) for first in firsts))
@@ -249,7 +248,10 @@ class MeasurementSearch:
         """
         one = self.one_class(group).bic
         distinct = {frozenset(halves): halves for halves in pairs}.values()
-        found = [(*halves, one + self._own_gain(*halves, 0.0)) for halves in distinct]
+        found = [
+            (first, second, one + self._own_gain(first, second))
+            for first, second in distinct
+        ]
         return sorted(found, key=lambda halves: -halves[2])
 
     def _settled(self, first, second) -> tuple[frozenset, frozenset]:
@@ -371,66 +373,6 @@ class MeasurementSearch:
         others = group - {feature}
         alone = fit_classes(self.rows_of(frozenset([feature])), 1)
         return self.one_class(others).bic + alone.bic > self.one_class(group).bic
-
-
-def _candidate_halves(search, group) -> Iterator[frozenset]:
-    """Candidates for one half of a group that may have two latents."""
-    model = search.one_class(group)
-    features = np.array(sorted(group))
-    near = np.ix_(features, features)
-    rows = search.rows_of(group)
-    # What one class leaves unexplained: too little dependence among features of
-    # the same latent, too much between those of different ones.
-    pairs = (model.emission * model.prior[:, None]).T @ model.emission
-    explained = mutual_information(pairs, rows.n_categories)[0]
-    residual = search.information[near] - explained
-    np.fill_diagonal(residual, 0.0)
-    scale = np.sqrt(np.abs(residual).sum(axis=1))
-    scale = np.maximum(scale, 1e-12)
-    for matrix in (residual, residual / np.outer(scale, scale)):
-        values, vectors = np.linalg.eigh(matrix)
-        leading = vectors[:, np.argmax(values)]
-        yield frozenset(features[leading > 0])
-    # A weak latent among strong features.
-    strength = search.closeness[near].sum(axis=1)
-    order = np.argsort(strength, kind="stable")
-    if len(order) >= 4:
-        gaps = np.diff(np.log(np.maximum(strength[order], 1e-12)))[1:-1]
-        yield frozenset(features[order[: 2 + int(np.argmax(gaps))]])
-    for distance in (1.0 - search.closeness[near], _profile_gaps(search, features)):
-        np.fill_diagonal(distance, 0.0)
-        tree = linkage(squareform(distance, checks=False), "average")
-        labels = fcluster(tree, 2, "maxclust")
-        yield frozenset(features[labels == 1])
-
-
-def _profile_gaps(search, features) -> np.ndarray:
-    """How far two features are from being related to all others alike.
-
-    Dependence falls by a factor along each edge of a tree, so two features of the
-    same latent differ from each other by the same factor towards any third one,
-    whatever their quality (Choi et al., 2011, Learning latent tree graphical models).
-    """
-    near = np.ix_(features, features)
-    information, totals = search.information[near], search.totals[near]
-    # Noise has a mutual information too, and its logarithm an error of its own.
-    free = np.outer(*(2 * [search.rows.n_categories[features] - 1.0]))
-    noise = free / (2 * np.maximum(totals, 1.0))
-    strength = np.maximum(information - noise, 0.1 * noise + 1e-12)
-    logs = np.log(strength)
-    errors = (2 * strength / np.maximum(totals, 1.0) + noise**2) / strength**2
-    n = len(features)
-    gaps = np.zeros((n, n))
-    for i in range(n):
-        for j in range(i):
-            others = np.delete(np.arange(n), [j, i])
-            weight = 1.0 / (errors[i, others] + errors[j, others] + 0.01)
-            shift = logs[i, others] - logs[j, others]
-            mean = weight @ shift / weight.sum()
-            gaps[i, j] = gaps[j, i] = np.sqrt(
-                weight @ (shift - mean) ** 2 / weight.sum()
-            )
-    return gaps
 
 
 def _dependent(information, totals, n_categories) -> np.ndarray:
