@@ -24,10 +24,6 @@ MAX_CANDIDATES = 5
 # Latents up to which the best order of a slice is found among all.
 MAX_EXACT_LATENTS = 12
 
-# Elements of the matrices that take off the blur of several tables at a time; half a
-# megabyte stays in the cache.
-BLUR_ELEMENTS = 1 << 16
-
 
 class JointCounts:
     """Counts of families from joint counts of all latents.
@@ -93,12 +89,10 @@ class AssignedCounts:
         by_shape: dict[tuple, list] = {}
         for key in dict.fromkeys(map(_members, families)):
             if key not in self._tables:
-                shape = sorted(self.cardinality[[*key[0], *key[1]]].tolist())
-                by_shape.setdefault(tuple(shape), []).append(key)
-        for axes, keys in by_shape.items():
-            size = max(BLUR_ELEMENTS // int(np.prod(axes)) ** 2, 1)
-            for first in range(0, len(keys), size):
-                self._sharpen(keys[first : first + size], axes)
+                lengths = sorted(self.cardinality[[*key[0], *key[1]]].tolist())
+                by_shape.setdefault(tuple(lengths), []).append(key)
+        for shape, keys in by_shape.items():
+            self._sharpen(keys, shape)
 
     def counts(self, before, within, child) -> np.ndarray:
         """As in `JointCounts`."""
@@ -161,19 +155,15 @@ def _deblur(tables, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
 
     tables (n, n_cells), confusions (n, cardinality, cardinality) of each axis.
     """
-    n, n_cells = tables.shape
-    blur = np.ones((n, 1, 1))
-    for matrix in confusions:
-        blur = np.einsum("nij,nkl->nikjl", blur, matrix)
-        blur = blur.reshape(n, blur.shape[1] * blur.shape[2], -1)
     totals = tables.sum(axis=1, keepdims=True)
     shares = tables / np.maximum(totals, 1e-300)
-    last = np.full(n, -np.inf)
+    back_again = [matrix.swapaxes(1, 2) for matrix in confusions]
+    last = np.full(len(tables), -np.inf)
 
     def expect(sharp):
         nonlocal last
-        blurred = np.maximum(np.matmul(sharp[:, None], blur)[:, 0], 1e-300)
-        back = np.matmul(blur, (shares / blurred)[:, :, None])[:, :, 0]
+        blurred = np.maximum(_blurred(sharp, confusions), 1e-300)
+        back = _blurred(shares / blurred, back_again)
         value = (shares * np.log(blurred)).sum(axis=1)
         # A table that has converged does not wait for others.
         back[value - last <= tol] = 1.0
@@ -183,12 +173,26 @@ def _deblur(tables, confusions, tol=1e-6, max_iter=60) -> np.ndarray:
     ascent = climb(
         expect,
         lambda _, sharper: sharper,
-        np.full((n, n_cells), 1.0 / n_cells),
+        np.full(tables.shape, 1.0 / tables.shape[1]),
         tol=tol,
         max_iter=max_iter,
         patient=False,
     )
     return ascent.state * totals
+
+
+def _blurred(tables, confusions) -> np.ndarray:
+    """Tables (n, n_cells), multiplied by a matrix of their own along each axis."""
+    n, right = len(tables), tables.shape[1]
+    for matrix in confusions:
+        k = matrix.shape[1]
+        right //= k
+        tables = tables.reshape(n, -1, k, right)
+        if right > 1:
+            tables = np.matmul(matrix.swapaxes(1, 2)[:, None], tables)
+        else:
+            tables = np.matmul(tables[..., 0], matrix)
+    return tables.reshape(n, -1)
 
 
 def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
