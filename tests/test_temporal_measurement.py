@@ -232,7 +232,7 @@ def test_groups_of_different_latents_are_not_tried_as_one():
         graph = TemporalGraph(structure, none, edges)
         data = make_latent_dbn(graph, 1000, 3, random_state=0)
         search = measurement_search(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
-        return search.may_join(first, second)
+        return search._may_join(first, second)
 
     two = np.repeat(np.eye(2, dtype=int), 3, axis=1)
     assert not may_join(two, np.array([[1, 1], [0, 0]]))
@@ -250,7 +250,6 @@ class TestReview:
             gain_of_two=lambda first, second, enough: two - one,
             best_halves=lambda group: [(self.first, self.second, two)],
             neighbours=lambda groups: [(0, 1)] if len(groups) > 1 else [],
-            may_join=lambda first, second: True,
         )
         review = _Review(None, search, OPTIONS)
         review.gain_of_two = lambda first, second: gain

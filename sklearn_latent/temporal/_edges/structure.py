@@ -232,8 +232,6 @@ class _Review:
         while True:
             for i, j in self.search.neighbours(groups):
                 first, second = groups[i], groups[j]
-                if not self.search.may_join(first, second):
-                    continue
                 gain = self.search.gain_of_two(first, second, CLOSE_APART)
                 # The chain must speak for one latent more than slices do for two.
                 if gain < CLOSE_APART and gain + self.gain_of_two(first, second) <= 0:

@@ -288,7 +288,7 @@ class MeasurementSearch:
         groups = list(groups)
         while len(groups) > 1:
             for i, j in self.neighbours(groups):
-                if not self.may_join(groups[i], groups[j]):
+                if not self._may_join(groups[i], groups[j]):
                     continue
                 if self.gain_of_two(groups[i], groups[j]) <= 0:
                     joined = groups[i] | groups[j]
@@ -314,7 +314,7 @@ class MeasurementSearch:
             if self._may_move(groups[i], groups[j]):
                 yield i, j
 
-    def may_join(self, first, second) -> bool:
+    def _may_join(self, first, second) -> bool:
         """Whether features of two groups are about as close as those of each group.
 
         Those of one latent are, however it is divided.
