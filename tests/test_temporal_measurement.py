@@ -113,12 +113,9 @@ def test_weights_are_repeated_sequences():
 
 def test_features_move_from_wrong_groups():
     data = make_latent_dbn("G3", 1000, 2, random_state=0)
-    panel = Panel.of(data.codes, np.full(6, 4))
-    wrong = Measurement([], [], 6).with_groups([(0, 1), (2, 3, 4, 5)], panel, OPTIONS)
-    search = measurement_search(panel, OPTIONS)
-    assert search.moved(wrong) == [(0, 1, 2), (3, 4, 5)]
-    # No latent of one group was fitted: the tables are those given.
-    assert not search._models
+    search = measurement_search(Panel.of(data.codes, np.full(6, 4)), OPTIONS)
+    found = search._move([frozenset([0, 1]), frozenset([2, 3, 4, 5])])
+    assert found == [frozenset(range(3)), frozenset(range(3, 6))]
 
 
 @pytest.mark.parametrize(
@@ -214,14 +211,13 @@ def test_no_move_leaves_a_group_of_one(monkeypatch):
         lambda *_: [Move(gain, [], feature, None) for feature, gain in gains.items()],
     )
     search = SimpleNamespace(
+        _pairs={},
+        _plain_pair=lambda key: SimpleNamespace(bic=10.0),
         _sides=lambda first, second: (None, None),
-        _fit_pair=lambda pair, tables, max_iter: SimpleNamespace(bic=20.0, pair=pair),
+        _fit_pair=lambda pair, tables, max_iter: SimpleNamespace(bic=20.0),
     )
-    first, second = frozenset([0, 1]), frozenset([2, 3, 4])
-    model = SimpleNamespace(bic=10.0)
-    *settled, model = MeasurementSearch._settle(search, first, second, model)
-    assert settled == [{0, 1, 2}, {3, 4}]
-    assert model.pair == (*settled,)
+    settled = MeasurementSearch._settle(search, frozenset([0, 1]), frozenset([2, 3, 4]))
+    assert settled == ({0, 1, 2}, {3, 4})
 
 
 def test_groups_of_different_latents_are_not_tried_as_one():

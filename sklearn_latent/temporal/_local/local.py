@@ -82,12 +82,10 @@ def _windows(panel: Panel) -> list[Panel]:
 
 
 def _bic_graph(panel: Panel, pooled: Measurement, options) -> LocalGraph:
-    """Local graph by BIC: groups first, then edges on expected counts."""
-    groups = measurement_search(panel, options).moved(pooled)
-    own = pooled.with_groups(groups, panel, options)
-    intra, inter = learn_edges(assigned_counts(panel, own))
+    """Local graph of the pooled latents, with edges by BIC on expected counts."""
+    intra, inter = learn_edges(assigned_counts(panel, pooled))
     has_past = panel.n_slices > 1
-    return LocalGraph.of_tables(own.structure, intra, inter if has_past else None)
+    return LocalGraph.of_tables(pooled.structure, intra, inter if has_past else None)
 
 
 def _lpcc_graph(panel: Panel, pooled, options) -> LocalGraph:

@@ -9,7 +9,7 @@ feature of another than to a poor one of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from .._classes.dependence import design_effect, mutual_information, pair_counts
 from .._classes.latent_class import LatentClasses, Rows, fit_classes, fit_classes_bic
 from .._classes.latent_pair import LatentPair, candidate_moves, fit_pair
 from .._panels.panel import Panel
-from .groups import Measurement, SearchOptions
+from .groups import SearchOptions
 from .halves import candidate_halves
 
 # Rounds of joining and moving; each ends earlier when nothing changes.
@@ -99,22 +99,6 @@ class MeasurementSearch:
             if set(groups) == before:
                 break
         return _as_tuples(part for group in groups for part in self._drop(group))
-
-    def moved(self, measurement: Measurement) -> list[tuple[int, ...]]:
-        """Groups after features have moved between those of other rows."""
-        tables = {
-            frozenset(group): np.hstack(own)
-            for group, own in zip(measurement.groups, measurement.tables, strict=True)
-            if len(group) > 1
-        }
-
-        groups = list(tables)
-        for i, j in self._movable(groups):
-            pair = groups[i], groups[j]
-            model = self._fit_pair(pair, [tables[group] for group in pair])
-            groups[i], groups[j], model = self._settle(*pair, model)
-            tables[groups[i]], tables[groups[j]] = model.first, model.second
-        return _as_tuples(groups)
 
     # Models
 
@@ -236,7 +220,7 @@ class MeasurementSearch:
                 if 2 <= len(first) <= len(group) - 2
             ]
             found = self._ranked(group, ((first, group - first) for first in firsts))
-            settled = [self._settled(*halves[:2]) for halves in found[:N_SETTLED]]
+            settled = [self._settle(*halves[:2]) for halves in found[:N_SETTLED]]
             pairs = [*(halves[:2] for halves in found), *settled]
             self._splits[group] = self._ranked(group, pairs)
         return self._splits[group]
@@ -254,15 +238,11 @@ class MeasurementSearch:
         ]
         return sorted(found, key=lambda halves: -halves[2])
 
-    def _settled(self, first, second) -> tuple[frozenset, frozenset]:
-        """Two groups after features have moved between them."""
-        key = _ordered(first, second)
+    def _settle(self, first, second) -> tuple[frozenset, frozenset]:
+        """Move features between two groups while BIC gains."""
+        first, second = _ordered(first, second)
         # Most pairs have nothing to move, which a plain model shows as well.
-        model = self._pairs.get(key) or self._plain_pair(key)
-        return self._settle(*key, model)[:2]
-
-    def _settle(self, first, second, model: LatentPair):
-        """Move features between two groups while BIC gains: groups and their model."""
+        model = self._pairs.get((first, second)) or self._plain_pair((first, second))
         tried: set[int] = set()
         while True:
             features = sorted(first | second)
@@ -273,7 +253,7 @@ class MeasurementSearch:
                 default=None,
             )
             if best is None or moves[best].gain <= 0:
-                return first, second, model
+                return first, second
             feature = features[best]
             tried.add(feature)
             moved = first ^ {feature}, second ^ {feature}
@@ -302,17 +282,12 @@ class MeasurementSearch:
     def _move(self, groups: Sequence[frozenset]) -> list[frozenset]:
         """Move features between all groups that depend on each other."""
         groups = list(groups)
-        for i, j in self._movable(groups):
-            groups[i], groups[j] = self._settled(groups[i], groups[j])
-        return groups
-
-    def _movable(self, groups: list) -> Iterator[tuple[int, int]]:
-        """Pairs of groups between which features may move; groups change by then."""
         for i, j in self.neighbours(groups):
             if min(len(groups[i]), len(groups[j])) < 2:
                 continue
             if self._may_move(groups[i], groups[j]):
-                yield i, j
+                groups[i], groups[j] = self._settle(groups[i], groups[j])
+        return groups
 
     def _may_join(self, first, second) -> bool:
         """Whether features of two groups are about as close as those of each group.
