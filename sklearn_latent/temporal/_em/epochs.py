@@ -9,8 +9,7 @@ import numpy as np
 from ..._climb import Ascent, climb
 from ..._criteria import bic_price
 from .._epochs import EpochDBN
-from .._inference.epochs import EpochChain, EpochCounts
-from .._inference.inference import ChainData
+from .._inference.inference import ChainCounts, ChainData, expectation
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_score, log_prior, normalized
@@ -68,10 +67,9 @@ def _fit(data: ChainData, networks: list, points, options: EMOptions) -> Ascent:
 
 def _climb(data: ChainData, network: EpochDBN, sharing: Sharing, options) -> Ascent:
     """EM from given networks."""
-    epoch = network.epoch_of(data.values.shape[1])
 
     def expect(network):
-        counts = EpochChain(network.networks, epoch, data).counts()
+        counts = expectation(network, data).epochs
         prior = log_prior(network.start, options.smoothing)
         for one in network.networks:
             prior += log_prior(one.transition, options.smoothing)
@@ -89,7 +87,7 @@ def _climb(data: ChainData, network: EpochDBN, sharing: Sharing, options) -> Asc
 
 
 def _maximize(
-    network: EpochDBN, counts: EpochCounts, sharing: Sharing, smoothing: float
+    network: EpochDBN, counts: ChainCounts, sharing: Sharing, smoothing: float
 ) -> EpochDBN:
     """M-step: tables of each epoch, or of all together."""
     start = [normalized(count, smoothing) for count in counts.start]
@@ -122,7 +120,7 @@ def _pooled(counts: list, shared) -> list:
     ]
 
 
-def _choose_sharing(network: EpochDBN, counts: EpochCounts, data: ChainData) -> Sharing:
+def _choose_sharing(network: EpochDBN, counts: ChainCounts, data: ChainData) -> Sharing:
     """Share what tables of their own do not improve by BIC, given expected counts."""
     price = bic_price(data.weights.sum())
     transition = []

@@ -17,7 +17,7 @@ from ..._criteria import bic_price
 from ..._diagnosis import count_z, critical_z
 from .._emissions.lognormal import Logarithmic, logarithms
 from .._panels.panel import MISSING, Panel
-from .inference import ChainData, joint_matrices, sequence_log_likelihood
+from .inference import ChainData, chain_of, sequence_log_likelihood
 from .underflow import careful_filter
 
 # Sequences that are looked at; a change that takes more to be seen matters little.
@@ -148,13 +148,13 @@ def _windows(panel: Panel) -> np.ndarray:
 
 def states_by_feature(network, panel: Panel, latents):
     """Each feature of some latents, and states of its latent: before, and predicted."""
-    start, transition = joint_matrices(network, latents)
     data = ChainData.of(panel.values, network.graph.structure)
+    chain, _ = chain_of(network, data, latents)
     rows = np.arange(len(panel.codes))
     evidence = data.evidence(network, latents)
-    filtered, predicted, _ = careful_filter(start, transition, evidence, rows)
+    filtered, predicted, _ = careful_filter(chain, evidence, rows)
     cards = [int(network.cardinality[j]) for j in latents]
-    parts = np.unravel_index(np.arange(len(start)), cards)
+    parts = np.unravel_index(np.arange(len(chain.start)), cards)
     for j, part, card in zip(latents, parts, cards, strict=True):
         marginal = np.eye(card)[part]
         before = (filtered[:-1] @ marginal).swapaxes(0, 1)

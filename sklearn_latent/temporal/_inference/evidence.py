@@ -127,28 +127,13 @@ class Evidence:
             scales.append(scale)
         return cls(centred, linear, scales, list(index))
 
-    def at(self, rows, t: int) -> np.ndarray:
-        """Scaled likelihood of all joint states at slice `t`, (n_rows, n_states)."""
-        joint = self.likelihood[0][self.index[0][rows, t]]
-        for likelihood, index in zip(self.likelihood[1:], self.index[1:], strict=True):
-            factor = likelihood[index[rows, t]]
-            joint = (joint[:, :, None] * factor[:, None, :]).reshape(len(joint), -1)
-        return joint
-
     def log_at(self, rows, t: int) -> np.ndarray:
-        """Logarithm of `at`, which does not underflow."""
+        """Scaled log-likelihood of joint states at a slice, (n_rows, n_states)."""
         joint = self.log_likelihood[0][self.index[0][rows, t]]
         for log, index in zip(self.log_likelihood[1:], self.index[1:], strict=True):
             term = log[index[rows, t]]
             joint = (joint[:, :, None] + term[:, None, :]).reshape(len(joint), -1)
         return joint
-
-    def scale_at(self, rows, t: int) -> np.ndarray:
-        """What was taken off at slice `t`, shape (n_rows,)."""
-        return sum(
-            scale[index[rows, t]]
-            for scale, index in zip(self.scale, self.index, strict=True)
-        )
 
     def total_scale(self, rows) -> np.ndarray:
         """Sum over slices of what was taken off, shape (n_rows,)."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from math import prod
 
 import numpy as np
@@ -12,9 +12,10 @@ from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
 from .._panels.panel import is_known
 from .._tables import family_counts, family_of, joint_table
-from .chain import Steps, chain_log_likelihood, most_probable_path, smooth
+from .chain import chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns
 from .mean_field import MeanField, first_counts, step_counts
+from .steps import Chain, Steps
 from .underflow import careful_filter
 
 
@@ -69,14 +70,25 @@ class ChainData:
 
     def evidence(self, network, latents) -> Evidence:
         """What the slices say about some latents."""
-        patterns, logs = [], []
-        for j in latents:
-            emissions = network.emissions_of(j)
-            patterns.append(self.patterns(network.graph.features_of(j), emissions))
-            log = patterns[-1].log_likelihood(emissions)
+        found = [self._evidence(network, j) for j in latents]
+        return Evidence.of(*map(list, zip(*found, strict=True)))
+
+    def _evidence(self, network, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Log-likelihoods of patterns of each epoch, and the pattern of each slice."""
+        logs, index, n_patterns = [], [], 0
+        for own, span in self.spans(network):
+            emissions = own.emissions_of(j)
+            patterns = self.patterns(network.graph.features_of(j), emissions)
+            log = patterns.log_likelihood(emissions)
             # A latent that nothing measures may be in any state.
             logs.append(log if emissions else np.zeros((1, network.cardinality[j])))
-        return Evidence.of(logs, [pattern.index for pattern in patterns])
+            index.append(patterns.index[:, span] + n_patterns)
+            n_patterns += len(log)
+        return np.concatenate(logs), np.concatenate(index, axis=1)
+
+    def spans(self, network) -> list:
+        """The network of each epoch, and the slices that it is for."""
+        return network._spans(self.values.shape[1])
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ class Expectation:
 
     log_likelihood: of each sequence, (n,)
     states: P(state | sequence) of each latent, (n, n_slices, cardinality)
-    counts: expected counts of all tables
+    epochs: expected counts; those of transitions and emissions of each epoch
     joint: per part, counts of joint states in the first slice, one axis per latent, and
         of consecutive slices, the earlier first, where a latent that nothing follows
         has one place unless latents are `together`; None where inference was factored
@@ -121,9 +133,18 @@ class Expectation:
 
     log_likelihood: np.ndarray
     states: list
-    counts: ChainCounts
+    epochs: ChainCounts
     joint: list
     mean_fields: dict
+
+    @property
+    def counts(self) -> ChainCounts:
+        """Expected counts of all tables, those of all epochs together."""
+        transition, emission = (
+            [reduce(np.add, tables) for tables in zip(*parts, strict=True)]
+            for parts in (self.epochs.transition, self.epochs.emission)
+        )
+        return replace(self.epochs, transition=transition, emission=emission)
 
 
 def expectation(
@@ -136,9 +157,10 @@ def expectation(
     """
     n_latents = network.graph.n_latents
     graph = network.directed_graph
+    n_epochs = len(data.spans(network))
     states: list = [None] * n_latents
     start: list = [None] * n_latents
-    transition: list = [None] * n_latents
+    transition: list = [[None] * n_latents for _ in range(n_epochs)]
     log_likelihood = _log_likelihood_alone(network, data)
     components = graph.components()
     if together and components:
@@ -149,17 +171,18 @@ def expectation(
         evidence = data.evidence(network, latents)
         cards = tuple(int(network.cardinality[j]) for j in latents)
         if network.is_exact(latents):
-            begin, steps, past = _brief_chain(network, latents, not together)
-            chain = smooth(begin, steps, evidence, data.weights)
-            first = chain.start.reshape(cards)
-            pairs = chain.pairs.reshape(past + cards)
+            chain, past = chain_of(network, data, latents, brief=not together)
+            found = smooth(chain, evidence, data.weights)
+            first = found.start.reshape(cards)
+            pairs = found.pairs.reshape((n_epochs, *past, *cards))
             for j in latents:
                 own = family_of(graph, j, later=False)
                 start[j] = family_counts(first, latents, own)
                 own = family_of(graph, j, later=True)
-                transition[j] = family_counts(pairs, latents, own)
-            part_states, part_log_likelihood = chain.states, chain.log_likelihood
-            joint.append((first, pairs))
+                for e, both in enumerate(pairs):
+                    transition[e][j] = family_counts(both, latents, own)
+            part_states, part_log_likelihood = found.states, found.log_likelihood
+            joint.append((first, pairs.sum(axis=0)))
         else:
             field = MeanField(network, latents, evidence)
             warm = (mean_fields or {}).get(part)
@@ -167,7 +190,8 @@ def expectation(
             part_states, part_log_likelihood = field.states(), field.bound()
             for j in latents:
                 start[j] = first_counts(field.nodes, field.start[j][0], data.weights)
-                transition[j] = step_counts(
+                # Networks of several epochs are exact.
+                transition[0][j] = step_counts(
                     field.nodes, field.pairs, field.later[j][0], data.weights
                 )
             joint.append(None)
@@ -177,12 +201,9 @@ def expectation(
     weights = data.weights.max(axis=1, initial=0.0)
     # The model may rule out a sequence that does not count.
     present = weights > 0
-    counts = ChainCounts(
-        float(weights[present] @ log_likelihood[present]),
-        start,
-        transition,
-        _emission_statistics(network, data, states),
-    )
+    total = float(weights[present] @ log_likelihood[present])
+    emission = _emission_statistics(network, data, states)
+    counts = ChainCounts(total, start, transition, emission)
     return Expectation(log_likelihood, states, counts, joint, fields)
 
 
@@ -192,8 +213,8 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            start, steps, _ = _brief_chain(network, latents)
-            total = total + chain_log_likelihood(start, steps, evidence)
+            chain, _ = chain_of(network, data, latents)
+            total = total + chain_log_likelihood(chain, evidence)
         else:
             field = MeanField(network, latents, evidence)
             field.fit()
@@ -211,9 +232,9 @@ def filtered_states(network, data: ChainData) -> list[np.ndarray | None]:
     for latents in network.directed_graph.components():
         filtered = None
         if network.is_exact(latents):
-            tables = joint_matrices(network, latents)
+            chain, _ = chain_of(network, data, latents)
             evidence = data.evidence(network, latents)
-            filtered = careful_filter(*tables, evidence, rows)[0]
+            filtered = careful_filter(chain, evidence, rows)[0]
         found.append(filtered)
     return found
 
@@ -226,9 +247,8 @@ def most_probable_states(network, data: ChainData):
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            path, log_probability = most_probable_path(
-                *joint_matrices(network, latents), evidence
-            )
+            chain, _ = chain_of(network, data, latents)
+            path, log_probability = most_probable_path(chain, evidence)
             cards = tuple(int(network.cardinality[j]) for j in latents)
             paths[:, :, latents] = np.stack(np.unravel_index(path, cards), axis=-1)
         else:
@@ -267,39 +287,49 @@ def joint_matrices(network, latents) -> tuple[np.ndarray, np.ndarray]:
     return start.ravel(), transition.reshape(start.size, start.size)
 
 
-def _brief_chain(network, latents, brief: bool = True):
-    """Start vector and steps of joint states, and the shape of what is past."""
+def chain_of(
+    network, data: ChainData, latents, *, brief: bool = True
+) -> tuple[Chain, tuple[int, ...]]:
+    """Chain of the joint states of some latents, and the shape of what is past."""
     graph = network.directed_graph
     start = joint_table(graph, network.start, latents, later=False)
-    transition = joint_table(
-        graph, network.transition, latents, later=True, brief=brief
-    )
-    past = transition.shape[: len(latents)]
-    places = np.arange(prod(past)).reshape(past)
-    rows = np.broadcast_to(places, start.shape).ravel()
-    return start.ravel(), Steps(transition.reshape(-1, start.size), rows), past
+    steps: list[Steps] = []
+    epoch: list[int] = []
+    for own, span in data.spans(network):
+        table = joint_table(graph, own.transition, latents, later=True, brief=brief)
+        past = table.shape[: len(latents)]
+        places = np.arange(prod(past)).reshape(past)
+        rows = np.broadcast_to(places, start.shape).ravel()
+        epoch += [len(steps)] * (span.stop - span.start)
+        steps.append(Steps(table.reshape(-1, start.size), rows))
+    return Chain(start.ravel(), steps, epoch), past
 
 
 def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
     """Log-likelihood of the features that measure no latent."""
     total = np.zeros(len(data.values))
-    for f in data.alone:
-        own = [network.emissions[f]]
-        patterns = data.patterns([f], own)
-        total += patterns.log_likelihood(own)[patterns.index, 0].sum(axis=1)
+    for own, span in data.spans(network):
+        for f in data.alone:
+            emission = [own.emissions[f]]
+            patterns = data.patterns([f], emission)
+            logs = patterns.log_likelihood(emission)
+            total += logs[patterns.index[:, span], 0].sum(axis=1)
     return total
 
 
-def _emission_statistics(network, data: ChainData, states) -> list:
-    """Expected sufficient statistics of the emissions of every feature."""
-    found: list = [None] * network.graph.n_observed
-    weights = data.weights[:, :, None]
+def _emission_statistics(network, data: ChainData, states) -> list[list]:
+    """Expected sufficient statistics of the emissions of every feature, by epoch."""
+    spans = data.spans(network)
+    found: list = [[None] * network.graph.n_observed for _ in spans]
     parts = [(network.graph.features_of(j), s) for j, s in enumerate(states)]
-    parts += [([f], np.ones(weights.shape)) for f in data.alone]
-    for features, state in parts:
-        emissions = [network.emissions[f] for f in features]
-        patterns = data.patterns(features, emissions)
-        own = patterns.statistics(state * weights, emissions)
-        for f, statistics in zip(features, own, strict=True):
-            found[f] = statistics
+    parts += [([f], np.ones((*data.weights.shape, 1))) for f in data.alone]
+    for e, (own, span) in enumerate(spans):
+        weights = np.zeros_like(data.weights)
+        weights[:, span] = data.weights[:, span]
+        for features, state in parts:
+            emissions = [own.emissions[f] for f in features]
+            patterns = data.patterns(features, emissions)
+            counts = patterns.statistics(state * weights[:, :, None], emissions)
+            for f, statistics in zip(features, counts, strict=True):
+                found[e][f] = statistics
     return found
