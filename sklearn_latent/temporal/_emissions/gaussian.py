@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from ..._persistence import Array
 from ..._validation import check_numbers
-from .base import SMOOTHING, Column, Emission
+from .base import SMOOTHING, Column, Emission, previous_values
 
 # Smallest variance of a state, relative to that of the column: a state of one repeated
 # value would otherwise have an infinite density.
@@ -122,6 +122,16 @@ class Gaussian(Emission):
     def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """Mean and standard deviation of each number."""
         return self._mixed(posterior, *self._relative(self.mean, self.std))
+
+    def below(self, values: ArrayLike) -> np.ndarray:
+        """P(a number is less | state), (n, n_slices, n_states)."""
+        z = self.standardized(values)
+        mean, variance = self._after(previous_values(z))
+        return ndtr((z[..., None] - mean) / np.sqrt(variance))
+
+    def _after(self, before) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of standardised numbers of each state, after others."""
+        return self._relative(self.mean, self.std)
 
     @property
     def typical(self) -> np.ndarray:

@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..._criteria import bic_price
 from ..._diagnosis import count_z, critical_z
-from .._emissions.lognormal import Logarithmic, logarithms
 from .._panels.panel import MISSING, Panel
 from .inference import ChainData, chain_of, sequence_log_likelihood
 from .underflow import careful_filter
@@ -214,20 +212,9 @@ def share_below(emission, numbers, now) -> np.ndarray:
 
     The distribution is a mixture over the states of its latent; 0 of no number.
     """
-    below = np.zeros(numbers.shape)
     # Of huge numbers there may be no distribution: their place is 0.
     with np.errstate(all="ignore"):
-        for state in range(now.shape[2]):
-            certain = np.zeros_like(now)
-            certain[:, :, state] = 1.0
-            mean, std = np.moveaxis(emission.predicted(certain, numbers), 2, 0)
-            value = numbers
-            if isinstance(emission, Logarithmic):
-                value = logarithms(numbers)
-                variance = np.log1p((std / mean) ** 2)
-                mean, std = np.log(mean) - variance / 2, np.sqrt(variance)
-            below += now[:, :, state] * ndtr((value - mean) / std)
-    return np.nan_to_num(below)
+        return np.nan_to_num((now * emission.below(numbers)).sum(axis=2))
 
 
 def _segments(difference, variance, feature, n_segments=None) -> np.ndarray:
