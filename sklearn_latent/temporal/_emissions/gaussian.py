@@ -75,7 +75,7 @@ class Gaussian(Emission):
     @classmethod
     def flat(cls, column: Column) -> Self:
         """Mean and standard deviation of the column."""
-        center, scale = mean_and_spread(column)
+        center, scale = mean_and_spread(column.values, column.weights)
         return cls([center], [scale], center, scale)
 
     @property
@@ -172,11 +172,15 @@ class Gaussian(Emission):
         return np.stack(self._in_units(*mixed_moments(posterior, mean, variance)), -1)
 
 
-def mean_and_spread(column: Column) -> tuple[float, float]:
-    """Mean and standard deviation of the known numbers; 0 and 1 if there are none."""
-    known = ~np.isnan(column.values)
-    weights = np.broadcast_to(column.weights[:, None], known.shape)[known]
-    values = column.values[known]
+def mean_and_spread(values, weights=None) -> tuple[float, float]:
+    """Mean and standard deviation of the known numbers; 0 and 1 if there are none.
+
+    values (n, n_slices), weights (n,).
+    """
+    known = ~np.isnan(values)
+    weights = np.ones(len(values)) if weights is None else weights
+    weights = np.broadcast_to(weights[:, None], known.shape)[known]
+    values = values[known]
     if not weights.any():
         return 0.0, 1.0
     # Relative to the largest, whose square may overflow.
