@@ -26,7 +26,6 @@ from ._panels.reading import (
     CHECKS,
     Sample,
     check_block,
-    check_values,
     draw_sample,
     keep_block,
     labels_only,
@@ -115,10 +114,9 @@ class PanelInput(BaseLatentModel):
             if shape is not None and n_observed == shape[1]:
                 # Tables are the same for all slices, so sequences may be shorter or
                 # longer than those of fit.
-                return check_values(X)
+                return X
             X = X.reshape(len(X), -1)
         X = validate_data(self, plain_frame(X), reset=shape is None, **CHECKS)
-        X = check_values(X)
         if shape is not None:
             n_slices = shape[0]
         return X.reshape(len(X), n_slices or self._n_slices_of(X.shape[1]), -1)

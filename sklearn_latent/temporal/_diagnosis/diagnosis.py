@@ -180,7 +180,11 @@ class _Comparison:
     def tails(self) -> Comparison:
         """Fourth powers of numbers."""
         names, where = self.subject.names, np.flatnonzero(self.numeric)
-        return self._compare("tails", "tail", False, lambda p: names[where[p]], where)
+
+        def name(p):
+            return names[int(where[p])]
+
+        return self._compare("tails", "tail", False, name, where)
 
     def _name(self, k: int) -> str:
         return self.subject.mark_name(self.marks, k)
