@@ -333,9 +333,9 @@ class PanelModel(PanelInput):
         check_choice("strategy", strategy, IMPUTE_STRATEGIES)
         check_is_fitted(self)
         sequences = self._sequences_of(X)
-        values, codes = self._read(sequences)
+        values, panel = self._panel_of(sequences)
         filled = self._in_batches(
-            codes, lambda part: self._imputer.fill(self.network_, part, strategy)
+            panel.values, lambda part: self._imputer.fill(self.network_, part, strategy)
         )
         found = self._encoder.decode(filled)
         if sequences is not X:

@@ -91,7 +91,7 @@ def climb_chain(
     reached: list[float] = []
 
     def expect(network):
-        counts = prepared.sum(_expected_counts, network)
+        counts = prepared.sum(_PreparedBlock.expected_counts, network)
         reached.append(counts.log_likelihood)
         prior = log_prior([*network.start, *network.transition], options.smoothing)
         prior += sum(e.log_prior(options.smoothing) for e in network.emissions)
@@ -111,7 +111,7 @@ def climb_chain(
         expect,
         maximize,
         network,
-        tol=options.tol * prepared.sum(_weight),
+        tol=options.tol * prepared.sum(_PreparedBlock.weight),
         max_iter=options.max_iter,
         patient=options.patient,
         accelerate=True,
@@ -132,13 +132,9 @@ class _PreparedBlock:
         self.fields = found.mean_fields
         return found.counts
 
-
-def _expected_counts(block: _PreparedBlock, network) -> ChainCounts:
-    return block.expected_counts(network)
-
-
-def _weight(block: _PreparedBlock) -> float:
-    return block.data.total
+    def weight(self) -> float:
+        """Weight of the sequences."""
+        return self.data.total
 
 
 def replace_tables(network: LatentDBN, **tables) -> LatentDBN:

@@ -60,7 +60,7 @@ class ChainData:
         key = tuple(features), tuple((e.is_numeric, e.has_memory) for e in emissions)
         if key not in cache:
             values = self.values[:, :, list(features)]
-            cache[key] = SlicePatterns.for_emissions(values, emissions)
+            cache[key] = SlicePatterns.of(values, emissions)
         return cache[key]
 
     def statistics(self, feature: int, emission, states) -> np.ndarray:

@@ -56,6 +56,10 @@ class PanelEncoder:
         """What to call a feature in a message."""
         return f"feature {j}" if self.names is None else repr(self.names[j])
 
+    def names_of(self, features) -> str:
+        """What to call several features in a message."""
+        return ", ".join(map(self.name_of, features))
+
     @property
     def n_categories(self) -> np.ndarray:
         """Number of categories or bins of each feature; at least 1."""
