@@ -162,9 +162,8 @@ class PanelModel(PanelInput):
 
     def _posterior(self, codes):
         """Posterior of all latents in all slices, as rows."""
-        parts = self.network_.posterior(codes)
-        if not len(parts):
-            return np.zeros((len(codes), 0))
+        nothing = np.zeros((*codes.shape[:2], 0))
+        parts = [nothing, *self.network_.posterior(codes)]
         return np.concatenate(parts, axis=2).reshape(len(codes), -1)
 
     def predict(self, X: Any) -> np.ndarray:

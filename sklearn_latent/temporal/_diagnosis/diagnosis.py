@@ -63,13 +63,6 @@ class Subject:
         """Codes and numbers, (n, n_slices, n_observed)."""
         return self.panel.values
 
-    def mark_name(self, marks: Marks, k: int) -> str:
-        """Name of a feature and its category."""
-        f, label = marks.owner[k], marks.label[k]
-        if label < 0:
-            return f"{'mean' if label == -1 else 'spread'} of {self.names[f]}"
-        return f"{self.names[f]}={self.labels[f][label]}"
-
 
 def thin_out(panel: Panel) -> Panel:
     """Some of many sequences, chosen at random but always the same."""
@@ -187,7 +180,12 @@ class _Comparison:
         return self._compare("tails", "tail", False, name, where)
 
     def _name(self, k: int) -> str:
-        return self.subject.mark_name(self.marks, k)
+        """Name of a feature and its category."""
+        f, label = self.marks.owner[k], self.marks.label[k]
+        name = self.subject.names[f]
+        if label < 0:
+            return f"{'mean' if label == -1 else 'spread'} of {name}"
+        return f"{name}={self.subject.labels[f][label]}"
 
     def _compare(self, check, kind, counts, name, chosen=...) -> Comparison:
         """Chosen sums of a kind; those of 0 and 1 are `counts`."""
