@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._persistence import Array
 from .._validation import check_numbers, shown
+from ._inference.inference import ChainData, Expectation
 from ._model import LatentDBN
 from ._tables import free_parameters
 
@@ -147,6 +149,26 @@ class EpochDBN(LatentDBN):
             ):
                 old[:, epoch == e] = new[:, epoch == e]
         return found
+
+    def _expect(self, data: ChainData) -> Expectation:
+        """As of one network: counts of all epochs together."""
+        found = super()._expect(data)
+        transition, emission = (
+            [sum(tables[k::n]) for k in range(n)]
+            for tables, n in (
+                (found.counts.transition, self.n_latents),
+                (found.counts.emission, self.n_observed),
+            )
+        )
+        counts = replace(found.counts, transition=transition, emission=emission)
+        return replace(found, counts=counts)
+
+    @property
+    def _epochs(self) -> list[LatentDBN]:
+        return self.networks
+
+    def _of_epochs(self, networks: list[LatentDBN]) -> EpochDBN:
+        return EpochDBN(networks, self.change_points)
 
     def _spans(self, n_slices: int) -> list[tuple[LatentDBN, slice]]:
         ends = np.append(np.minimum(self.change_points, n_slices), n_slices)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -99,6 +99,8 @@ class ChainCounts:
     start, transition: expected counts in the shape of the tables
     emission: expected sufficient statistics of each feature, (n_states, n_statistics);
         of a categorical one counts in the shape of its table
+
+    Transitions and emissions of several epochs follow each other.
     """
 
     log_likelihood: float
@@ -124,7 +126,7 @@ class Expectation:
 
     log_likelihood: of each sequence, (n,)
     states: P(state | sequence) of each latent, (n, n_slices, cardinality)
-    epochs: expected counts; those of transitions and emissions of each epoch
+    counts: expected counts of all tables
     joint: per part, counts of joint states in the first slice, one axis per latent, and
         of consecutive slices, the earlier first, where a latent that nothing follows
         has one place unless latents are `together`; None where inference was factored
@@ -133,18 +135,9 @@ class Expectation:
 
     log_likelihood: np.ndarray
     states: list
-    epochs: ChainCounts
+    counts: ChainCounts
     joint: list
     mean_fields: dict
-
-    @property
-    def counts(self) -> ChainCounts:
-        """Expected counts of all tables, those of all epochs together."""
-        transition, emission = (
-            [reduce(np.add, tables) for tables in zip(*parts, strict=True)]
-            for parts in (self.epochs.transition, self.epochs.emission)
-        )
-        return replace(self.epochs, transition=transition, emission=emission)
 
 
 def expectation(
@@ -160,7 +153,7 @@ def expectation(
     n_epochs = len(data.spans(network))
     states: list = [None] * n_latents
     start: list = [None] * n_latents
-    transition: list = [[None] * n_latents for _ in range(n_epochs)]
+    transition: list = [None] * (n_epochs * n_latents)
     log_likelihood = _log_likelihood_alone(network, data)
     components = graph.components()
     if together and components:
@@ -180,7 +173,7 @@ def expectation(
                 start[j] = family_counts(first, latents, own)
                 own = family_of(graph, j, later=True)
                 for e, both in enumerate(pairs):
-                    transition[e][j] = family_counts(both, latents, own)
+                    transition[e * n_latents + j] = family_counts(both, latents, own)
             part_states, part_log_likelihood = found.states, found.log_likelihood
             joint.append((first, pairs.sum(axis=0)))
         else:
@@ -191,7 +184,7 @@ def expectation(
             for j in latents:
                 start[j] = first_counts(field.nodes, field.start[j][0], data.weights)
                 # Networks of several epochs are exact.
-                transition[0][j] = step_counts(
+                transition[j] = step_counts(
                     field.nodes, field.pairs, field.later[j][0], data.weights
                 )
             joint.append(None)
@@ -317,10 +310,11 @@ def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
     return total
 
 
-def _emission_statistics(network, data: ChainData, states) -> list[list]:
-    """Expected sufficient statistics of the emissions of every feature, by epoch."""
+def _emission_statistics(network, data: ChainData, states) -> list:
+    """Expected sufficient statistics of the emissions of every feature."""
     spans = data.spans(network)
-    found: list = [[None] * network.graph.n_observed for _ in spans]
+    n_observed = network.graph.n_observed
+    found: list = [None] * (len(spans) * n_observed)
     parts = [(network.graph.features_of(j), s) for j, s in enumerate(states)]
     parts += [([f], np.ones((*data.weights.shape, 1))) for f in data.alone]
     for e, (own, span) in enumerate(spans):
@@ -331,5 +325,5 @@ def _emission_statistics(network, data: ChainData, states) -> list[list]:
             patterns = data.patterns(features, emissions)
             counts = patterns.statistics(state * weights[:, :, None], emissions)
             for f, statistics in zip(features, counts, strict=True):
-                found[e][f] = statistics
+                found[e * n_observed + f] = statistics
     return found
