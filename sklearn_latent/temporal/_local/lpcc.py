@@ -129,15 +129,11 @@ class _CenterSearch:
         return centers[kept]
 
     def clusters(self, centers) -> Clusters:
-        """Rows with the center that they are nearest to; centers follow their rows."""
-        for _ in range(2):
-            nearest = (self._cells @ self._one_hot(centers).T).argmax(axis=1)
-            sizes = np.bincount(nearest, self.rows.weights, minlength=len(centers))
-            order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
-            found = Clusters(centers[order], sizes[order])
-            members = (nearest == order[:, None]) * self.rows.weights
-            centers = np.unique(self._modes(members), axis=0)
-        return found
+        """Rows with the center that they are nearest to."""
+        nearest = (self._cells @ self._one_hot(centers).T).argmax(axis=1)
+        sizes = np.bincount(nearest, self.rows.weights, minlength=len(centers))
+        order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+        return Clusters(centers[order], sizes[order])
 
     def _step(self, centers):
         """Most frequent categories around each center, and the weight of rows there."""
