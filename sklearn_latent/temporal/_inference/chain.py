@@ -72,7 +72,8 @@ def smooth(chain: Chain, evidence: Evidence, weights) -> ChainPosterior:
         forward = _Forward(chain, evidence, rows)
         smoothed, ratio = forward.backward()
         weight = weights[rows].T
-        lost = forward.lost | _exceeds(ratio, 1 / UNDERFLOW)
+        # Slices first: a maximum over few states takes long. Not a number is lost, too.
+        lost = forward.lost | ~(ratio.max(axis=0).max(axis=1) <= 1 / UNDERFLOW)
         low = np.flatnonzero(lost)
         # What was lost is not a number.
         ratio[:, low] = forward.filtered[:, low] = 0.0
@@ -311,12 +312,6 @@ def _step_back(filtered, predicted, chain: Chain, after):
 def _unit(values) -> np.ndarray:
     """Rows that sum to 1."""
     return values / values.sum(axis=1, keepdims=True)
-
-
-def _exceeds(ratio, limit) -> np.ndarray:
-    """Sequences with a ratio above a limit, or one that is not a number."""
-    # Slices first: a maximum over few states takes long.
-    return ~(ratio.max(axis=0).max(axis=1) <= limit)
 
 
 def _flat(values) -> np.ndarray:

@@ -23,8 +23,15 @@ def careful_filter(chain: Chain, evidence: Evidence, rows):
     for t in range(n_slices):
         predicted[t] = chain.into(t).forward(filtered[t - 1]) if t else chain.start
         log_joint = log_table(predicted[t]) + evidence.log_at(rows, t)
-        filtered[t], log_total = normalized_exponentials(log_joint)
-        log_likelihood += log_total
+        peak = log_joint.max(axis=1, keepdims=True)
+        possible = np.isfinite(peak)
+        # A sequence that the model rules out still gets states: all are equally wrong.
+        joint = np.exp(
+            np.where(possible, log_joint - np.where(possible, peak, 0.0), 0.0)
+        )
+        total = joint.sum(axis=1, keepdims=True)
+        filtered[t] = joint / total
+        log_likelihood += np.where(possible, np.log(total) + peak, -np.inf)[:, 0]
     return filtered, predicted, log_likelihood
 
 
@@ -57,14 +64,3 @@ def _step_back(filtered, transition, smoothed):
     both *= smoothed[:, None, :]
     lost = (smoothed * ~possible[:, 0]).sum(axis=1, keepdims=True)
     return both.sum(axis=2) + lost * filtered, both
-
-
-def normalized_exponentials(log_joint):
-    """Normalised exponentials of each row, and the logarithm of what they sum to."""
-    peak = log_joint.max(axis=1, keepdims=True)
-    possible = np.isfinite(peak)
-    # A sequence that the model rules out still gets states: all are equally wrong.
-    joint = np.exp(np.where(possible, log_joint - np.where(possible, peak, 0.0), 0.0))
-    total = joint.sum(axis=1, keepdims=True)
-    log_total = np.where(possible, np.log(total) + np.where(possible, peak, 0), -np.inf)
-    return joint / total, log_total[:, 0]
