@@ -34,10 +34,15 @@ class ChainData:
     structure: np.ndarray
     weights: np.ndarray
 
+    @cached_property
+    def of_sequences(self) -> np.ndarray:
+        """Weight of each sequence; one without any value has none, (n,)."""
+        return self.weights.max(axis=1, initial=0.0)
+
     @property
     def total(self) -> float:
-        """Weight of the sequences; one without any value has none."""
-        return float(self.weights.max(axis=1, initial=0.0).sum())
+        """Weight of the sequences together."""
+        return float(self.of_sequences.sum())
 
     @classmethod
     def of(cls, values, structure, sample_weight=None) -> ChainData:
@@ -75,16 +80,20 @@ class ChainData:
 
     def _evidence(self, network, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Log-likelihoods of patterns of each epoch, and the pattern of each slice."""
-        logs, index, n_patterns = [], [], 0
+        found, n_patterns = [], 0
         for own, span in self.spans(network):
             emissions = own.emissions_of(j)
             patterns = self.patterns(network.graph.features_of(j), emissions)
             log = patterns.log_likelihood(emissions)
             # A latent that nothing measures may be in any state.
-            logs.append(log if emissions else np.zeros((1, network.cardinality[j])))
-            index.append(patterns.index[:, span] + n_patterns)
+            log = log if emissions else np.zeros((1, network.cardinality[j]))
+            index = patterns.index[:, span]
+            found.append((log, index + n_patterns if n_patterns else index))
             n_patterns += len(log)
-        return np.concatenate(logs), np.concatenate(index, axis=1)
+        if len(found) == 1:
+            return found[0]
+        logs, indices = zip(*found, strict=True)
+        return np.concatenate(logs), np.concatenate(indices, axis=1)
 
     def spans(self, network) -> list:
         """The network of each epoch, and the slices that it is for."""
@@ -175,7 +184,7 @@ def expectation(
                 for e, both in enumerate(pairs):
                     transition[e * n_latents + j] = family_counts(both, latents, own)
             part_states, part_log_likelihood = found.states, found.log_likelihood
-            joint.append((first, pairs.sum(axis=0)))
+            joint.append((first, pairs.sum(axis=0) if n_epochs > 1 else pairs[0]))
         else:
             field = MeanField(network, latents, evidence)
             warm = (mean_fields or {}).get(part)
@@ -191,7 +200,7 @@ def expectation(
         log_likelihood = log_likelihood + part_log_likelihood
         for j, state in zip(latents, part_states, strict=True):
             states[j] = state
-    weights = data.weights.max(axis=1, initial=0.0)
+    weights = data.of_sequences
     # The model may rule out a sequence that does not count.
     present = weights > 0
     total = float(weights[present] @ log_likelihood[present])
