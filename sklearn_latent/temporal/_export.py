@@ -167,11 +167,11 @@ def _strengths(network) -> dict:
     return strength
 
 
-def _settled_marginals(network, n_steps: int = 50) -> list[np.ndarray]:
-    """Distribution of each latent some slices after the start."""
+def _settled_marginals(network) -> list[np.ndarray]:
+    """Distribution of each latent 50 slices after the start."""
     graph = network.directed_graph
     marginal: list = [None] * network.n_latents
-    for t in range(n_steps):
+    for t in range(50):
         before = list(marginal)
         for j in slice_order(graph):
             table = network.transition[j] if t else network.start[j]
