@@ -11,7 +11,11 @@ from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
 from sklearn_latent.temporal._inference import chain as chain_module
 from sklearn_latent.temporal._inference import mean_field
-from sklearn_latent.temporal._inference.inference import ChainData, expectation
+from sklearn_latent.temporal._inference.inference import (
+    ChainData,
+    chain_of,
+    expectation,
+)
 
 few = settings(max_examples=40, deadline=None)
 
@@ -362,9 +366,8 @@ class TestBlocks:
         codes = sequences(network, n, n_slices, seed)
         data = ChainData.of(codes, network.graph.structure)
         latents = list(range(network.n_latents))
-        start, transition = network.joint_tables()
-        tables = start.ravel(), transition.reshape(start.size, start.size)
-        return *tables, data.evidence(network, latents), data.weights
+        chain, _ = chain_of(network, data, latents)
+        return chain, data.evidence(network, latents), data.weights
 
     def agree(self, arguments):
         """Results with and without blocks are the same."""
@@ -372,7 +375,7 @@ class TestBlocks:
             patch.setattr(chain_module, "_n_blocks", lambda *shape: 1)
             whole = chain_module.smooth(*arguments)
         same_posterior(chain_module.smooth(*arguments), whole)
-        alone = chain_module.chain_log_likelihood(*arguments[:3])
+        alone = chain_module.chain_log_likelihood(*arguments[:2])
         np.testing.assert_allclose(alone, whole.log_likelihood, 1e-10, 1e-10)
         return whole
 
@@ -391,10 +394,10 @@ class TestBlocks:
         graph = TemporalGraph(np.ones((1, 1)), [[0]], [[1]])
         emission = [[[0.6, 0.4], [0.4, 0.6]]]
         network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
-        start, transition, *rest = self.problem(network, 2, 600, 0)
-        forward = chain_module._Forward(start, transition, rest[0], slice(0, 2))
+        arguments = self.problem(network, 2, 600, 0)
+        forward = chain_module._Forward(*arguments[:2], slice(0, 2))
         assert forward.n_blocks == 1
-        self.agree((start, transition, *rest))
+        self.agree(arguments)
 
     @pytest.mark.parametrize("agreeing", [0, 1])
     def test_single_steps_take_over(self, agreeing):
@@ -425,8 +428,8 @@ class TestBlocks:
         codes = np.ones((2, 60, 200), dtype=int)
         codes[0, ::10] = 0
         data = ChainData.of(codes, graph.structure)
-        start, transition = network.joint_tables()
-        found = self.agree((start, transition, data.evidence(network, [0])))
+        chain, _ = chain_of(network, data, [0])
+        found = self.agree((chain, data.evidence(network, [0]), data.weights))
         np.testing.assert_allclose(found.states[0][..., 0], 1.0)
         expected = 200 * (6 * np.log(0.001) + 54 * np.log(0.999))
         np.testing.assert_allclose(found.log_likelihood[0], expected)

@@ -11,7 +11,7 @@ from sklearn_latent import LPCC, LatentDBN, LGLPCCTemporal
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.temporal import TemporalGraph, sequences_from_frame
 from sklearn_latent.temporal._diagnosis.diagnosis import Subject, diagnose_network
-from sklearn_latent.temporal._diagnosis.sums import Marks, Spread, Sums, draw_like
+from sklearn_latent.temporal._diagnosis.sums import Marks, draw_like, spread
 from sklearn_latent.temporal._panels.panel import Panel
 
 pytestmark = pytest.mark.filterwarnings(
@@ -49,40 +49,42 @@ class TestSums:
         values = sequences(network, 4, 3, seed).astype(float)
         values[values == -1] = np.nan
         marks = Marks(network.emissions, values)
-        sums, possible = Sums.of(marks, values), Sums.possible(marks, values)
+        sums, possible = marks.sums(values), marks.possible(values)
         own = marks.of(values)
         for k, (f, label) in enumerate(zip(marks.owner, marks.label, strict=True)):
             column = values[:, :, f]
             known = ~np.isnan(column)
-            assert possible.rate[k] == known.sum()
+            assert possible["rate"][k] == known.sum()
             if label >= 0:
-                assert sums.rate[k] == (column == label).sum()
+                assert sums["rate"][k] == (column == label).sum()
             for other in range(len(marks.owner)):
                 expected = (own[:, :, k] * own[:, :, other]).sum()
-                assert sums.pair[k, other] == pytest.approx(expected)
+                assert sums["pair"][k, other] == pytest.approx(expected)
         for f, emission in enumerate(network.emissions):
             column = values[:, :, f]
             if not emission.is_numeric:
-                assert sums.older[f] == (column[:, 2:] == column[:, :-2]).sum()
-                assert sums.tail[f] == 0
+                assert sums["older"][f] == (column[:, 2:] == column[:, :-2]).sum()
+                assert sums["tail"][f] == 0
 
     def test_tails_are_those_of_the_kurtosis(self):
         rng = np.random.default_rng(0)
         network = make_numeric(rng)
         values = rng.standard_t(5, size=(50, 4, 1))
-        sums = Sums.of(Marks(network.emissions, values), values)
-        assert sums.tail[0] / values.size == pytest.approx(kurtosis(values, None) + 3)
+        sums = Marks(network.emissions, values).sums(values)
+        assert sums["tail"][0] / values.size == pytest.approx(
+            kurtosis(values, None) + 3
+        )
 
     def test_mean_and_variance_of_several_tables(self):
         rng = np.random.RandomState(0)
         network = chain()
         values = network.sample(20, 4, random_state=0)[0]
         marks = Marks(network.emissions, values)
-        tables = [Sums.of(marks, draw_like(network, values, rng)) for _ in range(5)]
-        spread = Spread.of(tables)
-        rates = np.array([table.rate for table in tables])
-        np.testing.assert_allclose(spread.mean.rate, rates.mean(axis=0))
-        np.testing.assert_allclose(spread.variance.rate, rates.var(axis=0, ddof=1))
+        tables = [marks.sums(draw_like(network, values, rng)) for _ in range(5)]
+        mean, variance = spread(tables)
+        rates = np.array([table["rate"] for table in tables])
+        np.testing.assert_allclose(mean["rate"], rates.mean(axis=0))
+        np.testing.assert_allclose(variance["rate"], rates.var(axis=0, ddof=1))
 
     def test_drawn_tables_have_the_same_gaps(self):
         network = chain()

@@ -20,7 +20,6 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, ModelMisfitWarning
 from sklearn_latent.temporal import EpochDBN, LatentDBN, LGLPCCTemporal, TemporalGraph
 from sklearn_latent.temporal._em.em import replace_tables
-from sklearn_latent.temporal._epochs import summed_counts
 
 few = settings(max_examples=15, deadline=None)
 
@@ -141,9 +140,7 @@ def test_what_it_is_made_of():
     assert pickle.loads(pickle.dumps(network)) == network
     assert network.to_networkx().graph["note"] == "last of 2 epochs, since slice 3"
     assert network.has_time
-    total = summed_counts(
-        network._chain(network._data(np.zeros((3, 5, 2), int))).counts()
-    )
+    total = network.expected_counts(np.zeros((3, 5, 2), int))
     assert sum(table.sum() for table in total.transition) == pytest.approx(3 * 4)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._persistence import Array
 from .._validation import check_numbers, shown
-from ._inference.epochs import EpochChain, EpochCounts, epoch_paths
-from ._inference.inference import ChainCounts, ChainData, Expectation
+from ._inference.inference import ChainData, Expectation
 from ._model import LatentDBN
 from ._tables import free_parameters
 
@@ -140,26 +140,6 @@ class EpochDBN(LatentDBN):
             f"n_observed={self.n_observed}, cardinality={self.cardinality.tolist()})"
         )
 
-    def _chain(self, data: ChainData) -> EpochChain:
-        """Sequences under the networks of their epochs."""
-        return EpochChain(self.networks, self.epoch_of(data.values.shape[1]), data)
-
-    def _expect(self, data: ChainData) -> Expectation:
-        chain = self._chain(data)
-        counts = summed_counts(chain.counts())
-        return Expectation(chain.log_likelihood, chain.states, counts, [], {})
-
-    def _log_likelihoods(self, data: ChainData) -> np.ndarray:
-        return self._chain(data).log_likelihood
-
-    def _filtered(self, data: ChainData) -> list[np.ndarray | None]:
-        return self._chain(data).filtered
-
-    def _paths(self, data: ChainData):
-        epoch = self.epoch_of(data.values.shape[1])
-        paths, total = epoch_paths(self.networks, epoch, data)
-        return paths, total + self._chain(data)._log_likelihood_alone()
-
     def _predicted(self, posterior, codes) -> list[np.ndarray]:
         epoch = self.epoch_of(codes.shape[1])
         found = self.networks[0]._predicted(posterior, codes)
@@ -170,6 +150,26 @@ class EpochDBN(LatentDBN):
                 old[:, epoch == e] = new[:, epoch == e]
         return found
 
+    def _expect(self, data: ChainData) -> Expectation:
+        """As of one network: counts of all epochs together."""
+        found = super()._expect(data)
+        transition, emission = (
+            [sum(tables[k::n]) for k in range(n)]
+            for tables, n in (
+                (found.counts.transition, self.n_latents),
+                (found.counts.emission, self.n_observed),
+            )
+        )
+        counts = replace(found.counts, transition=transition, emission=emission)
+        return replace(found, counts=counts)
+
+    @property
+    def _epochs(self) -> list[LatentDBN]:
+        return self.networks
+
+    def _of_epochs(self, networks: list[LatentDBN]) -> EpochDBN:
+        return EpochDBN(networks, self.change_points)
+
     def _spans(self, n_slices: int) -> list[tuple[LatentDBN, slice]]:
         ends = np.append(np.minimum(self.change_points, n_slices), n_slices)
         starts = np.append(0, ends[:-1])
@@ -178,17 +178,3 @@ class EpochDBN(LatentDBN):
             for network, low, high in zip(self.networks, starts, ends, strict=True)
             if low < high
         ]
-
-
-def summed_counts(counts: EpochCounts) -> ChainCounts:
-    """Counts of all epochs together."""
-
-    def total(parts: Any) -> list:
-        return [sum(tables) for tables in zip(*parts, strict=True)]
-
-    return ChainCounts(
-        counts.log_likelihood,
-        counts.start,
-        total(counts.transition),
-        total(counts.emission),
-    )

@@ -9,7 +9,6 @@ import numpy as np
 
 from .._validation import MOST_COLUMNS, check_choice, check_count, check_numbers, shown
 from ._forecaster import Forecaster
-from ._inference.changes import Surprise
 from ._structure_learner import StructureLearner
 
 
@@ -222,23 +221,3 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
                     'epochs must be None, "auto", a number or a list of first slices '
                     f"in increasing order, got {shown(epochs)}."
                 )
-
-    @property
-    def _prunes(self) -> bool:
-        return isinstance(self.epochs, str)
-
-    def _change_points(self, changes: Surprise) -> np.ndarray:
-        if self.epochs is None:
-            return super()._change_points(changes)
-        if isinstance(self.epochs, str):
-            odd = changes.is_odd.any()
-            return changes.change_points() if odd else super()._change_points(changes)
-        if isinstance(self.epochs, Integral):
-            return changes.change_points(int(self.epochs))
-        firsts = check_numbers("epochs", self.epochs).reshape(-1).astype(int)
-        if firsts.max(initial=0) > changes.last:
-            raise ValueError(
-                f"epochs must be first slices of X, up to {changes.last}, got "
-                f"{shown(self.epochs)}."
-            )
-        return firsts[firsts > 0]

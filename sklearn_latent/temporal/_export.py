@@ -45,26 +45,20 @@ def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=N
             graph.add_node(node(name, t), kind="feature", slice=t, name=name)
     strength = _strengths(network)
 
-    def add_edges(kind, edges, children, times, *, undirected=None):
+    def add_edges(kind, edges, children, times):
         for i, j in zip(*np.nonzero(edges), strict=True):
             graph.add_edge(
                 node(latents[i], times[0]),
                 node(children[j], times[1]),
                 kind=kind,
-                directed=undirected is None or not undirected[j, i],
+                directed=kind != "intra" or not network.graph.intra[j, i],
                 support=_share(support, kind, i, j),
                 strength=strength[kind][i, j],
             )
 
     for t in slices:
         add_edges("measurement", network.graph.structure, features, (t, t))
-        add_edges(
-            "intra",
-            network.directed_graph.intra,
-            latents,
-            (t, t),
-            undirected=network.graph.intra,
-        )
+        add_edges("intra", network.directed_graph.intra, latents, (t, t))
     add_edges("inter", network.graph.inter, latents, (0, 1))
     return graph
 
@@ -160,31 +154,31 @@ def _strengths(network) -> dict:
             joint = marginal[j][:, None] * network.emissions[f].typical
             strength["measurement"][j, f] = _normalized_information(joint)
     for j in range(network.n_latents):
-        parents = [("inter", i) for i in graph.parents_before(j)]
-        parents += [("intra", i) for i in graph.parents_within(j)]
+        *parents, _ = family_of(graph, j, later=True)
         joint = network.transition[j]
-        for axis, (_, i) in enumerate(parents):
+        for axis, (i, _) in enumerate(parents):
             shape = [1] * joint.ndim
             shape[axis] = -1
             joint = joint * marginal[i].reshape(shape)
-        for axis, (kind, i) in enumerate(parents):
+        for axis, (i, now) in enumerate(parents):
             others = tuple(a for a in range(len(parents)) if a != axis)
-            strength[kind][i, j] = _normalized_information(joint.sum(axis=others))
+            information = _normalized_information(joint.sum(axis=others))
+            strength["intra" if now else "inter"][i, j] = information
     return strength
 
 
-def _settled_marginals(network, n_steps: int = 50) -> list[np.ndarray]:
-    """Distribution of each latent some slices after the start."""
+def _settled_marginals(network) -> list[np.ndarray]:
+    """Distribution of each latent 50 slices after the start."""
     graph = network.directed_graph
     marginal: list = [None] * network.n_latents
-    for t in range(n_steps):
+    for t in range(50):
         before = list(marginal)
         for j in slice_order(graph):
             table = network.transition[j] if t else network.start[j]
-            parents = [before[i] for i in graph.parents_before(j)] if t else []
-            parents += [marginal[i] for i in graph.parents_within(j)]
-            for distribution in parents:
-                table = np.tensordot(distribution, table, axes=(0, 0))
+            *parents, _ = family_of(graph, j, later=t > 0)
+            for i, now in parents:
+                own = marginal[i] if now else before[i]
+                table = np.tensordot(own, table, axes=(0, 0))
             # Rounding errors of several parents would multiply from step to step.
             marginal[j] = table / table.sum()
     return marginal

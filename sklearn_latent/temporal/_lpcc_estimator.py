@@ -29,15 +29,11 @@ class LPCC(StructureLearner):
         How each feature shows the state of its latent: a kind for all features, a list
         of one per feature of a slice, or a dictionary by name or number, in which
         features that are not named are "auto". "categorical": a probability of each
-        category by state; numbers are cut into bins. "repeat": the category before is
-        kept with some probability; "memory": probabilities by state and category
-        before. "gaussian": a mean and a standard deviation by state; "gaussian memory":
-        a linear regression on the number before; "lognormal", "lognormal memory": the
-        same of logarithms. "ordinal": categories in order, with one location by state;
-        "ordinal memory": shifted by the category before. "auto": numbers with many
-        values are gaussian or lognormal, ordered pandas categories ordinal if BIC
-        prefers that, all others categorical; memory is added where BIC gains, unless
-        `local` is "lpcc".
+        category by state; numbers are cut into bins. "gaussian": a mean and a standard
+        deviation by state; "lognormal": the same of logarithms. "ordinal": categories
+        in order, with one location by state. "auto": numbers with many values are
+        gaussian or lognormal, ordered pandas categories ordinal if BIC prefers that,
+        all others categorical. Kinds with a memory are for rows with time.
     n_bins : int, default=4
         Numbers that are not whole, or that take more than `max_categories` values, are
         cut into as many bins of about equal size while the latents are sought, and for

@@ -332,6 +332,15 @@ class LatentDBN(SequenceModel):
         """
         return dbn_to_pgmpy(self, latent_names, feature_names)
 
+    @property
+    def _epochs(self) -> list[LatentDBN]:
+        """Networks, one after the other, that slices follow."""
+        return [self]
+
+    def _of_epochs(self, networks: list[LatentDBN]) -> LatentDBN:
+        """The same process with other networks."""
+        return networks[0]
+
     def _spans(self, n_slices: int) -> list[tuple[LatentDBN, slice]]:
         """Networks, and the slices that each is for."""
         return [(self, slice(0, n_slices))]

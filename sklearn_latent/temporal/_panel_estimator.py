@@ -162,9 +162,8 @@ class PanelModel(PanelInput):
 
     def _posterior(self, codes):
         """Posterior of all latents in all slices, as rows."""
-        parts = self.network_.posterior(codes)
-        if not len(parts):
-            return np.zeros((len(codes), 0))
+        nothing = np.zeros((*codes.shape[:2], 0))
+        parts = [nothing, *self.network_.posterior(codes)]
         return np.concatenate(parts, axis=2).reshape(len(codes), -1)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -333,9 +332,9 @@ class PanelModel(PanelInput):
         check_choice("strategy", strategy, IMPUTE_STRATEGIES)
         check_is_fitted(self)
         sequences = self._sequences_of(X)
-        values, codes = self._read(sequences)
+        values, panel = self._panel_of(sequences)
         filled = self._in_batches(
-            codes, lambda part: self._imputer.fill(self.network_, part, strategy)
+            panel.values, lambda part: self._imputer.fill(self.network_, part, strategy)
         )
         found = self._encoder.decode(filled)
         if sequences is not X:

@@ -26,7 +26,6 @@ from ._panels.reading import (
     CHECKS,
     Sample,
     check_block,
-    check_values,
     draw_sample,
     keep_block,
     labels_only,
@@ -115,10 +114,9 @@ class PanelInput(BaseLatentModel):
             if shape is not None and n_observed == shape[1]:
                 # Tables are the same for all slices, so sequences may be shorter or
                 # longer than those of fit.
-                return check_values(X)
+                return X
             X = X.reshape(len(X), -1)
         X = validate_data(self, plain_frame(X), reset=shape is None, **CHECKS)
-        X = check_values(X)
         if shape is not None:
             n_slices = shape[0]
         return X.reshape(len(X), n_slices or self._n_slices_of(X.shape[1]), -1)
@@ -193,14 +191,9 @@ class PanelInput(BaseLatentModel):
         with labels_only():
             return values, self._encoder.panel(values)
 
-    def _read(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Further sequences, and their values as the network has them."""
-        values, panel = self._panel_of(X)
-        return values, panel.values
-
     def _encode(self, X) -> np.ndarray:
         """Values of further sequences, as the network has them."""
-        return self._read(X)[1]
+        return self._panel_of(X)[1].values
 
     def _single_row(self, row: Any) -> SingleRow:
         """One sequence: a row, an array of slices, or a long table of a sequence."""
@@ -220,7 +213,7 @@ class PanelInput(BaseLatentModel):
 
     def _feature_values(self, X) -> Iterator[np.ndarray]:
         """Values of each feature, in all slices of all sequences."""
-        return iter(self._read(X)[0].reshape(-1, self.n_observed_).T)
+        return iter(self._panel_of(X)[0].reshape(-1, self.n_observed_).T)
 
     # Names
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._climb import Ascent
 from .._rows import is_blockwise
-from .._validation import MOST_COLUMNS, check_choice, check_count, check_random_state
+from .._validation import (
+    MOST_COLUMNS,
+    check_choice,
+    check_count,
+    check_numbers,
+    check_random_state,
+    shown,
+)
 from .._warn import warn
 from ..exceptions import (
     ApproximateInferenceWarning,
@@ -48,6 +57,8 @@ class StructureLearner(PanelModel):
     duplicates_: list[list[int]]
     constant_features_: np.ndarray
     hierarchy_: np.ndarray
+    # A model without time has one epoch.
+    epochs: Any = None
     # What a row of the data is called.
     _unit = "sequences"
 
@@ -87,6 +98,7 @@ class StructureLearner(PanelModel):
         ascent, graphs = fit_network(panel, progress)
         progress(f"log-likelihood {ascent.statistics.log_likelihood:.6g}")
         changes = surprise(ascent.state, panel) if panel.n_slices > 2 else None
+        points = self._change_points(changes) if changes else ()
         if not training.sample.is_all:
             encoded = training.blocks.map(encode_block, training.encoder)
             ascent = climb_chain(
@@ -95,9 +107,9 @@ class StructureLearner(PanelModel):
                 em,
                 lambda n, value: n and progress(f"log-posterior {value:.6g}"),
             )
-            if changes and len(self._change_points(changes)):
+            if len(points):
                 _warn_of_one_epoch("the sequences are not in memory as a whole")
-        elif changes and len(points := self._change_points(changes)):
+        elif len(points):
             several = self._fit_epochs(panel, points, em, fit_network)
             ascent, graphs = several or (ascent, graphs)
         warn_if_approximate(ascent.state)
@@ -105,10 +117,11 @@ class StructureLearner(PanelModel):
         self.hierarchy_ = self._hierarchy(panel)
         kept = panel.of_features(redundant.kept)
         self._warn_if_no_latents(_why_no_latent(kept, self.local))
-        points = getattr(ascent.state, "change_points", np.zeros(0, dtype=int))
-        self.epochs_ = np.append(0, points)
+        self.epochs_ = np.append(0, getattr(ascent.state, "change_points", ())).astype(
+            int
+        )
         # Slices seem to differ where edges are missing, as in the published method.
-        if changes and not len(points) and self.local == "bic":
+        if changes and len(self.epochs_) == 1 and self.local == "bic":
             self._warn_of_misfit(changes, panel, ascent)
         self._store_fit(
             ascent.statistics.log_likelihood,
@@ -197,17 +210,25 @@ class StructureLearner(PanelModel):
         if not some.state.is_exact():
             _warn_of_one_epoch("the latents have too many joint states")
             return None
-        ascent = fit_epochs(panel, some.state, points, em, prune=self._prunes)
+        prune = isinstance(self.epochs, str)
+        ascent = fit_epochs(panel, some.state, points, em, prune=prune)
         return (ascent, graphs) if len(ascent.state.change_points) else None
 
-    @property
-    def _prunes(self) -> bool:
-        """Whether change points that do not improve the BIC are dropped."""
-        return False
-
-    def _change_points(self, changes: Surprise) -> np.ndarray:
-        """First slices of later epochs; a model without them has one."""
-        return np.zeros(0, dtype=int)
+    def _change_points(self, changes: Surprise) -> np.ndarray | tuple:
+        """First slices of later epochs, by `epochs`."""
+        if self.epochs is None:
+            return ()
+        if isinstance(self.epochs, str):
+            return changes.change_points() if changes.is_odd.any() else ()
+        if isinstance(self.epochs, Integral):
+            return changes.change_points(int(self.epochs))
+        firsts = check_numbers("epochs", self.epochs).reshape(-1).astype(int)
+        if firsts.max(initial=0) > changes.last:
+            raise ValueError(
+                f"epochs must be first slices of X, up to {changes.last}, got "
+                f"{shown(self.epochs)}."
+            )
+        return firsts[firsts > 0]
 
     def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
         """Numbers of states, graph, local graphs and emissions of the features kept."""
@@ -229,17 +250,16 @@ class StructureLearner(PanelModel):
         self.duplicates_ = found.groups
         self.constant_features_ = np.flatnonzero(found.constant)
         for group in found.groups[:10]:
-            names = ", ".join(map(encoder.name_of, group))
             warn(
-                f"Features are nearly the same: {names}. They share a latent, and "
-                "count as so many measurements of it; consider leaving one.",
+                f"Features are nearly the same: {encoder.names_of(group)}. They share "
+                "a latent, and count as so many measurements of it; consider leaving "
+                "one.",
                 PoorDataWarning,
             )
         if found.constant.any():
-            names = ", ".join(map(encoder.name_of, self.constant_features_[:10]))
             warn(
-                f"Features that never change within a sequence measure no latent: "
-                f"{names}.",
+                "Features that never change within a sequence measure no latent: "
+                f"{encoder.names_of(self.constant_features_[:10])}.",
                 PoorDataWarning,
             )
         return found
@@ -251,44 +271,37 @@ class StructureLearner(PanelModel):
         points, names = found.change_points(), self._slice_names()
         odd = found.first[found.is_odd.any(axis=1)]
         times = ", ".join(names[t] for t in (points if len(points) else odd)[:10])
-        features = map(self._encoder.name_of, found.changed_features()[:5])
+        features = self._encoder.names_of(found.changed_features()[:5])
         warn(
             "The process changes: what follows on the past is different "
             f"{'since' if len(points) else 'at'} slice {times}, "
-            f"most in {', '.join(features)}. One model for all slices mixes what "
+            f"most in {features}. One model for all slices mixes what "
             'differs, and may need false states for it; epochs="auto" fits several.',
             ModelMisfitWarning,
         )
 
-    def _warn_of_longer_memory(self, panel: Panel) -> None:
-        """Say so if the slice before is not all that matters."""
-        features = longer_memory(self.network_, panel)
-        if len(features):
-            names = ", ".join(map(self._encoder.name_of, features[:5]))
-            warn(
-                "The past is longer than a slice: values of two slices before tell "
-                f"what the latents do not, most in {names}. The model remembers one "
-                "slice, and may need false states for the rest.",
-                ModelMisfitWarning,
-            )
-
     def _warn_of_misfit(self, changes, panel: Panel, ascent: Ascent) -> None:
         """Say so if sequences contradict the network that was learned from them."""
         self._warn_if_process_changes(changes)
-        self._warn_of_longer_memory(panel)
+        self._warn_of_features(
+            longer_memory(self.network_, panel),
+            "The past is longer than a slice: values of two slices before tell what "
+            "the latents do not, most in {}. The model remembers one slice, and may "
+            "need false states for the rest.",
+        )
         # A process that changes has false states, too.
         if self.cardinality == "auto" and not changes.is_odd.any():
-            self._warn_of_split_states(told_by_one_feature(ascent, panel))
-
-    def _warn_of_split_states(self, features) -> None:
-        """Say so if states of a latent differ in one feature alone."""
-        if len(features):
-            names = ", ".join(map(self._encoder.name_of, features[:5]))
-            warn(
-                f"States of a latent differ in one feature alone: {names}. It may "
-                "follow another latent as well, and these states may stand for that.",
-                ModelMisfitWarning,
+            self._warn_of_features(
+                told_by_one_feature(ascent, panel),
+                "States of a latent differ in one feature alone: {}. It may follow "
+                "another latent as well, and these states may stand for that.",
             )
+
+    def _warn_of_features(self, features, text: str) -> None:
+        """Say what is wrong with some features, if there are any."""
+        if len(features):
+            names = self._encoder.names_of(features[:5])
+            warn(text.format(names), ModelMisfitWarning)
 
 
 def _warn_of_one_epoch(reason: str) -> None:
@@ -319,7 +332,7 @@ def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
     constant = np.flatnonzero(panel.n_categories < 2)
     # Without any other feature there is no latent, which is another warning.
     if 0 < len(constant) < len(panel.n_categories):
-        names = ", ".join(encoder.name_of(j) for j in constant[:10])
+        names = encoder.names_of(constant[:10])
         warn(f"Features with one value measure no latent: {names}.", PoorDataWarning)
 
 

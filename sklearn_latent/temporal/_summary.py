@@ -49,15 +49,11 @@ def _edges(model) -> dict[str, list[tuple]]:
 def _found(model, has_time: bool) -> list[str]:
     network = model.network_
     states = ", ".join(map(str, np.unique(network.cardinality).tolist()))
+    slices = f" in {model.n_slices_} slices" if has_time else ""
     found = [
         f"{count(network.n_latents, 'latent')} behind "
         f"{count(int(model.structure_.any(axis=0).sum()), 'feature')} of "
-        f"{network.n_observed}"
-        + (
-            f" in {model.n_features_in_ // network.n_observed} slices."
-            if has_time
-            else "."
-        )
+        f"{network.n_observed}{slices}."
     ]
     if network.n_latents:
         found.append(f"Numbers of states: {states}.")
@@ -98,6 +94,6 @@ def _cautions(model) -> list[str]:
         cautions.append(
             "Edges are causes only if no common cause of the latents is missing."
         )
-    if not getattr(model, "converged_", True):
+    if not model.converged_:
         cautions.append("EM stopped before it converged; raise max_iter.")
     return cautions

@@ -27,9 +27,7 @@ def table_shape(graph, cardinality, j: int, *, later: bool) -> tuple[int, ...]:
 
 def slice_order(graph: TemporalGraph) -> list[int]:
     """Latents in an order in which parents within the slice come first."""
-    order = topological_order(graph.intra)
-    assert order is not None  # the graph is directed and has been checked
-    return order.tolist()
+    return topological_order(graph.intra).tolist()
 
 
 def normalized(counts: np.ndarray, smoothing: float = 0.0) -> np.ndarray:

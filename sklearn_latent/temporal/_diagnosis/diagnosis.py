@@ -23,10 +23,11 @@ from ..._diagnosis import (
     shown_lines,
 )
 from .._emissions.base import as_codes
+from .._emissions.gaussian import mean_and_spread
 from .._inference.changes import N_KINDS, surprise
 from .._inference.inference import ChainData
 from .._panels.panel import Panel
-from .sums import Marks, Spread, Sums, draw_like, scale_of
+from .sums import Marks, draw_like, spread
 
 # N_KINDS checks share the level: rates, pairs, own past, older past, slices, steps,
 # tails, likelihood.
@@ -62,13 +63,6 @@ class Subject:
         """Codes and numbers, (n, n_slices, n_observed)."""
         return self.panel.values
 
-    def mark_name(self, marks: Marks, k: int) -> str:
-        """Name of a feature and its category."""
-        f, label = marks.owner[k], marks.label[k]
-        if label < 0:
-            return f"{'mean' if label == -1 else 'spread'} of {self.names[f]}"
-        return f"{self.names[f]}={self.labels[f][label]}"
-
 
 def thin_out(panel: Panel) -> Panel:
     """Some of many sequences, chosen at random but always the same."""
@@ -83,7 +77,7 @@ def thin_out(panel: Panel) -> Panel:
 def diagnose_network(subject: Subject) -> list[Check]:
     """All checks of a network."""
     network, values = subject.network, subject.values
-    comparison = _Comparison.of(subject)
+    comparison = _Comparison(subject)
     data = network._data(values)
     found = network._expect(data)
     kinds = [comparison.rates(), comparison.pairs()]
@@ -101,7 +95,7 @@ def diagnose_network(subject: Subject) -> list[Check]:
 
 def compare_sums(subject: Subject) -> list[Comparison]:
     """All rates and pairs."""
-    comparison = _Comparison.of(subject)
+    comparison = _Comparison(subject)
     return [comparison.rates(), comparison.pairs()]
 
 
@@ -135,77 +129,77 @@ def _steps(subject: Subject) -> list[Comparison]:
 class _Comparison:
     """Sums of the sequences beside those of drawn tables."""
 
-    def __init__(self, subject: Subject, marks: Marks, drawn: Spread):
-        self.subject, self.marks, self.drawn = subject, marks, drawn
-        self.seen = Sums.of(marks, subject.values)
-        self.possible = Sums.possible(marks, subject.values)
-        self.owner = np.array(marks.owner, dtype=int)
-        self.counts = np.array(marks.label, dtype=int) >= 0
-
-    @classmethod
-    def of(cls, subject: Subject) -> _Comparison:
-        """Draw tables."""
+    def __init__(self, subject: Subject):
         network, values = subject.network, subject.values
         marks = Marks(network.emissions, values)
         rng = np.random.RandomState(0)
-        tables = (
-            Sums.of(marks, draw_like(network, values, rng)) for _ in range(N_DRAWN)
+        self.subject, self.marks = subject, marks
+        self.seen, self.possible = marks.sums(values), marks.possible(values)
+        self.mean, self.variance = spread(
+            marks.sums(draw_like(network, values, rng)) for _ in range(N_DRAWN)
         )
-        return cls(subject, marks, Spread.of(tables))
+        self.counts = np.array(marks.label, dtype=int) >= 0
+        self.numeric = np.array([e.is_numeric for e in network.emissions], dtype=bool)
 
     def rates(self) -> Comparison:
         """Rates of categories; means and spreads of numbers."""
-        z = self._z("rate", self.counts)
-        return self._kind("rate", "rate", z, self._name)
+        return self._compare("rate", "rate", self.counts, self._name)
 
     def slices(self) -> Comparison:
         """The same in each slice by itself."""
-        z = self._z("slice", self.counts).ravel()
-        times, n_marks = self.subject.times, len(self.owner)
+        times, n_marks = self.subject.times, len(self.marks.owner)
 
         def name(p):
             return f"{self._name(p % n_marks)} at {times[p // n_marks]}"
 
-        return self._kind("slice", "slice", z, name)
+        return self._compare("slice", "slice", self.counts, name)
 
     def pairs(self) -> Comparison:
         """Pairs of features in a slice."""
-        z = self._z("pair", self.counts[:, None] & self.counts)
-        i, j = np.nonzero(self.owner[:, None] < self.owner)
+        owner = np.array(self.marks.owner, dtype=int)
+        i, j = np.nonzero(owner[:, None] < owner)
 
         def name(p):
             return f"{self._name(i[p])}, {self._name(j[p])}"
 
-        return self._kind("pair", "pair", z[i, j], name, (i, j))
+        both = self.counts[:, None] & self.counts
+        return self._compare("pair", "pair", both, name, (i, j))
 
     def past(self, check: str, kind: str) -> Comparison:
         """How often features repeat a value; products of numbers."""
-        z = self._z(kind, ~self._numeric())
-        return self._kind(check, kind, z, lambda f: self.subject.names[f])
+        names = self.subject.names
+        return self._compare(check, kind, ~self.numeric, lambda f: names[f])
 
     def tails(self) -> Comparison:
         """Fourth powers of numbers."""
-        where = np.flatnonzero(self._numeric())
-        z = self._z("tail", np.zeros(len(self._numeric()), dtype=bool))
+        names, where = self.subject.names, np.flatnonzero(self.numeric)
 
         def name(p):
-            return self.subject.names[where[p]]
+            return names[int(where[p])]
 
-        return self._kind("tails", "tail", z[where], name, (where,))
+        return self._compare("tails", "tail", False, name, where)
 
     def _name(self, k: int) -> str:
-        return self.subject.mark_name(self.marks, k)
+        """Name of a feature and its category."""
+        f, label = self.marks.owner[k], self.marks.label[k]
+        name = self.subject.names[f]
+        if label < 0:
+            return f"{'mean' if label == -1 else 'spread'} of {name}"
+        return f"{name}={self.subject.labels[f][label]}"
 
-    def _numeric(self) -> np.ndarray:
-        emissions = self.subject.network.emissions
-        return np.array([emission.is_numeric for emission in emissions], dtype=bool)
+    def _compare(self, check, kind, counts, name, chosen=...) -> Comparison:
+        """Chosen sums of a kind; those of 0 and 1 are `counts`."""
+        z = self._z(kind, counts)[chosen].ravel()
+        seen, mean, total = (
+            sums[kind][chosen].ravel() for sums in (self.seen, self.mean, self.possible)
+        )
+        total = np.maximum(total, 1.0)
+        limit = critical_z(len(z), N_KINDS)
+        return Comparison(check, name, seen / total, mean / total, z, limit)
 
     def _z(self, kind: str, counts) -> np.ndarray:
         """Standard errors between sums; sums of 0 and 1 have binomial tails."""
-        seen = getattr(self.seen, kind)
-        mean, variance = (
-            getattr(s, kind) for s in (self.drawn.mean, self.drawn.variance)
-        )
+        seen, mean, variance = self.seen[kind], self.mean[kind], self.variance[kind]
         learned = len(self.subject.values) / self.subject.n_learned
         variance = variance * (1 + 1 / N_DRAWN + learned)
         rough = (seen - mean) / np.sqrt(np.maximum(variance, 1e-12 + 1e-12 * mean**2))
@@ -216,19 +210,7 @@ class _Comparison:
         # Counts of slices that go together are worth less.
         worth = 1 / np.maximum(variance / mean, 1.0)
         exact = count_z(seen * worth, mean * worth, variance * worth**2)
-        return np.where(counts, np.where(np.abs(exact) < np.abs(z), exact, z), z)
-
-    def _kind(self, check, kind, z, name, index=None) -> Comparison:
-        """All sums of a kind."""
-        seen, mean, total = (
-            np.ravel(getattr(sums, kind))
-            if index is None
-            else getattr(sums, kind)[index]
-            for sums in (self.seen, self.drawn.mean, self.possible)
-        )
-        total = np.maximum(total, 1.0)
-        limit = critical_z(len(z), N_KINDS)
-        return Comparison(check, name, seen / total, mean / total, z, limit)
+        return np.where(counts & (np.abs(exact) < np.abs(z)), exact, z)
 
 
 def _check_likelihood(subject: Subject, log_likelihood) -> Check:
@@ -248,8 +230,8 @@ def _independent(emission, column) -> tuple[np.ndarray, int]:
         known = ~np.isnan(column)
         if not known.any():
             return np.zeros(len(column)), 0
-        mean, spread = scale_of(column)
-        logs = stats.norm.logpdf(np.where(known, column, mean), mean, spread)
+        mean, std = mean_and_spread(column)
+        logs = stats.norm.logpdf(np.where(known, column, mean), mean, std)
         return np.where(known, logs, 0.0).sum(axis=1), 2
     codes = as_codes(column)
     known = codes >= 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from .._emissions.base import as_codes
-from .._panels.panel import MISSING
+from .._emissions.gaussian import mean_and_spread
+from .._panels.panel import MISSING, is_known
+
+Sums = dict[str, np.ndarray]
 
 # Standard deviations from the mean, beyond which numbers are all alike.
 FARTHEST = 1e30
@@ -30,7 +32,7 @@ class Marks:
         for f, emission in enumerate(emissions):
             labels = list(range(emission.n_categories))
             if emission.is_numeric:
-                self.scales[f] = scale_of(values[:, :, f])
+                self.scales[f] = mean_and_spread(values[:, :, f])
                 labels = [-1, -2]
             self.owner += [f] * len(labels)
             self.label += labels
@@ -52,115 +54,74 @@ class Marks:
                 parts.append(codes[:, :, None] == np.arange(emission.n_categories))
         return np.concatenate(parts, axis=2, dtype=np.float64)
 
-    def by_feature(self, sums) -> np.ndarray:
+    def sums(self, values) -> Sums:
+        """Sums of marks over sequences.
+
+        rate: of each mark, (n_marks,)
+        slice: by slice, (n_slices, n_marks)
+        pair: of products of two marks in a slice, (n_marks, n_marks)
+        past, older: of products of marks with themselves one and two slices before, by
+            feature; of categories, how often one is repeated, (n_observed,)
+        tail: of fourth powers of numbers, 0 for categories, (n_observed,)
+        """
+        own = self.of(values)
+        flat = own.reshape(-1, own.shape[2])
+        squares = np.array(self.label) == -2
+        past, older = (
+            np.where(squares, 0.0, (own[:, lag:] * own[:, :-lag]).sum(axis=(0, 1)))
+            for lag in (1, 2)
+        )
+        return {
+            "rate": flat.sum(axis=0),
+            "slice": own.sum(axis=0),
+            "pair": flat.T @ flat,
+            "past": self._by_feature(past),
+            "older": self._by_feature(older),
+            "tail": self._by_feature(np.where(squares, (flat**2).sum(axis=0), 0.0)),
+        }
+
+    def possible(self, values) -> Sums:
+        """How many values each sum is over."""
+        here = is_known(values).astype(np.float64)
+        known = here[:, :, self.owner]
+        flat = known.reshape(-1, known.shape[2])
+        past, older = (
+            (here[:, lag:] * here[:, :-lag]).sum(axis=(0, 1)) for lag in (1, 2)
+        )
+        return {
+            "rate": flat.sum(axis=0),
+            "slice": known.sum(axis=0),
+            "pair": flat.T @ flat,
+            "past": past,
+            "older": older,
+            "tail": here.sum(axis=(0, 1)),
+        }
+
+    def _by_feature(self, sums) -> np.ndarray:
         """Sums of the marks of each feature."""
         return np.bincount(self.owner, sums, len(self.emissions))
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Sums of marks over sequences.
-
-    rate: of each mark, (n_marks,)
-    slice: by slice, (n_slices, n_marks)
-    pair: of products of two marks in a slice, (n_marks, n_marks)
-    past, older: of products of marks with themselves one and two slices before, by
-        feature; of categories, how often one is repeated, (n_observed,)
-    tail: of fourth powers of numbers, 0 for categories, (n_observed,)
-    """
-
-    rate: np.ndarray
-    slice: np.ndarray
-    pair: np.ndarray
-    past: np.ndarray
-    older: np.ndarray
-    tail: np.ndarray
-
-    @classmethod
-    def of(cls, marks: Marks, values) -> Sums:
-        """Sums of some sequences."""
-        own = marks.of(values)
-        flat = own.reshape(-1, own.shape[2])
-        squares = np.array(marks.label) == -2
-        fourth = np.where(squares, (flat**2).sum(axis=0), 0.0)
-
-        def again(lag):
-            products = (own[:, lag:] * own[:, :-lag]).sum(axis=(0, 1))
-            return marks.by_feature(np.where(squares, 0.0, products))
-
-        return cls(
-            flat.sum(axis=0),
-            own.sum(axis=0),
-            flat.T @ flat,
-            again(1),
-            again(2),
-            marks.by_feature(fourth),
-        )
-
-    @classmethod
-    def possible(cls, marks: Marks, values) -> Sums:
-        """How many values each sum is over."""
-        here = (~is_gap(values)).astype(np.float64)
-        known = here[:, :, marks.owner]
-        flat = known.reshape(-1, known.shape[2])
-
-        def again(lag):
-            return (here[:, lag:] * here[:, :-lag]).sum(axis=(0, 1))
-
-        return cls(
-            flat.sum(axis=0),
-            known.sum(axis=0),
-            flat.T @ flat,
-            again(1),
-            again(2),
-            here.sum(axis=(0, 1)),
-        )
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Means and variances of sums over tables drawn from a network."""
-
-    mean: Sums
-    variance: Sums
-
-    @classmethod
-    def of(cls, drawn) -> Spread:
-        """From the sums of each of several tables."""
-        totals: dict[str, Any] = {field.name: 0.0 for field in fields(Sums)}
-        squares, n = dict(totals), 0
-        for sums in drawn:
-            n += 1
-            for name in totals:
-                value = getattr(sums, name)
-                totals[name] = totals[name] + value
-                squares[name] = squares[name] + value**2
-        mean = {name: total / n for name, total in totals.items()}
-        variance = {
-            name: np.maximum(squares[name] / n - mean[name] ** 2, 0.0) * n / (n - 1)
-            for name in mean
-        }
-        return cls(Sums(**mean), Sums(**variance))
+def spread(drawn: Iterable[Sums]) -> tuple[Sums, Sums]:
+    """Means and variances of the sums of several tables."""
+    totals: Sums = {}
+    squares: Sums = {}
+    n = 0
+    for sums in drawn:
+        n += 1
+        for name, value in sums.items():
+            totals[name] = totals.get(name, 0.0) + value
+            squares[name] = squares.get(name, 0.0) + value**2
+    mean = {name: total / n for name, total in totals.items()}
+    variance = {
+        name: np.maximum(squares[name] / n - mean[name] ** 2, 0.0) * n / (n - 1)
+        for name in mean
+    }
+    return mean, variance
 
 
 def draw_like(network, values, rng) -> np.ndarray:
     """Sequences of the network with the gaps of these."""
     drawn = network.sample(len(values), values.shape[1], random_state=rng)[0]
     gap = np.nan if drawn.dtype.kind == "f" else MISSING
-    return np.where(is_gap(values), gap, drawn)
-
-
-def is_gap(values) -> np.ndarray:
-    """Where a value is missing."""
-    return np.isnan(values) if values.dtype.kind == "f" else values == MISSING
-
-
-def scale_of(column) -> tuple[float, float]:
-    """Mean and standard deviation of numbers, 1 if they do not vary."""
-    known = column[~np.isnan(column)]
-    # Squares of huge numbers overflow.
-    unit = float(np.abs(known).max(initial=0.0)) or 1.0
-    if not len(known):
-        return 0.0, 1.0
-    known = known / unit
-    return float(unit * known.mean()), float(unit * known.std()) or 1.0
+    return np.where(is_known(values), drawn, gap)

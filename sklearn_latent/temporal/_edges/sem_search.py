@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -14,12 +15,7 @@ from .._inference.inference import ChainData, expectation
 from .._inference.mean_field import first_counts, step_counts
 from .._model import LatentDBN
 from .._panels.panel import Panel
-from .._tables import (
-    family_counts,
-    family_score,
-    normalized,
-    table_shape,
-)
+from .._tables import family_counts, family_score, normalized, table_shape
 
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
@@ -124,18 +120,15 @@ class ExpectedCounts:
         """Expected BIC of the tables of latent `j` with given parents."""
         key = j, before, within
         if key not in self._scores:
-            self._scores[key] = self._latent_score(j, before, within)
+            cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
+            if cells > MAX_CELLS:
+                return -np.inf
+            scores = [
+                family_score(self.counts(j, before, within, later=later))
+                for later in (False, True)[: self.n_slices]
+            ]
+            self._scores[key] = sum(value - self.price * free for value, free in scores)
         return self._scores[key]
-
-    def _latent_score(self, j, before, within):
-        cells = np.prod(self.cardinality[[*before, *within, j]].astype(float))
-        if cells > MAX_CELLS:
-            return -np.inf
-        scores = [
-            family_score(self.counts(j, before, within, later=later))
-            for later in (False, True)[: self.n_slices]
-        ]
-        return sum(value - self.price * free for value, free in scores)
 
 
 def best_moves(
@@ -148,10 +141,7 @@ def best_moves(
     """
     moves: list[tuple[str, float]] = []
     while True:
-        candidates = [
-            *_feature_moves(counts, graph),
-            *_edge_moves(counts, graph),
-        ]
+        candidates = [*_feature_moves(counts, graph), *_edge_moves(counts, graph)]
         gain, label, changed = max(
             candidates, key=lambda move: move[0], default=(0.0, "", graph)
         )
@@ -228,12 +218,12 @@ def _random_network(graph, cardinality, n_categories, rng) -> LatentDBN:
 
 def _tables_from(counts: ExpectedCounts, graph) -> LatentDBN:
     """M-step on expected counts for a graph that moves have changed."""
+    families = [
+        (j, graph.parents_before(j), graph.parents_within(j))
+        for j in range(graph.n_latents)
+    ]
     start, transition = (
-        [
-            normalized(counts.counts(j, *parents, later=later), 1.0)
-            for j in range(graph.n_latents)
-            for parents in [(graph.parents_before(j), graph.parents_within(j))]
-        ]
+        [normalized(counts.counts(*own, later=later), 1.0) for own in families]
         for later in (False, True)
     )
     parents = graph.structure.argmax(axis=0)
@@ -269,32 +259,29 @@ def _edge_moves(counts: ExpectedCounts, graph: TemporalGraph):
     before = [graph.parents_before(j) for j in range(n)]
     within = [graph.parents_within(j) for j in range(n)]
     now = [counts.latent_score(j, before[j], within[j]) for j in range(n)]
-    for i in range(n):
-        for j in range(n):
-            if counts.n_slices > 1:
-                inter = graph.inter.copy()
-                inter[i, j] ^= True
-                gain = counts.latent_score(j, _toggle(before[j], i), within[j]) - now[j]
-                word = "add" if inter[i, j] else "delete"
-                label = f"{word} latent {i} -> latent {j} of the next slice"
-                yield gain, label, replace(graph, inter=inter)
-            if i == j:
-                continue
-            gain = counts.latent_score(j, before[j], _toggle(within[j], i)) - now[j]
-            intra = graph.intra.copy()
-            intra[i, j] ^= True
-            if not intra[i, j]:
-                label = f"delete latent {i} -> latent {j}"
-                yield gain, label, replace(graph, intra=intra)
-                intra = intra.copy()
-                intra[j, i] = True
-                label = f"reverse latent {i} -> latent {j}"
-                turned = counts.latent_score(i, before[i], _toggle(within[i], j))
-                gain += turned - now[i]
-            else:
-                label = f"add latent {i} -> latent {j}"
-            if gain > 0 and is_acyclic(intra):
-                yield gain, label, replace(graph, intra=intra)
+    for i, j in product(range(n), repeat=2):
+        if counts.n_slices > 1:
+            gain = counts.latent_score(j, _toggle(before[j], i), within[j]) - now[j]
+            word = "delete" if graph.inter[i, j] else "add"
+            label = f"{word} latent {i} -> latent {j} of the next slice"
+            yield gain, label, replace(graph, inter=_flipped(graph.inter, (i, j)))
+        if i == j:
+            continue
+        gain = counts.latent_score(j, before[j], _toggle(within[j], i)) - now[j]
+        word, intra = "add", _flipped(graph.intra, (i, j))
+        if graph.intra[i, j]:
+            yield gain, f"delete latent {i} -> latent {j}", replace(graph, intra=intra)
+            word, intra = "reverse", _flipped(intra, (j, i))
+            gain += counts.latent_score(i, before[i], _toggle(within[i], j)) - now[i]
+        if gain > 0 and is_acyclic(intra):
+            yield gain, f"{word} latent {i} -> latent {j}", replace(graph, intra=intra)
+
+
+def _flipped(edges, place) -> np.ndarray:
+    """Edges with one added, or removed if it was there."""
+    edges = edges.copy()
+    edges[place] ^= True
+    return edges
 
 
 def _toggle(parents: tuple, i: int) -> tuple:

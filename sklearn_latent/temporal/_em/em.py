@@ -78,11 +78,12 @@ def climb_chain(
     blocks: Blocks,
     options: EMOptions,
     report: Callable | None = None,
+    pool: Callable | None = None,
 ) -> Ascent:
     """EM from a given network over blocks of sequences, wherever they are.
 
     Each step sends the network to the blocks, which send back expected counts; no
-    sequence moves.
+    sequence moves. ``pool(counts)`` is what tables are made of.
     """
     prepared = blocks.map(_PreparedBlock, network.graph.structure)
     if options.tied:
@@ -91,16 +92,20 @@ def climb_chain(
     reached: list[float] = []
 
     def expect(network):
-        counts = prepared.sum(_expected_counts, network)
+        counts = prepared.sum(_PreparedBlock.expected_counts, network)
         reached.append(counts.log_likelihood)
-        prior = log_prior([*network.start, *network.transition], options.smoothing)
-        prior += sum(e.log_prior(options.smoothing) for e in network.emissions)
+        epochs = network._epochs
+        tables = [*network.start, *(t for one in epochs for t in one.transition)]
+        prior = log_prior(tables, options.smoothing)
+        prior += sum(
+            e.log_prior(options.smoothing) for one in epochs for e in one.emissions
+        )
         return counts.log_likelihood + prior, counts
 
     def maximize(network, counts):
         if options.tied:
             counts = replace(counts, **_tie(network, counts))
-        return _maximize(network, counts, options.smoothing)
+        return maximized(network, pool(counts) if pool else counts, options.smoothing)
 
     def ends(n_iter, objective):
         stopped = report is not None and report(n_iter, objective)
@@ -111,7 +116,7 @@ def climb_chain(
         expect,
         maximize,
         network,
-        tol=options.tol * prepared.sum(_weight),
+        tol=options.tol * prepared.sum(_PreparedBlock.weight),
         max_iter=options.max_iter,
         patient=options.patient,
         accelerate=True,
@@ -132,13 +137,9 @@ class _PreparedBlock:
         self.fields = found.mean_fields
         return found.counts
 
-
-def _expected_counts(block: _PreparedBlock, network) -> ChainCounts:
-    return block.expected_counts(network)
-
-
-def _weight(block: _PreparedBlock) -> float:
-    return block.data.total
+    def weight(self) -> float:
+        """Weight of the sequences."""
+        return self.data.total
 
 
 def replace_tables(network: LatentDBN, **tables) -> LatentDBN:
@@ -159,19 +160,22 @@ def replace_tables(network: LatentDBN, **tables) -> LatentDBN:
     return changed
 
 
-def _maximize(network: LatentDBN, counts: ChainCounts, smoothing: float) -> LatentDBN:
+def maximized(network: LatentDBN, counts: ChainCounts, smoothing: float) -> LatentDBN:
     """M-step: tables from expected counts."""
-    return replace_tables(
-        network,
-        start=[normalized(count, smoothing) for count in counts.start],
-        transition=[normalized(count, smoothing) for count in counts.transition],
-        emission=[
-            emission.fitted(statistics, smoothing)
-            for emission, statistics in zip(
-                network.emissions, counts.emission, strict=True
-            )
-        ],
-    )
+    start = [normalized(count, smoothing) for count in counts.start]
+    transition, emission = iter(counts.transition), iter(counts.emission)
+    networks = [
+        replace_tables(
+            one,
+            start=start,
+            transition=[
+                normalized(next(transition), smoothing) for _ in one.transition
+            ],
+            emission=[kind.fitted(next(emission), smoothing) for kind in one.emissions],
+        )
+        for one in network._epochs
+    ]
+    return network._of_epochs(networks)
 
 
 def _tie(network: LatentDBN, tables=None) -> dict[str, list]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from ..._climb import Ascent, climb
+from ..._blocks import LocalBlocks
+from ..._climb import Ascent
 from ..._criteria import bic_price
 from .._epochs import EpochDBN
-from .._inference.epochs import EpochChain, EpochCounts
-from .._inference.inference import ChainData
+from .._inference.inference import ChainCounts, ChainData
 from .._model import LatentDBN
 from .._panels.panel import Panel
-from .._tables import family_score, log_prior, normalized
-from .em import EMOptions, replace_tables
+from .._tables import family_score
+from .em import EMOptions, climb_chain, maximized
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,19 @@ def fit_epochs(
     """
     panel = panel.merged()
     data = ChainData.of(panel.values, network.graph.structure, panel.weights)
-    found = _fit(data, [network] * (len(points) + 1), np.asarray(points), options)
+    price = bic_price(data.weights.sum())
+
+    def fit(networks, points):
+        return _fit(panel, EpochDBN(networks, points), price, options)
+
+    found = fit([network] * (len(points) + 1), np.asarray(points))
     while prune and len(found.state.change_points):
         fewer = [
-            _fit(data, *_without(found.state, place), options)
+            fit(*_without(found.state, place))
             for place in range(len(found.state.change_points))
         ]
-        best = min(fewer, key=lambda one: _bic(one, data))
-        if _bic(best, data) > _bic(found, data):
+        best = min(fewer, key=lambda one: _bic(one, price))
+        if _bic(best, price) > _bic(found, price):
             break
         found = best
     return found
@@ -56,87 +62,46 @@ def _without(network: EpochDBN, place: int) -> tuple[list, np.ndarray]:
     return networks, np.delete(network.change_points, place)
 
 
-def _fit(data: ChainData, networks: list, points, options: EMOptions) -> Ascent:
+def _fit(panel: Panel, network: EpochDBN, price: float, options: EMOptions) -> Ascent:
     """EM with tables of each epoch, then with those shared that gain nothing."""
-    n_latents, n_observed = networks[0].graph.structure.shape
-    nothing = Sharing(np.zeros(n_latents, bool), np.zeros(n_observed, bool))
-    first = _climb(data, EpochDBN(networks, points), nothing, options)
-    sharing = _choose_sharing(first.state, first.statistics, data)
-    shared = _maximize(first.state, first.statistics, sharing, options.smoothing)
-    return _climb(data, shared, sharing, options)
+    blocks = LocalBlocks([panel])
+    first = climb_chain(network, blocks, options)
+    sharing = _choose_sharing(first.state, first.statistics, price)
+    pool = partial(_pooled, sharing=sharing)
+    shared = maximized(first.state, pool(first.statistics), options.smoothing)
+    return climb_chain(shared, blocks, options, pool=pool)
 
 
-def _climb(data: ChainData, network: EpochDBN, sharing: Sharing, options) -> Ascent:
-    """EM from given networks."""
-    epoch = network.epoch_of(data.values.shape[1])
+def _pooled(counts: ChainCounts, sharing: Sharing) -> ChainCounts:
+    """Counts of each epoch; their sum over epochs where a table is shared."""
 
-    def expect(network):
-        counts = EpochChain(network.networks, epoch, data).counts()
-        prior = log_prior(network.start, options.smoothing)
-        for one in network.networks:
-            prior += log_prior(one.transition, options.smoothing)
-            prior += sum(e.log_prior(options.smoothing) for e in one.emissions)
-        return counts.log_likelihood + prior, counts
+    def pooled(tables, shared):
+        n = len(shared)
+        return [
+            sum(tables[k % n :: n]) if shared[k % n] else table
+            for k, table in enumerate(tables)
+        ]
 
-    return climb(
-        expect,
-        lambda network, counts: _maximize(network, counts, sharing, options.smoothing),
-        network,
-        tol=options.tol * data.total,
-        max_iter=options.max_iter,
-        patient=options.patient,
+    return replace(
+        counts,
+        transition=pooled(counts.transition, sharing.transition),
+        emission=pooled(counts.emission, sharing.emission),
     )
 
 
-def _maximize(
-    network: EpochDBN, counts: EpochCounts, sharing: Sharing, smoothing: float
-) -> EpochDBN:
-    """M-step: tables of each epoch, or of all together."""
-    start = [normalized(count, smoothing) for count in counts.start]
-    transition = _pooled(counts.transition, sharing.transition)
-    emission = _pooled(counts.emission, sharing.emission)
-    networks = [
-        replace_tables(
-            one,
-            start=start,
-            transition=[normalized(count, smoothing) for count in transition[e]],
-            emission=[
-                kind.fitted(statistics, smoothing)
-                for kind, statistics in zip(one.emissions, emission[e], strict=True)
-            ],
-        )
-        for e, one in enumerate(network.networks)
-    ]
-    return EpochDBN(networks, network.change_points)
-
-
-def _pooled(counts: list, shared) -> list:
-    """Counts of each epoch; their sum over epochs where a table is shared."""
-    totals = [sum(tables) for tables in zip(*counts, strict=True)]
-    return [
-        [
-            total if together else own
-            for own, total, together in zip(tables, totals, shared, strict=True)
-        ]
-        for tables in counts
-    ]
-
-
-def _choose_sharing(network: EpochDBN, counts: EpochCounts, data: ChainData) -> Sharing:
+def _choose_sharing(network: EpochDBN, counts: ChainCounts, price: float) -> Sharing:
     """Share what tables of their own do not improve by BIC, given expected counts."""
-    price = bic_price(data.weights.sum())
-    transition = []
-    for tables in zip(*counts.transition, strict=True):
+    transition, emission = [], []
+    for j in range(network.n_latents):
+        tables = counts.transition[j :: network.n_latents]
         *single, (together, n_free) = map(family_score, (*tables, sum(tables)))
         gain = sum(value for value, _ in single) - together
         transition.append(gain <= price * (len(tables) - 1) * n_free)
-    emission = []
-    parts = zip(*counts.emission, strict=True)
-    for kind, statistics in zip(network.emissions, parts, strict=True):
-        together = sum(statistics)
-        gain = sum(_fit_value(kind, one) for one in statistics)
-        gain -= _fit_value(kind, together)
-        emission.append(gain <= price * (len(statistics) - 1) * kind.n_free)
+    for f, kind in enumerate(network.emissions):
+        parts = counts.emission[f :: network.n_observed]
+        gain = sum(_fit_value(kind, one) for one in parts)
+        gain -= _fit_value(kind, sum(parts))
+        emission.append(gain <= price * (len(parts) - 1) * kind.n_free)
     return Sharing(np.array(transition, bool), np.array(emission, bool))
 
 
@@ -145,7 +110,6 @@ def _fit_value(kind, statistics) -> float:
     return kind.fitted(statistics).expected_log_likelihood(statistics)
 
 
-def _bic(found: Ascent, data: ChainData) -> float:
+def _bic(found: Ascent, price: float) -> float:
     """BIC with as many rows as there are recorded slices; lower is better."""
-    price = bic_price(data.weights.sum())
     return price * found.state.n_parameters - found.statistics.log_likelihood

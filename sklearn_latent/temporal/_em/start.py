@@ -34,7 +34,7 @@ def slice_patterns(panel: Panel, features, tables):
             codes = panel.codes[:, :, f]
             values[:, :, place] = np.where(codes < 0, np.nan, codes)
     emissions = [as_emission(table) for table in tables]
-    return SlicePatterns.for_emissions(values, emissions), emissions
+    return SlicePatterns.of(values, emissions), emissions
 
 
 def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:

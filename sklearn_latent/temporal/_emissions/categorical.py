@@ -44,10 +44,6 @@ class Categorical(Discrete):
         """Number of free parameters."""
         return self.table.size - len(self.table)
 
-    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
-        """The same share of all categories."""
-        return np.full(self.n_categories, smoothing / self.n_categories)
-
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Shares of the categories."""
         return self._with(table=normalized(statistics, smoothing))

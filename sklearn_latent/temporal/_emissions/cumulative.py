@@ -24,17 +24,32 @@ def cumulative_shares(thresholds, location) -> np.ndarray:
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-def fit_cumulative(
-    counts, design, thresholds, weights
-) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds and weights of the greatest likelihood, by Fisher scoring.
+def fit_cumulative(counts, thresholds, *effects) -> list[np.ndarray]:
+    """Thresholds and effects of the greatest likelihood, by Fisher scoring.
 
-    counts (n_rows, n_categories), design (n_rows, n_weights): the location of a row is
-    its product with the weights. Thresholds and weights come in as a first guess.
+    counts (*levels, n_categories): a row has the sum of one effect of each kind as its
+    location, and the first effect of a kind is 0. Thresholds and effects come in as a
+    first guess, if they have as many levels.
     """
-    n_cuts = counts.shape[1] - 1
-    if not n_cuts:
-        return thresholds, weights
+    *levels, width = counts.shape
+    counts = counts.reshape(-1, width)
+    places = np.unravel_index(np.arange(len(counts)), levels)
+    design = np.concatenate(
+        [np.eye(n)[own, 1:] for n, own in zip(levels, places, strict=True)], axis=1
+    )
+    if [len(own) for own in effects] == levels:
+        thresholds = thresholds - sum(own[0] for own in effects)
+        weights = np.concatenate([own[1:] - own[0] for own in effects])
+    else:
+        thresholds, weights = first_thresholds(counts), np.zeros(design.shape[1])
+    if width > 1:
+        thresholds, weights = _climb(counts, design, thresholds, weights)
+    parts = np.split(weights, np.cumsum(levels)[:-1] - np.arange(1, len(levels)))
+    return [thresholds, *(np.append(0.0, part) for part in parts)]
+
+
+def _climb(counts, design, thresholds, weights) -> list[np.ndarray]:
+    """Fisher scoring; counts (n_rows, n_categories), design (n_rows, n_weights)."""
     current = np.concatenate([thresholds, weights])
     value = _log_likelihood(counts, design, current)
     for _ in range(MAX_STEPS):
@@ -49,7 +64,7 @@ def fit_cumulative(
         gain, value, current = trial - value, trial, current + step
         if gain <= TOLERANCE:
             break
-    return current[:n_cuts], current[n_cuts:]
+    return np.split(current, [len(thresholds)])
 
 
 def first_thresholds(counts) -> np.ndarray:

@@ -74,6 +74,12 @@ class Discrete(Emission):
             shares.append(np.einsum("sp,spc->sc", shares[-1], self.after))
         return np.mean(shares, axis=0)
 
+    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
+        """The same share of all categories, whatever was before."""
+        width = self.n_categories
+        n_rows = width + 1 if self.has_memory else 1
+        return np.full(n_rows * width, smoothing / width)
+
     def split(self, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Counts of pairs, (n_states, n_categories, n_categories), and of the rest."""
         width = self.n_categories

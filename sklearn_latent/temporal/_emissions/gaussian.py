@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from ..._persistence import Array
 from ..._validation import check_numbers
-from .base import SMOOTHING, Column, Emission
+from .base import SMOOTHING, Column, Emission, previous_values
 
 # Smallest variance of a state, relative to that of the column: a state of one repeated
 # value would otherwise have an infinite density.
@@ -75,7 +75,7 @@ class Gaussian(Emission):
     @classmethod
     def flat(cls, column: Column) -> Self:
         """Mean and standard deviation of the column."""
-        center, scale = mean_and_spread(column)
+        center, scale = mean_and_spread(column.values, column.weights)
         return cls([center], [scale], center, scale)
 
     @property
@@ -123,6 +123,16 @@ class Gaussian(Emission):
         """Mean and standard deviation of each number."""
         return self._mixed(posterior, *self._relative(self.mean, self.std))
 
+    def below(self, values: ArrayLike) -> np.ndarray:
+        """P(a number is less | state), (n, n_slices, n_states)."""
+        z = self.standardized(values)
+        mean, variance = self._after(previous_values(z))
+        return ndtr((z[..., None] - mean) / np.sqrt(variance))
+
+    def _after(self, before) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of standardised numbers of each state, after others."""
+        return self._relative(self.mean, self.std)
+
     @property
     def typical(self) -> np.ndarray:
         """Shares of bins of the column's numbers."""
@@ -162,11 +172,15 @@ class Gaussian(Emission):
         return np.stack(self._in_units(*mixed_moments(posterior, mean, variance)), -1)
 
 
-def mean_and_spread(column: Column) -> tuple[float, float]:
-    """Mean and standard deviation of the known numbers; 0 and 1 if there are none."""
-    known = ~np.isnan(column.values)
-    weights = np.broadcast_to(column.weights[:, None], known.shape)[known]
-    values = column.values[known]
+def mean_and_spread(values, weights=None) -> tuple[float, float]:
+    """Mean and standard deviation of the known numbers; 0 and 1 if there are none.
+
+    values (n, n_slices), weights (n,).
+    """
+    known = ~np.isnan(values)
+    weights = np.ones(len(values)) if weights is None else weights
+    weights = np.broadcast_to(weights[:, None], known.shape)[known]
+    values = values[known]
     if not weights.any():
         return 0.0, 1.0
     # Relative to the largest, whose square may overflow.

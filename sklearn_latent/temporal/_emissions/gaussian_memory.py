@@ -146,6 +146,13 @@ class GaussianMemory(Gaussian):
             variance = noise + self.slope**2 * spread
         return found
 
+    def _after(self, before) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = self._relative(self.mean, self.std)
+        level, noise = self._relative(self.level, self.noise)
+        alone, before = np.isnan(before)[..., None], before[..., None]
+        mean = np.where(alone, mean, level + self.slope * before)
+        return mean, np.where(alone, variance, noise)
+
     @property
     def typical(self) -> np.ndarray:
         """Shares of bins in the first slices of a state that stays."""

@@ -57,26 +57,10 @@ class Ordinal(Discrete):
         """Number of free parameters."""
         return len(self.thresholds) + len(self.location) - 1
 
-    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
-        """The same share of all categories."""
-        return np.full(self.n_categories, smoothing / self.n_categories)
-
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Thresholds and locations by Fisher scoring."""
         counts = statistics + self.pseudo_statistics(smoothing)
-        return type(self)(*fit_states(counts, self.thresholds, self.location))
-
-
-def fit_states(counts, thresholds, location) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds and a location of each state, that of the first 0."""
-    n_states = len(counts)
-    design = np.eye(n_states)[:, 1:]
-    if len(location) == n_states:
-        thresholds, weights = thresholds - location[0], (location - location[0])[1:]
-    else:
-        thresholds, weights = first_thresholds(counts), np.zeros(n_states - 1)
-    thresholds, weights = fit_cumulative(counts, design, thresholds, weights)
-    return thresholds, np.concatenate([[0.0], weights])
+        return type(self)(*fit_cumulative(counts, self.thresholds, self.location))
 
 
 def check_thresholds(name: str, values) -> np.ndarray:

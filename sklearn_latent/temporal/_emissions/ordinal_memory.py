@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from ..._persistence import Array
 from .base import SMOOTHING, Column
-from .cumulative import cumulative_shares, first_thresholds, fit_cumulative
+from .cumulative import cumulative_shares, fit_cumulative
 from .discrete import Discrete
 from .gaussian import check_vector
-from .ordinal import Ordinal, check_thresholds, fit_states
+from .ordinal import Ordinal, check_thresholds
 
 
 class OrdinalMemory(Discrete):
@@ -86,30 +86,11 @@ class OrdinalMemory(Discrete):
         alone = len(self.thresholds) + len(self.location) - 1
         return 2 * alone + len(self.shift) - 1
 
-    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
-        """The same share of all categories, after each and after none."""
-        width = self.n_categories
-        return np.full(width * (width + 1), smoothing / width)
-
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Thresholds, locations and shifts by Fisher scoring."""
         pairs, rest = self.split(statistics + self.pseudo_statistics(smoothing))
-        alone = fit_states(rest, self.thresholds, self.location)
-        return type(self)(*alone, *self._fit_pairs(pairs))
-
-    def _fit_pairs(self, pairs):
-        """Thresholds, locations and shifts of categories after others."""
-        n_states, width, _ = pairs.shape
-        state = np.repeat(np.eye(n_states)[:, 1:], width, axis=0)
-        before = np.tile(np.eye(width)[:, 1:], (n_states, 1))
-        design = np.concatenate([state, before], axis=1)
-        counts = pairs.reshape(-1, width)
-        thresholds, weights = first_thresholds(counts), np.zeros(design.shape[1])
-        if len(self.after_location) == n_states:
-            first = self.after_location[0] + self.shift[0]
-            thresholds = self.after_thresholds - first
-            location = self.after_location - self.after_location[0]
-            weights = np.concatenate([location[1:], (self.shift - self.shift[0])[1:]])
-        thresholds, weights = fit_cumulative(counts, design, thresholds, weights)
-        location, shift = np.split(weights, [n_states - 1])
-        return thresholds, np.append(0.0, location), np.append(0.0, shift)
+        after = self.after_thresholds, self.after_location, self.shift
+        return type(self)(
+            *fit_cumulative(rest, self.thresholds, self.location),
+            *fit_cumulative(pairs, *after),
+        )

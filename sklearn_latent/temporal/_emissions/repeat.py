@@ -70,11 +70,6 @@ class CategoricalRepeat(Discrete):
         """Number of free parameters."""
         return self.table.size - len(self.table) + len(self.repeat)
 
-    def pseudo_statistics(self, smoothing: float) -> np.ndarray:
-        """The same share of all categories, whatever was before."""
-        width = self.n_categories
-        return np.full(width * (width + 1), smoothing / width)
-
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Tell repeats from values that happen to be the same, by EM on counts."""
         counts = statistics + self.pseudo_statistics(smoothing)

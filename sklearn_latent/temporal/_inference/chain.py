@@ -17,6 +17,7 @@ import numpy as np
 
 from .._tables import log_table
 from .evidence import Evidence
+from .steps import Chain
 from .underflow import UNDERFLOW, careful_filter, careful_smooth
 
 # Elements of the largest temporary array; several of half a megabyte stay in the cache.
@@ -45,8 +46,8 @@ class ChainPosterior:
     log_likelihood: per sequence, (n,)
     states: P(state of a latent | sequence), per latent, (n, n_slices, cardinality)
     start: expected number of joint states in the first slice, weighted, (n_states,)
-    pairs: expected number of transitions from rows to joint states, weighted, (n_rows,
-        n_states)
+    pairs: expected number of transitions from rows to joint states in each epoch,
+        weighted, (n_epochs, n_rows, n_states)
     """
 
     log_likelihood: np.ndarray
@@ -55,120 +56,89 @@ class ChainPosterior:
     pairs: np.ndarray
 
 
-class Steps:
-    """A transition matrix without the rows that are equal to others.
-
-    Latents that nothing follows in the next slice have states of the same row, often
-    many: the chain of 5 latents of which 2 have followers has 12 rows for 480 states.
-
-    matrix: P(state | row), (n_rows, n_states)
-    rows: row of each state, (n_states,)
-    """
-
-    def __init__(self, matrix, rows=None):
-        self.matrix, self._rows = matrix, rows
-        self._indicators = None
-        if len(matrix) < matrix.shape[1]:
-            self._indicators = np.eye(len(matrix))[rows]
-
-    @classmethod
-    def of(cls, steps) -> Steps:
-        """Steps, which may be given as a matrix of all rows."""
-        return steps if isinstance(steps, Steps) else cls(steps)
-
-    def gathered(self, states) -> np.ndarray:
-        """Probabilities of the rows, from those of states."""
-        return states if self._indicators is None else states @ self._indicators
-
-    def forward(self, states, out=None) -> np.ndarray:
-        """Probabilities of the next states."""
-        return np.dot(self.gathered(states), self.matrix, out=out)
-
-    def back(self, values, out=None) -> np.ndarray:
-        """What is expected of values of the next states, given each state."""
-        if self._indicators is None:
-            return np.dot(values, self.matrix.T, out=out)
-        return np.dot(values, self.matrix.T).take(self._rows, 1, out, mode="clip")
-
-    @property
-    def whole(self) -> np.ndarray:
-        """The matrix with all rows."""
-        return self.matrix if self._rows is None else self.matrix[self._rows]
-
-
-def smooth(start, steps, evidence: Evidence, weights=None) -> ChainPosterior:
+def smooth(chain: Chain, evidence: Evidence, weights) -> ChainPosterior:
     """Forward-backward algorithm over the joint states of several latents.
 
-    start (n_states,), weights (n, n_slices); steps may be a transition matrix.
+    weights (n, n_slices).
     """
-    steps = Steps.of(steps)
     n, n_slices = evidence.index[0].shape
     cards = [likelihood.shape[1] for likelihood in evidence.likelihood]
-    weights = np.ones((n, n_slices)) if weights is None else weights
     log_likelihood = np.empty(n)
     states = [np.empty((n, n_slices, card)) for card in cards]
-    first = np.zeros(len(start))
-    pairs, rare = np.zeros((2, *steps.matrix.shape))
-    for rows in _chunks(n, n_slices * len(start)):
-        forward = _Forward(start, steps, evidence, rows)
+    first = np.zeros(len(chain.start))
+    matrices = np.array([steps.matrix for steps in chain.steps])
+    pairs, rare = np.zeros((2, *matrices.shape))
+    for rows in _chunks(n, n_slices * len(chain.start)):
+        forward = _Forward(chain, evidence, rows)
         smoothed, ratio = forward.backward()
         weight = weights[rows].T
-        lost = forward.lost | _exceeds(ratio, 1 / UNDERFLOW)
+        # Slices first: a maximum over few states takes long. Not a number is lost, too.
+        lost = forward.lost | ~(ratio.max(axis=0).max(axis=1) <= 1 / UNDERFLOW)
         low = np.flatnonzero(lost)
         # What was lost is not a number.
         ratio[:, low] = forward.filtered[:, low] = 0.0
-        for part in _chunks(len(low), len(start) ** 2):
+        for part in _chunks(len(low), len(chain.start) ** 2):
             some, low_rows = low[part], rows.start + low[part]
-            done = careful_smooth(start, steps.whole, evidence, low_rows, weights)
+            done = careful_smooth(chain, evidence, low_rows, weights)
             forward.log_likelihood[some], smoothed[:, some], both = done
-            rare += steps.gathered(both.T).T
+            for e, steps in enumerate(chain.steps):
+                rare[e] += steps.gathered(both[e].T).T
         log_likelihood[rows] = forward.log_likelihood
         ratio[1:] *= weight[1:, :, None]
-        sources = steps.gathered(_flat(forward.filtered[:-1]))
-        pairs += sources.T @ _flat(ratio[1:])
+        for e, steps in enumerate(chain.steps):
+            inner = chain.inner(e)
+            sources = steps.gathered(_flat(forward.filtered[:-1][inner]))
+            pairs[e] += sources.T @ _flat(ratio[1:][inner])
         first += weight[0] @ smoothed[0]
         _marginalize(smoothed, cards, states, rows)
-    return ChainPosterior(log_likelihood, states, first, pairs * steps.matrix + rare)
+    return ChainPosterior(log_likelihood, states, first, pairs * matrices + rare)
 
 
-def chain_log_likelihood(start, steps, evidence: Evidence) -> np.ndarray:
+def chain_log_likelihood(chain: Chain, evidence: Evidence) -> np.ndarray:
     """Log-likelihood of each sequence, by the forward pass alone; see `smooth`."""
-    steps = Steps.of(steps)
     n, n_slices = evidence.index[0].shape
     log_likelihood = np.empty(n)
-    for rows in _chunks(n, n_slices * len(start)):
-        forward = _Forward(start, steps, evidence, rows)
+    for rows in _chunks(n, n_slices * len(chain.start)):
+        forward = _Forward(chain, evidence, rows)
         log_likelihood[rows] = forward.log_likelihood
         if forward.lost.any():
             low = rows.start + np.flatnonzero(forward.lost)
-            log_likelihood[low] = careful_filter(start, steps.whole, evidence, low)[2]
+            log_likelihood[low] = careful_filter(chain, evidence, low)[2]
     return log_likelihood
 
 
-def most_probable_path(start, transition, evidence: Evidence):
+def most_probable_path(chain: Chain, evidence: Evidence):
     """Viterbi algorithm: paths (n, n_slices) and their log-probabilities."""
     n, n_slices = evidence.index[0].shape
-    n_states = len(start)
-    log_start, log_transition = log_table(start), log_table(transition)
+    logs = [log_table(steps.whole) for steps in chain.steps]
     path = np.empty((n, n_slices), dtype=np.intp)
     log_probability = np.empty(n)
-    for rows in _chunks(n, n_states * n_states):
-        best = log_start + evidence.log_at(rows, 0)
-        sources = []
-        for t in range(1, n_slices):
-            through = best[:, :, None] + log_transition
-            source = through.argmax(axis=1)
-            sources.append(source)
-            best = np.take_along_axis(through, source[:, None], axis=1)[:, 0]
-            best = best + evidence.log_at(rows, t)
-        state = best.argmax(axis=1)
-        each = np.arange(len(best))
-        log_probability[rows] = best[each, state] + evidence.total_scale(rows)
-        path[rows, -1] = state
-        for t in range(n_slices - 2, -1, -1):
-            state = sources[t][each, state]
-            path[rows, t] = state
+    for rows in _chunks(n, len(chain.start) ** 2):
+        first = log_table(chain.start) + evidence.log_at(rows, 0)
+        later = (
+            (logs[chain.epoch[t]], evidence.log_at(rows, t)) for t in range(1, n_slices)
+        )
+        path[rows], best = best_path(first, later)
+        log_probability[rows] = best + evidence.total_scale(rows)
     return path, log_probability
+
+
+def best_path(best, later) -> tuple[np.ndarray, np.ndarray]:
+    """Paths of the greatest sum of log potentials, (n, n_slices), and the sums.
+
+    best: of the states of the first slice, (n, n_states)
+    later: of the steps into each later slice and of its states
+    """
+    sources = []
+    for step, states in later:
+        through = best[:, :, None] + step
+        sources.append(through.argmax(axis=1))
+        best = through.max(axis=1) + states
+    path = [best.argmax(axis=1)]
+    each = np.arange(len(best))
+    for source in reversed(sources):
+        path.append(source[each, path[-1]])
+    return np.stack(path[::-1], axis=1), best.max(axis=1)
 
 
 class _Forward:
@@ -178,18 +148,21 @@ class _Forward:
     filtered: up to a factor that they share with the ratios, (n_slices, n, n_states)
     """
 
-    def __init__(self, start, steps, evidence: Evidence, rows: slice):
-        self.steps = Steps.of(steps)
+    def __init__(self, chain: Chain, evidence: Evidence, rows: slice):
+        self.chain = chain
         n_slices = evidence.index[0].shape[1]
-        self.shape = n_slices, rows.stop - rows.start, len(start)
-        self.n_blocks = _n_blocks(*self.shape[:2], len(self.steps.matrix))
+        self.shape = n_slices, rows.stop - rows.start, len(chain.start)
+        self.n_blocks = 1
+        # Blocks side by side make the same steps.
+        if len(chain.steps) == 1:
+            self.n_blocks = _n_blocks(*self.shape[:2], len(chain.steps[0].matrix))
         likelihood = _joint_likelihood(evidence, rows)
-        begin = np.broadcast_to(start, self.shape[1:])
+        begin = np.broadcast_to(chain.start, self.shape[1:])
         with np.errstate(all="ignore"):
             found = self._by_blocks(begin, likelihood) if self.n_blocks > 1 else None
             if found is None:
                 self.n_blocks = 1
-                found = _filter(begin, self.steps, likelihood)
+                found = _filter(begin, chain, likelihood)
             self._filtered, self._predicted, totals = found
             totals = totals.reshape(-1, self.shape[1])
             # Not a number is no less than the smallest that is trusted, either.
@@ -205,11 +178,11 @@ class _Forward:
         def begins(found):
             """What each block begins with."""
             ends = found[0][-1, : -len(start)]
-            return np.concatenate([start, self.steps.forward(ends)])
+            return np.concatenate([start, self.chain.into(0).forward(ends)])
 
         guess = np.full(cut.shape[1:], 1.0 / cut.shape[2])
         guess[: len(start)] = start
-        return _agreeing(lambda begin: _filter(begin, self.steps, cut), begins, guess)
+        return _agreeing(lambda begin: _filter(begin, self.chain, cut), begins, guess)
 
     def backward(self) -> tuple[np.ndarray, np.ndarray]:
         """Smoothed states, and their ratio to those predicted."""
@@ -218,18 +191,18 @@ class _Forward:
 
         def follows(found):
             """Likelihood of what follows each block, given its last state."""
-            ahead = self.steps.back(found[1][0, n:])
+            ahead = self.chain.into(0).back(found[1][0, n:])
             return np.concatenate([_unit(ahead), nothing[:n]])
 
         with np.errstate(all="ignore"):
             if self.n_blocks > 1:
-                both = self._filtered, self._predicted, self.steps
+                both = self._filtered, self._predicted, self.chain
                 found = _agreeing(
                     lambda after: _step_back(*both, after), follows, nothing
                 )
             if found is None:
                 predicted = self._join(self._predicted)
-                both = self.filtered, predicted, self.steps
+                both = self.filtered, predicted, self.chain
                 return _step_back(*both, nothing[:n])
         return self._join(found[0]), self._join(found[1])
 
@@ -297,7 +270,7 @@ def _places(cards) -> tuple[np.ndarray, ...]:
     return np.unravel_index(np.arange(prod(cards)), cards)
 
 
-def _filter(start, steps: Steps, likelihood):
+def _filter(start, chain: Chain, likelihood):
     """Filtered and predicted states up to a factor, and what they were scaled by.
 
     Slices in between are as small as the next that is scaled, at the least, since no
@@ -311,7 +284,7 @@ def _filter(start, steps: Steps, likelihood):
         zip(likelihood, predicted, filtered, strict=True)
     ):
         if t:
-            steps.forward(state, out=before)
+            chain.into(t).forward(state, out=before)
         state = np.multiply(joint, before, out=now)
         if t % SCALED == SCALED - 1 or t == last:
             totals.append(state @ np.ones(state.shape[1]))
@@ -319,7 +292,7 @@ def _filter(start, steps: Steps, likelihood):
     return filtered, predicted, np.array(totals)
 
 
-def _step_back(filtered, predicted, steps: Steps, after):
+def _step_back(filtered, predicted, chain: Chain, after):
     """Smoothed states, and their ratio to those predicted.
 
     after: likelihood of what follows given the last state
@@ -331,7 +304,7 @@ def _step_back(filtered, predicted, steps: Steps, after):
     for t in range(len(filtered) - 1, -1, -1):
         np.divide(smoothed[t], predicted[t], out=ratio[t])
         if t:
-            steps.back(ratio[t], out=smoothed[t - 1])
+            chain.into(t).back(ratio[t], out=smoothed[t - 1])
             smoothed[t - 1] *= filtered[t - 1]
     return smoothed, ratio
 
@@ -339,12 +312,6 @@ def _step_back(filtered, predicted, steps: Steps, after):
 def _unit(values) -> np.ndarray:
     """Rows that sum to 1."""
     return values / values.sum(axis=1, keepdims=True)
-
-
-def _exceeds(ratio, limit) -> np.ndarray:
-    """Sequences with a ratio above a limit, or one that is not a number."""
-    # Slices first: a maximum over few states takes long.
-    return ~(ratio.max(axis=0).max(axis=1) <= limit)
 
 
 def _flat(values) -> np.ndarray:

@@ -11,13 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..._criteria import bic_price
 from ..._diagnosis import count_z, critical_z
-from .._emissions.lognormal import Logarithmic, logarithms
 from .._panels.panel import MISSING, Panel
-from .inference import ChainData, joint_matrices, sequence_log_likelihood
+from .inference import ChainData, chain_of, sequence_log_likelihood
 from .underflow import careful_filter
 
 # Sequences that are looked at; a change that takes more to be seen matters little.
@@ -148,13 +146,13 @@ def _windows(panel: Panel) -> np.ndarray:
 
 def states_by_feature(network, panel: Panel, latents):
     """Each feature of some latents, and states of its latent: before, and predicted."""
-    start, transition = joint_matrices(network, latents)
     data = ChainData.of(panel.values, network.graph.structure)
+    chain, _ = chain_of(network, data, latents)
     rows = np.arange(len(panel.codes))
     evidence = data.evidence(network, latents)
-    filtered, predicted, _ = careful_filter(start, transition, evidence, rows)
+    filtered, predicted, _ = careful_filter(chain, evidence, rows)
     cards = [int(network.cardinality[j]) for j in latents]
-    parts = np.unravel_index(np.arange(len(start)), cards)
+    parts = np.unravel_index(np.arange(len(chain.start)), cards)
     for j, part, card in zip(latents, parts, cards, strict=True):
         marginal = np.eye(card)[part]
         before = (filtered[:-1] @ marginal).swapaxes(0, 1)
@@ -214,20 +212,9 @@ def share_below(emission, numbers, now) -> np.ndarray:
 
     The distribution is a mixture over the states of its latent; 0 of no number.
     """
-    below = np.zeros(numbers.shape)
     # Of huge numbers there may be no distribution: their place is 0.
     with np.errstate(all="ignore"):
-        for state in range(now.shape[2]):
-            certain = np.zeros_like(now)
-            certain[:, :, state] = 1.0
-            mean, std = np.moveaxis(emission.predicted(certain, numbers), 2, 0)
-            value = numbers
-            if isinstance(emission, Logarithmic):
-                value = logarithms(numbers)
-                variance = np.log1p((std / mean) ** 2)
-                mean, std = np.log(mean) - variance / 2, np.sqrt(variance)
-            below += now[:, :, state] * ndtr((value - mean) / std)
-    return np.nan_to_num(below)
+        return np.nan_to_num((now * emission.below(numbers)).sum(axis=2))
 
 
 def _segments(difference, variance, feature, n_segments=None) -> np.ndarray:

@@ -30,40 +30,27 @@ class SlicePatterns:
     index: np.ndarray
 
     @classmethod
-    def of(cls, codes: np.ndarray, memory=()) -> SlicePatterns:
-        """Find the patterns of codes of shape (n, n_slices, n_features).
-
-        `memory` says which features have one, by place.
-        """
-        n, n_slices, n_features = codes.shape
-        if not codes.size:
+    def of(cls, values: np.ndarray, emissions) -> SlicePatterns:
+        """Patterns of values (n, n_slices, n_features), as emissions need them."""
+        n, n_slices, n_features = values.shape
+        if any(emission.is_numeric for emission in emissions):
+            # Each slice of each sequence for itself: numbers seldom occur twice.
+            return cls(
+                values.reshape(n * n_slices, n_features),
+                previous_values(values).reshape(n * n_slices, n_features),
+                np.arange(n * n_slices).reshape(n, n_slices),
+            )
+        if not values.size:
             gaps = np.full((1, n_features), MISSING)
             return cls(gaps, gaps, np.zeros((n, n_slices), dtype=np.intp))
-        memory = list(memory)
+        codes = as_codes(values)
+        memory = [place for place, e in enumerate(emissions) if e.has_memory]
         both = np.concatenate([codes, previous_values(codes)[:, :, memory]], axis=2)
         rows = both.reshape(n * n_slices, both.shape[2])
         first, index = distinct_rows(rows)
         previous = np.full((len(first), n_features), MISSING)
         previous[:, memory] = rows[first, n_features:]
         return cls(rows[first, :n_features], previous, index.reshape(n, n_slices))
-
-    @classmethod
-    def cells(cls, values: np.ndarray) -> SlicePatterns:
-        """Each slice of each sequence for itself: numbers seldom occur twice."""
-        n, n_slices, n_features = values.shape
-        return cls(
-            values.reshape(n * n_slices, n_features),
-            previous_values(values).reshape(n * n_slices, n_features),
-            np.arange(n * n_slices).reshape(n, n_slices),
-        )
-
-    @classmethod
-    def for_emissions(cls, values: np.ndarray, emissions) -> SlicePatterns:
-        """Patterns of values (n, n_slices, n_features), as emissions need them."""
-        if any(emission.is_numeric for emission in emissions):
-            return cls.cells(values)
-        memory = [place for place, e in enumerate(emissions) if e.has_memory]
-        return cls.of(as_codes(values), memory)
 
     def log_likelihood(self, emissions) -> np.ndarray:
         """Logarithm of P(pattern | state), shape (n_patterns, n_states)."""
@@ -127,28 +114,13 @@ class Evidence:
             scales.append(scale)
         return cls(centred, linear, scales, list(index))
 
-    def at(self, rows, t: int) -> np.ndarray:
-        """Scaled likelihood of all joint states at slice `t`, (n_rows, n_states)."""
-        joint = self.likelihood[0][self.index[0][rows, t]]
-        for likelihood, index in zip(self.likelihood[1:], self.index[1:], strict=True):
-            factor = likelihood[index[rows, t]]
-            joint = (joint[:, :, None] * factor[:, None, :]).reshape(len(joint), -1)
-        return joint
-
     def log_at(self, rows, t: int) -> np.ndarray:
-        """Logarithm of `at`, which does not underflow."""
+        """Scaled log-likelihood of joint states at a slice, (n_rows, n_states)."""
         joint = self.log_likelihood[0][self.index[0][rows, t]]
         for log, index in zip(self.log_likelihood[1:], self.index[1:], strict=True):
             term = log[index[rows, t]]
             joint = (joint[:, :, None] + term[:, None, :]).reshape(len(joint), -1)
         return joint
-
-    def scale_at(self, rows, t: int) -> np.ndarray:
-        """What was taken off at slice `t`, shape (n_rows,)."""
-        return sum(
-            scale[index[rows, t]]
-            for scale, index in zip(self.scale, self.index, strict=True)
-        )
 
     def total_scale(self, rows) -> np.ndarray:
         """Sum over slices of what was taken off, shape (n_rows,)."""

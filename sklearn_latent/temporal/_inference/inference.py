@@ -12,9 +12,10 @@ from ..._warn import warn
 from ...exceptions import ApproximateInferenceWarning
 from .._panels.panel import is_known
 from .._tables import family_counts, family_of, joint_table
-from .chain import Steps, chain_log_likelihood, most_probable_path, smooth
+from .chain import chain_log_likelihood, most_probable_path, smooth
 from .evidence import Evidence, SlicePatterns
 from .mean_field import MeanField, first_counts, step_counts
+from .steps import Chain, Steps
 from .underflow import careful_filter
 
 
@@ -33,10 +34,15 @@ class ChainData:
     structure: np.ndarray
     weights: np.ndarray
 
+    @cached_property
+    def of_sequences(self) -> np.ndarray:
+        """Weight of each sequence; one without any value has none, (n,)."""
+        return self.weights.max(axis=1, initial=0.0)
+
     @property
     def total(self) -> float:
-        """Weight of the sequences; one without any value has none."""
-        return float(self.weights.max(axis=1, initial=0.0).sum())
+        """Weight of the sequences together."""
+        return float(self.of_sequences.sum())
 
     @classmethod
     def of(cls, values, structure, sample_weight=None) -> ChainData:
@@ -59,7 +65,7 @@ class ChainData:
         key = tuple(features), tuple((e.is_numeric, e.has_memory) for e in emissions)
         if key not in cache:
             values = self.values[:, :, list(features)]
-            cache[key] = SlicePatterns.for_emissions(values, emissions)
+            cache[key] = SlicePatterns.of(values, emissions)
         return cache[key]
 
     def statistics(self, feature: int, emission, states) -> np.ndarray:
@@ -69,14 +75,29 @@ class ChainData:
 
     def evidence(self, network, latents) -> Evidence:
         """What the slices say about some latents."""
-        patterns, logs = [], []
-        for j in latents:
-            emissions = network.emissions_of(j)
-            patterns.append(self.patterns(network.graph.features_of(j), emissions))
-            log = patterns[-1].log_likelihood(emissions)
+        found = [self._evidence(network, j) for j in latents]
+        return Evidence.of(*map(list, zip(*found, strict=True)))
+
+    def _evidence(self, network, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Log-likelihoods of patterns of each epoch, and the pattern of each slice."""
+        found, n_patterns = [], 0
+        for own, span in self.spans(network):
+            emissions = own.emissions_of(j)
+            patterns = self.patterns(network.graph.features_of(j), emissions)
+            log = patterns.log_likelihood(emissions)
             # A latent that nothing measures may be in any state.
-            logs.append(log if emissions else np.zeros((1, network.cardinality[j])))
-        return Evidence.of(logs, [pattern.index for pattern in patterns])
+            log = log if emissions else np.zeros((1, network.cardinality[j]))
+            index = patterns.index[:, span]
+            found.append((log, index + n_patterns if n_patterns else index))
+            n_patterns += len(log)
+        if len(found) == 1:
+            return found[0]
+        logs, indices = zip(*found, strict=True)
+        return np.concatenate(logs), np.concatenate(indices, axis=1)
+
+    def spans(self, network) -> list:
+        """The network of each epoch, and the slices that it is for."""
+        return network._spans(self.values.shape[1])
 
 
 @dataclass(frozen=True)
@@ -87,6 +108,8 @@ class ChainCounts:
     start, transition: expected counts in the shape of the tables
     emission: expected sufficient statistics of each feature, (n_states, n_statistics);
         of a categorical one counts in the shape of its table
+
+    Transitions and emissions of several epochs follow each other.
     """
 
     log_likelihood: float
@@ -136,9 +159,10 @@ def expectation(
     """
     n_latents = network.graph.n_latents
     graph = network.directed_graph
+    n_epochs = len(data.spans(network))
     states: list = [None] * n_latents
     start: list = [None] * n_latents
-    transition: list = [None] * n_latents
+    transition: list = [None] * (n_epochs * n_latents)
     log_likelihood = _log_likelihood_alone(network, data)
     components = graph.components()
     if together and components:
@@ -149,17 +173,18 @@ def expectation(
         evidence = data.evidence(network, latents)
         cards = tuple(int(network.cardinality[j]) for j in latents)
         if network.is_exact(latents):
-            begin, steps, past = _brief_chain(network, latents, not together)
-            chain = smooth(begin, steps, evidence, data.weights)
-            first = chain.start.reshape(cards)
-            pairs = chain.pairs.reshape(past + cards)
+            chain, past = chain_of(network, data, latents, brief=not together)
+            found = smooth(chain, evidence, data.weights)
+            first = found.start.reshape(cards)
+            pairs = found.pairs.reshape((n_epochs, *past, *cards))
             for j in latents:
                 own = family_of(graph, j, later=False)
                 start[j] = family_counts(first, latents, own)
                 own = family_of(graph, j, later=True)
-                transition[j] = family_counts(pairs, latents, own)
-            part_states, part_log_likelihood = chain.states, chain.log_likelihood
-            joint.append((first, pairs))
+                for e, both in enumerate(pairs):
+                    transition[e * n_latents + j] = family_counts(both, latents, own)
+            part_states, part_log_likelihood = found.states, found.log_likelihood
+            joint.append((first, pairs.sum(axis=0) if n_epochs > 1 else pairs[0]))
         else:
             field = MeanField(network, latents, evidence)
             warm = (mean_fields or {}).get(part)
@@ -167,6 +192,7 @@ def expectation(
             part_states, part_log_likelihood = field.states(), field.bound()
             for j in latents:
                 start[j] = first_counts(field.nodes, field.start[j][0], data.weights)
+                # Networks of several epochs are exact.
                 transition[j] = step_counts(
                     field.nodes, field.pairs, field.later[j][0], data.weights
                 )
@@ -174,15 +200,12 @@ def expectation(
         log_likelihood = log_likelihood + part_log_likelihood
         for j, state in zip(latents, part_states, strict=True):
             states[j] = state
-    weights = data.weights.max(axis=1, initial=0.0)
+    weights = data.of_sequences
     # The model may rule out a sequence that does not count.
     present = weights > 0
-    counts = ChainCounts(
-        float(weights[present] @ log_likelihood[present]),
-        start,
-        transition,
-        _emission_statistics(network, data, states),
-    )
+    total = float(weights[present] @ log_likelihood[present])
+    emission = _emission_statistics(network, data, states)
+    counts = ChainCounts(total, start, transition, emission)
     return Expectation(log_likelihood, states, counts, joint, fields)
 
 
@@ -192,8 +215,8 @@ def sequence_log_likelihood(network, data: ChainData) -> np.ndarray:
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            start, steps, _ = _brief_chain(network, latents)
-            total = total + chain_log_likelihood(start, steps, evidence)
+            chain, _ = chain_of(network, data, latents)
+            total = total + chain_log_likelihood(chain, evidence)
         else:
             field = MeanField(network, latents, evidence)
             field.fit()
@@ -211,9 +234,9 @@ def filtered_states(network, data: ChainData) -> list[np.ndarray | None]:
     for latents in network.directed_graph.components():
         filtered = None
         if network.is_exact(latents):
-            tables = joint_matrices(network, latents)
+            chain, _ = chain_of(network, data, latents)
             evidence = data.evidence(network, latents)
-            filtered = careful_filter(*tables, evidence, rows)[0]
+            filtered = careful_filter(chain, evidence, rows)[0]
         found.append(filtered)
     return found
 
@@ -226,9 +249,8 @@ def most_probable_states(network, data: ChainData):
     for latents in network.directed_graph.components():
         evidence = data.evidence(network, latents)
         if network.is_exact(latents):
-            path, log_probability = most_probable_path(
-                *joint_matrices(network, latents), evidence
-            )
+            chain, _ = chain_of(network, data, latents)
+            path, log_probability = most_probable_path(chain, evidence)
             cards = tuple(int(network.cardinality[j]) for j in latents)
             paths[:, :, latents] = np.stack(np.unravel_index(path, cards), axis=-1)
         else:
@@ -267,39 +289,50 @@ def joint_matrices(network, latents) -> tuple[np.ndarray, np.ndarray]:
     return start.ravel(), transition.reshape(start.size, start.size)
 
 
-def _brief_chain(network, latents, brief: bool = True):
-    """Start vector and steps of joint states, and the shape of what is past."""
+def chain_of(
+    network, data: ChainData, latents, *, brief: bool = True
+) -> tuple[Chain, tuple[int, ...]]:
+    """Chain of the joint states of some latents, and the shape of what is past."""
     graph = network.directed_graph
     start = joint_table(graph, network.start, latents, later=False)
-    transition = joint_table(
-        graph, network.transition, latents, later=True, brief=brief
-    )
-    past = transition.shape[: len(latents)]
-    places = np.arange(prod(past)).reshape(past)
-    rows = np.broadcast_to(places, start.shape).ravel()
-    return start.ravel(), Steps(transition.reshape(-1, start.size), rows), past
+    steps: list[Steps] = []
+    epoch: list[int] = []
+    for own, span in data.spans(network):
+        table = joint_table(graph, own.transition, latents, later=True, brief=brief)
+        past = table.shape[: len(latents)]
+        places = np.arange(prod(past)).reshape(past)
+        rows = np.broadcast_to(places, start.shape).ravel()
+        epoch += [len(steps)] * (span.stop - span.start)
+        steps.append(Steps(table.reshape(-1, start.size), rows))
+    return Chain(start.ravel(), steps, epoch), past
 
 
 def _log_likelihood_alone(network, data: ChainData) -> np.ndarray:
     """Log-likelihood of the features that measure no latent."""
     total = np.zeros(len(data.values))
-    for f in data.alone:
-        own = [network.emissions[f]]
-        patterns = data.patterns([f], own)
-        total += patterns.log_likelihood(own)[patterns.index, 0].sum(axis=1)
+    for own, span in data.spans(network):
+        for f in data.alone:
+            emission = [own.emissions[f]]
+            patterns = data.patterns([f], emission)
+            logs = patterns.log_likelihood(emission)
+            total += logs[patterns.index[:, span], 0].sum(axis=1)
     return total
 
 
 def _emission_statistics(network, data: ChainData, states) -> list:
     """Expected sufficient statistics of the emissions of every feature."""
-    found: list = [None] * network.graph.n_observed
-    weights = data.weights[:, :, None]
+    spans = data.spans(network)
+    n_observed = network.graph.n_observed
+    found: list = [None] * (len(spans) * n_observed)
     parts = [(network.graph.features_of(j), s) for j, s in enumerate(states)]
-    parts += [([f], np.ones(weights.shape)) for f in data.alone]
-    for features, state in parts:
-        emissions = [network.emissions[f] for f in features]
-        patterns = data.patterns(features, emissions)
-        own = patterns.statistics(state * weights, emissions)
-        for f, statistics in zip(features, own, strict=True):
-            found[f] = statistics
+    parts += [([f], np.ones((*data.weights.shape, 1))) for f in data.alone]
+    for e, (own, span) in enumerate(spans):
+        weights = np.zeros_like(data.weights)
+        weights[:, span] = data.weights[:, span]
+        for features, state in parts:
+            emissions = [own.emissions[f] for f in features]
+            patterns = data.patterns(features, emissions)
+            counts = patterns.statistics(state * weights[:, :, None], emissions)
+            for f, statistics in zip(features, counts, strict=True):
+                found[e * n_observed + f] = statistics
     return found

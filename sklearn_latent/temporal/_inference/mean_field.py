@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from .._tables import family_of, outer_sum
+from .chain import best_path
 from .evidence import Evidence
 
 # log(0) would turn an expectation into -inf times 0.
@@ -118,20 +119,13 @@ class MeanField:
 
     def most_probable(self):
         """Most probable path of each chain, and log P(all paths, sequence)."""
-        n = len(self.scale)
-        each = np.arange(n)
-        paths = np.empty((n, self.n_slices, len(self.latents)), dtype=np.intp)
-        for place, j in enumerate(self.latents):
-            node, pair = self.nodes[j], self.pairs[j]
-            conditional = _log(pair) - _log(node[:, :-1])[..., None]
-            best, sources = _log(node[:, 0]), []
-            for t in range(self.n_slices - 1):
-                through = best[:, :, None] + conditional[:, t]
-                sources.append(through.argmax(axis=1))
-                best = through.max(axis=1)
-            paths[:, -1, place] = best.argmax(axis=1)
-            for t in range(self.n_slices - 2, -1, -1):
-                paths[:, t, place] = sources[t][each, paths[:, t + 1, place]]
+        found = []
+        for j in self.latents:
+            node = self.nodes[j]
+            steps = _log(self.pairs[j]) - _log(node[:, :-1])[..., None]
+            later = ((step, 0.0) for step in steps.swapaxes(0, 1))
+            found.append(best_path(_log(node[:, 0]), later)[0])
+        paths = np.stack(found, axis=2)
         return paths, self._log_joint(paths)
 
     def _log_joint(self, paths):

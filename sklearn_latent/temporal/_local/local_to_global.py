@@ -122,11 +122,7 @@ def global_partners(partners, shared) -> list[tuple[int, ...]]:
         if not len(partners[i]):
             continue
         choices = np.unique(group[partners[i]]).tolist()
-        if group[i] in choices and len(choices) > 1:
-            # Already with one of its best partners: others of the same strength join
-            # only if they are not a group of their own yet.
-            choices = [c for c in choices if c == group[i] or (group == c).sum() == 1]
-        elif len(choices) > 1 and max((group == c).sum() for c in choices) > 1:
+        if len(choices) > 1 and max((group == c).sum() for c in choices) > 1:
             # The mean over the group tells which of them is the closest.
             means = [shared[i, group == c].mean() for c in choices]
             choices = [choices[int(np.argmax(means))]]

@@ -28,9 +28,6 @@ MAX_STEPS = 10
 # Passes of the first stage.
 MAX_PASSES = 9
 
-# Features from which on a latent may hide another.
-MIN_CHILDREN_TO_SPLIT = 4
-
 # Share of comparisons that count as errors: those in which just one of two features of
 # a latent changes (2 to 14% in G2 from 2,000 sequences on, 25% or more for features of
 # two latents), and those in which a latent that is no parent seems to change a collider
@@ -132,15 +129,11 @@ class _CenterSearch:
         return centers[kept]
 
     def clusters(self, centers) -> Clusters:
-        """Rows with the center that they are nearest to; centers follow their rows."""
-        for _ in range(2):
-            nearest = (self._cells @ self._one_hot(centers).T).argmax(axis=1)
-            sizes = np.bincount(nearest, self.rows.weights, minlength=len(centers))
-            order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
-            found = Clusters(centers[order], sizes[order])
-            members = (nearest == order[:, None]) * self.rows.weights
-            centers = np.unique(self._modes(members), axis=0)
-        return found
+        """Rows with the center that they are nearest to."""
+        nearest = (self._cells @ self._one_hot(centers).T).argmax(axis=1)
+        sizes = np.bincount(nearest, self.rows.weights, minlength=len(centers))
+        order = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+        return Clusters(centers[order], sizes[order])
 
     def _step(self, centers):
         """Most frequent categories around each center, and the weight of rows there."""
@@ -294,8 +287,6 @@ def split_latent(features, minors: Clusters, majors: Clusters):
     """
     alone = [features], np.zeros((1, 1), dtype=bool)
     own = np.array(features)
-    if len(own) < MIN_CHILDREN_TO_SPLIT:
-        return alone
     changes, weights = _minor_changes(own, minors, majors)
     sets = [list(s) for s in maximal_sets(changes, weights)]
     found = [feature for group in sets for feature in group]
@@ -354,25 +345,15 @@ def lpcc_graph(panel: Panel) -> LocalGraph:
         np.tile(panel.n_categories, n_slices),
     )
     sets, edges = learn_by_comparison(rows)
-    members, slices, origin = [], [], []
-    for place, features in enumerate(sets):
-        for t in range(n_slices):
-            row = np.zeros(n_observed, dtype=bool)
-            row[[f - t * n_observed for f in features if f // n_observed == t]] = True
-            if row.any():
-                members.append(row)
-                slices.append(t)
-                origin.append(place)
-    count = len(members)
-    adjacency = np.zeros((count, count), dtype=bool)
-    for a in range(count):
-        for b in range(count):
-            if origin[a] == origin[b]:
-                adjacency[a, b] = slices[a] < slices[b]
-            elif edges[origin[a], origin[b]]:
-                shared = {slices[i] for i in range(count) if origin[i] == origin[a]} & {
-                    slices[i] for i in range(count) if origin[i] == origin[b]
-                }
-                adjacency[a, b] = slices[a] == slices[b] if shared else True
-    structure = np.array(members, dtype=bool).reshape(count, n_observed)
-    return LocalGraph(structure, np.array(slices, dtype=int), adjacency)
+    members = np.zeros((len(sets), n_slices, n_observed), dtype=bool)
+    for own, features in zip(members, sets, strict=True):
+        own.flat[list(features)] = True
+    present = members.any(axis=2)
+    origin, slices = np.nonzero(present)
+    pairs = np.ix_(origin, origin)
+    same = origin[:, None] == origin
+    # An edge is one within slices, unless the two latents share none.
+    overlap = present.astype(int) @ present.T
+    edges = edges[pairs] & ((slices[:, None] == slices) | (overlap[pairs] == 0))
+    adjacency = np.where(same, slices[:, None] < slices, edges)
+    return LocalGraph(members[present], slices, adjacency)

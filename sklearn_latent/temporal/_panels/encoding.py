@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..._columns import ordered
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
 from .labels import check_labels, check_slices
@@ -54,6 +55,10 @@ class PanelEncoder:
     def name_of(self, j: int) -> str:
         """What to call a feature in a message."""
         return f"feature {j}" if self.names is None else repr(self.names[j])
+
+    def names_of(self, features) -> str:
+        """What to call several features in a message."""
+        return ", ".join(map(self.name_of, features))
 
     @property
     def n_categories(self) -> np.ndarray:
@@ -130,26 +135,19 @@ class PanelEncoder:
     def panel(self, values, sample_weight=None) -> Panel:
         """Encoded sequences."""
         weights = np.ones(len(values)) if sample_weight is None else sample_weight
+        codes, numbers = self.encode(values), None
+        if self.is_numeric.any():
+            numbers = np.full(values.shape, np.nan)
+            for j in np.flatnonzero(self.is_numeric):
+                known = ~is_missing(values[:, :, j])
+                numbers[known, j] = _numbers_or_nan(values[known, j])
         return Panel(
-            self.encode(values),
+            codes,
             np.asarray(weights, dtype=float),
             self.n_categories,
             tuple(self.kinds_),
-            self._numbers(values),
+            numbers,
         )
-
-    def _numbers(self, values) -> np.ndarray | None:
-        """Values of numeric features, NaN elsewhere; None if there are none."""
-        if not self.is_numeric.any():
-            return None
-        numbers = np.full(values.shape, np.nan)
-        for j in np.flatnonzero(self.is_numeric):
-            column = values[:, :, j].ravel()
-            known = ~is_missing(column)
-            flat = np.full(len(column), np.nan)
-            flat[known] = _numbers_or_nan(column[known])
-            numbers[:, :, j] = flat.reshape(values.shape[:2])
-        return numbers
 
     def encode(self, panel) -> np.ndarray:
         """Codes of a panel."""
@@ -163,15 +161,13 @@ class PanelEncoder:
         for j, (labels, edges) in enumerate(
             zip(self.categories_, self.edges_, strict=True)
         ):
-            column = panel[:, :, j].ravel()
-            known = ~is_missing(column)
-            found = _encode_feature(column[known], labels, edges, self.name_of(j))
+            known = ~is_missing(panel[:, :, j])
+            values = panel[known, j]
+            found = _encode_feature(values, labels, edges, self.name_of(j))
             if (found == MISSING).any():
-                example = column[known][found == MISSING][:1].tolist()[0]
+                example = values[found == MISSING][:1].tolist()[0]
                 unseen.append(f"{self.name_of(j)} ({example!r})")
-            flat = np.full(len(column), MISSING, dtype=np.int64)
-            flat[known] = found
-            codes[:, :, j] = flat.reshape(panel.shape[:2])
+            codes[known, j] = found
         if unseen:
             warn(
                 "X has categories that were not seen in fit and count as missing: "
@@ -262,13 +258,8 @@ def _sorted_labels(column: np.ndarray, order=()) -> np.ndarray:
         ) from error
     labels = np.empty(len(distinct), dtype=object)
     place = {label: number for number, label in enumerate(order)}
-    if len(place) and all(label in place for label in distinct):
-        labels[:] = sorted(distinct, key=place.__getitem__)
-        return labels
-    try:
-        labels[:] = sorted(distinct)
-    except TypeError:
-        labels[:] = sorted(distinct, key=lambda x: (type(x).__name__, repr(x)))
+    known = len(place) and all(label in place for label in distinct)
+    labels[:] = sorted(distinct, key=place.__getitem__) if known else ordered(distinct)
     return labels
 
 
@@ -313,13 +304,6 @@ def _numbers_or_nan(column: np.ndarray) -> np.ndarray:
     """Numbers, and NaN for labels among them."""
     numbers = _as_numbers(column)
     if numbers is None:
-        numbers = np.array([_number_or_nan(value) for value in column], dtype=float)
+        singles = [_as_numbers(column[i : i + 1]) for i in range(len(column))]
+        numbers = np.array([np.nan if one is None else one[0] for one in singles])
     return numbers
-
-
-def _number_or_nan(value) -> float:
-    """A number, or NaN for a label among numbers, which no category equals."""
-    try:
-        return float("nan") if isinstance(value, str) else float(value)
-    except (TypeError, ValueError):
-        return float("nan")

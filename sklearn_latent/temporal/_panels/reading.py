@@ -40,13 +40,6 @@ class Sample:
         return len(self.values) == self.n_sequences
 
 
-def check_values(values: np.ndarray) -> np.ndarray:
-    """Refuse what can be no category."""
-    if values.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X must hold labels or numbers.")
-    return values
-
-
 def plain_frame(X):
     """The table, as objects if pandas types of several kinds would not mix.
 
@@ -60,7 +53,7 @@ def plain_frame(X):
 def check_block(block, n_slices: int) -> np.ndarray:
     """Sequences of a block that is elsewhere: validated, and cut into slices."""
     block = plain_frame(check_columns_of(block))
-    values = check_values(check_array(block, **CHECKS))
+    values = check_array(block, **CHECKS)
     return values.reshape(len(values), n_slices, -1)
 
 
