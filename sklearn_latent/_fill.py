@@ -75,7 +75,7 @@ def _fill_polars(X, missing, values):
         series, gaps = filled.to_series(j), missing[:, j]
         column = np.empty(len(gaps), dtype=object)
         column[:] = series.to_list()
-        column[gaps] = _as_type(values[gaps, j], {series.dtype.to_python()})
+        column[gaps] = _as_type(values[gaps, j], {_python_type(series.dtype)})
         dtype = series.dtype
         if hasattr(dtype, "categories") and str(dtype).startswith("Enum"):
             # This frame may lack categories that the one in fit had.
@@ -85,6 +85,17 @@ def _fill_polars(X, missing, values):
             j, type(series)(series.name, column.tolist(), dtype=dtype)
         )
     return filled
+
+
+def _python_type(dtype) -> type:
+    """What the cells of a polars column are; old versions have no `to_python`."""
+    if dtype.is_integer():
+        return int
+    if dtype.is_float():
+        return float
+    if str(dtype) == "Boolean":
+        return bool
+    return str if str(dtype).startswith(("String", "Categorical", "Enum")) else object
 
 
 def _as_type(values, types) -> np.ndarray:

@@ -213,5 +213,6 @@ def test_the_estimator_keeps_no_values():
 def test_weights_count_rows():
     X, model = table(), NoisyOrEM(2, random_state=0)
     assert model.fit(X, sample_weight=np.full(len(X), 2.0))._columns.n_rows == 600
-    learner = NoisyOrMoMLearner().partial_fit(X[:100]).partial_fit(X[100:])
+    learner = NoisyOrMoMLearner(np.repeat(np.eye(2, dtype=bool), 3, axis=1))
+    learner.partial_fit(X[:100]).partial_fit(X[100:])
     assert learner._columns.n_rows == 300

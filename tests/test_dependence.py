@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
-from sklearn_latent.datasets import make_noisy_or_images
+from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or._likelihood.layered import Layered
@@ -410,3 +410,14 @@ def test_a_wrong_network_is_not_returned_in_silence(monkeypatch):
     assert learner.n_latents_ == 1
     monkeypatch.undo()
     QuartetStructureLearner().fit(X)
+
+
+@pytest.mark.parametrize(("seed", "n_samples"), [(0, 1500), (3, 5000)])
+def test_independent_latents_that_share_features(seed, n_samples):
+    """Births one by one miss some, which classes would make up for."""
+    structure = np.zeros((3, 8), dtype=bool)
+    structure[0, :4] = structure[1, 3:7] = structure[2, 5:] = structure[2, 1] = True
+    data = make_noisy_or(structure, n_samples=n_samples, random_state=seed)
+    learner = QuartetStructureLearner().fit(data.X)
+    assert learner.n_classes_ == 1
+    assert match_latents(data.network.failure, learner.failure_)[1].all()

@@ -17,6 +17,7 @@ from sklearn_latent import (
 from sklearn_latent._diagnosis import Check, checks_to_frame, count_z, critical_z
 from sklearn_latent.noisy_or._diagnosis.diagnosis import (
     contradictions,
+    contradictions_of_moments,
     diagnose_network,
     misfit_message,
     row_limit,
@@ -29,6 +30,8 @@ from sklearn_latent.noisy_or._diagnosis.pairs import (
     modelled_off,
     odds_ratios,
 )
+from sklearn_latent.noisy_or._statistics.moments import NegativeMoments, canonical_sets
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 COLUMNS = ["check", "what", "observed", "expected", "z", "ok"]
@@ -392,6 +395,50 @@ class TestContradictions:
         found = contradictions(alone, self.patterns, self.names)
         assert {check.check for check in found} == {"pair"}
         assert "pairs of features differ" in misfit_message(found)
+
+    @pytest.mark.parametrize("shift", [0.0, 0.3])
+    def test_moments_tell_the_same(self, shift):
+        """But for the likelihood."""
+        network = NoisyOrNetwork(TRUTH.prior, TRUTH.failure, TRUTH.leak + shift)
+        X = TRUTH.sample(3000, random_state=0)[0]
+        X[:, 1] = 1 - X[:, 0]
+        found = contradictions(network, Patterns.of(X), self.names)
+        pairs = [[-1, i, j] for j in range(18) for i in range(-1, j)]
+        moments = NegativeMoments.of(PackedRows.of(X), canonical_sets(pairs, 18))
+        told = contradictions_of_moments(network, moments, self.names, rough=False)
+        assert told[-1].check == "pair"
+        expected = [check for check in found if check.check != "likelihood"]
+        assert [check[:2] for check in told] == [check[:2] for check in expected]
+        for one, other in zip(told, expected, strict=True):
+            assert one[2:5] == pytest.approx(other[2:5])
+
+    def test_moments_of_rows_with_gaps(self):
+        """Each moment is of the rows that have its features."""
+        rng = np.random.default_rng(0)
+        X = TRUTH.sample(3000, random_state=0)[0].astype(float)
+        X[:, 1] = 1 - X[:, 0]
+        X[rng.random(X.shape) < 0.2] = np.nan
+        pairs = [[-1, i, j] for j in range(18) for i in range(-1, j)]
+        moments = NegativeMoments.of(PackedRows.of(X), canonical_sets(pairs, 18))
+        told = contradictions_of_moments(TRUTH, moments, self.names, rough=False)
+        assert ("pair", "x0, x1") in {check[:2] for check in told}
+
+    @pytest.mark.parametrize(("strength", "is_worse"), [(0.85, False), (0.97, True)])
+    def test_rough_estimates_are_compared_with_independent_columns(
+        self, strength, is_worse
+    ):
+        """An edge that is much too strong is worse than none."""
+        X = np.array([[0, 0]] * 350 + [[0, 1], [1, 0]] * 150 + [[1, 1]] * 350)
+        sets = canonical_sets([[-1, -1, 0], [-1, -1, 1], [-1, 0, 1]], 2)
+        moments = NegativeMoments.of(PackedRows.of(X), sets)
+        # One latent, with the rates of the columns.
+        prior, failure = [0.5 / strength], np.full((1, 2), 1.0 - strength)
+        network = NoisyOrNetwork(prior, failure, [0.0, 0.0])
+        alone = -2.0 * np.log(2.0)
+        assert (network.log_likelihood(X).mean() < alone) == is_worse
+        assert contradictions_of_moments(network, moments, ["a", "b"], rough=False)
+        found = contradictions_of_moments(network, moments, ["a", "b"], rough=True)
+        assert bool(found) == is_worse
 
     def test_likelihood(self):
         shuffled = NoisyOrNetwork(TRUTH.prior, TRUTH.failure[:, ::-1], TRUTH.leak)

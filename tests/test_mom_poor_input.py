@@ -7,7 +7,11 @@ from strategies import with_parameters
 
 from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
-from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
+from sklearn_latent.exceptions import (
+    ModelMisfitWarning,
+    PoorDataWarning,
+    UnidentifiableWarning,
+)
 
 FIGURE_1 = figure_1_structure()
 
@@ -143,3 +147,13 @@ class TestPoorData:
             pytest.warns(PoorDataWarning, match="column x3 is never on"),
         ):
             NoisyOrMoMLearner(FIGURE_1).fit(X)
+
+    @pytest.mark.parametrize("refine", [True, False])
+    def test_columns_that_exclude_each_other_contradict_the_model(self, refine):
+        """The published estimator was less likely than independent columns."""
+        rng = np.random.default_rng(0)
+        on = rng.random(500) < 0.5
+        noise = rng.random((2, 500)) < 0.1
+        X = np.column_stack([on, ~on, on ^ noise[0], ~on ^ noise[1]])
+        with pytest.warns(ModelMisfitWarning, match="pairs of features differ"):
+            NoisyOrMoMLearner(refine=refine).fit(X)

@@ -157,6 +157,25 @@ def test_repeated_visits_are_named_with_the_remedy(bins):
         read(frame, repeated="all")
 
 
+@pytest.mark.parametrize(
+    "times", [["baseline", "month 3", "end"], ["wave 2", "wave 10"]]
+)
+def test_words_come_in_the_order_of_the_alphabet(times):
+    """Not in the order of time, which nobody could tell from the result."""
+    frame = pd.DataFrame({"id": 0, "t": times, "x": range(len(times))})
+    with pytest.warns(PoorDataWarning, match=rf"'t' are words.*{sorted(times)[0]}"):
+        assert read(frame).times.tolist() == sorted(times)
+    # An order that is said, and those that are clear.
+    frame["t"] = pd.Categorical(times, times, ordered=True)
+    assert read(frame).times.tolist() == times
+
+
+@pytest.mark.parametrize("times", [["wave 1", "wave 2"], ["2024-09", "2024-11"]])
+def test_numbered_words_are_in_order(times):
+    frame = pd.DataFrame({"id": 0, "t": times, "x": range(len(times))})
+    assert read(frame).times.tolist() == times
+
+
 def test_ordered_categories_keep_their_order():
     waves = pd.CategoricalDtype(["start", "middle", "end"], ordered=True)
     frame = pd.DataFrame({"id": [1, 1], "t": ["end", "start"], "x": [2, 1]})

@@ -81,6 +81,15 @@ def test_export(model):
     assert frame["child"].is_unique
 
 
+def test_one_graph_has_no_support(model):
+    """It would be 0% or 100%, whatever the edge."""
+    assert model.to_frame().support.isna().all()
+    texts = [text.get_text() for text in model.plot().ax_.texts]
+    assert not any("%" in text for text in texts)
+    labels = [text.get_text() for text in model.plot().ax_.get_legend().get_texts()]
+    assert "within a slice" not in labels
+
+
 def test_strengths_are_those_of_the_fitted_dependence(data, model):
     frame = model.to_frame().set_index("kind")
     states = pd.DataFrame(data.Z[:, 0])

@@ -99,6 +99,6 @@ def split_rows(X, n_features):
     if not valid.all():
         raise ValueError(
             "X must hold only 0 and 1 (and NaN for missing), got the value "
-            f"{X[~valid][0]!r}."
+            f"{float(X[~valid][0])}."
         )
     return on, ~missing if missing.any() else None

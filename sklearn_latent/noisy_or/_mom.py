@@ -12,7 +12,8 @@ from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_flag
 from .._warn import warn
-from ..exceptions import PoorDataWarning, UnidentifiableWarning
+from ..exceptions import ModelMisfitWarning, PoorDataWarning, UnidentifiableWarning
+from ._diagnosis.diagnosis import contradictions_of_moments, misfit_message
 from ._identifiability.schedule import Schedule
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
@@ -258,6 +259,14 @@ default=None
         self._store(NoisyOrNetwork(*learned[:3]))
         self._name_by_structure()
         self._warn_if_no_latents("structure has no rows")
+        misfit = contradictions_of_moments(
+            self.network_,
+            statistics.moments,
+            self._feature_names(),
+            rough=not self.refine,
+        )
+        if misfit:
+            warn(misfit_message(misfit), ModelMisfitWarning)
 
     def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""

@@ -47,7 +47,11 @@ def draw_two_slices(graph, ax, options: GraphOptions):
     features = [node for node in graph if not _is_latent(graph, node)]
     positions, n_rows = _positions(graph)
     notes = [graph.graph.get("note", ""), options.note]
-    entries = _legend_entries(graph, options.edge_colors) if options.legend else []
+    entries = (
+        _legend_entries(graph, options.edge_colors, over_time=n_slices == 2)
+        if options.legend
+        else []
+    )
     frame = Frame("; ".join(note for note in notes if note), entries)
     names = [shorten(name_of(graph, node)) for node in features]
     longest = text_width(names, FONT)
@@ -202,7 +206,7 @@ def _draw_features(ax, graph, features, positions, size) -> None:
             )
 
 
-def _legend_entries(graph, edge_colors) -> list:
+def _legend_entries(graph, edge_colors, *, over_time: bool) -> list:
     """Name the kinds of edges that occur."""
     from matplotlib.lines import Line2D
 
@@ -212,7 +216,11 @@ def _legend_entries(graph, edge_colors) -> list:
     }
     entries = [
         (("inter", True), "solid", "to the next slice"),
-        (("intra", True), "solid", "within a slice"),
+        (
+            ("intra", True),
+            "solid",
+            "within a slice" if over_time else "between latents",
+        ),
         (("intra", False), DASHED, "direction unknown"),
         (("measurement", True), "solid", "measured by"),
     ]

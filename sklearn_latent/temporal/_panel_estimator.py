@@ -386,11 +386,13 @@ class PanelModel(PanelInput):
             one their names alone, if slices do not differ.
         """
         check_is_fitted(self)
+        # A single local graph is no vote.
+        votes = len(getattr(self, "local_graphs_", ())) > 1
         return dbn_to_networkx(
             self.network_,
             self.latent_names_,
             self._node_names(),
-            support=getattr(self, "support_", None),
+            support=getattr(self, "support_", None) if votes else None,
         )
 
 

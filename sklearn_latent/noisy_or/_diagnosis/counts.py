@@ -14,8 +14,7 @@ from ..._diagnosis import (
     critical_z,
     shown_lines,
 )
-from .._statistics.patterns import Patterns
-from .pairs import Pairs, modelled_off, rates
+from .pairs import Pairs, modelled_off
 
 # Kinds of checks that share the level: rates, pairs, negative dependence, dependent
 # latents, likelihood, totals of rows.
@@ -25,13 +24,13 @@ DUPLICATE = 0.95
 VARYING_ROWS = 50
 
 
-def compare_rates(network, patterns: Patterns, names, n_learned=np.inf) -> Comparison:
+def compare_rates(network, known_rates, names, n_learned=np.inf) -> Comparison:
     """Rates of the features, in the coding of the user.
 
-    patterns: as the network reads them
+    known_rates: of features as the network reads them, see `rates`
     n_learned: rows that the network was learned from; its own errors count, too
     """
-    rate, known = rates(patterns)
+    rate, known = known_rates
     expected = 1.0 - modelled_off(network)
     z = count_z(rate * known, expected * known, expected * (1.0 - expected) * known)
     flipped = network.polarity < 0

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._diagnosis import Check, Comparison, critical_z
 from .._inference.classes import infer_network
+from .._statistics.moments import NegativeMoments
 from .._statistics.patterns import Patterns
 from .counts import (
     N_KINDS,
@@ -22,7 +23,7 @@ from .inferred import (
     check_likelihood,
     draw_like,
 )
-from .pairs import Pairs
+from .pairs import Pairs, log_loss, modelled_off, rates
 from .totals import check_totals
 
 # Rows to count at most. More would only show smaller and smaller differences.
@@ -52,7 +53,7 @@ def diagnose_network(
     rng = np.random.RandomState(0)
     checks = [
         check_likelihood(rows.log_likelihood, few),
-        *compare_rates(network, read, feature_names, n_learned).lines(),
+        *compare_rates(network, rates(read), feature_names, n_learned).lines(),
         *compare_pairs(network, pairs, feature_names, n_learned).lines(),
         *check_negative(network, pairs, feature_names),
         *check_totals(network, read, rng, n_learned),
@@ -73,7 +74,7 @@ def compare_counts(
     read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
     pairs = Pairs.of(network, read)
     return [
-        compare_rates(network, read, feature_names, n_learned),
+        compare_rates(network, rates(read), feature_names, n_learned),
         compare_pairs(network, pairs, feature_names, n_learned),
     ]
 
@@ -90,19 +91,9 @@ def contradictions(
     log_likelihood: of each pattern, if known; else some rows are inferred
     """
     read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
-    found = [
-        check
-        for check in compare_rates(network, read, feature_names).lines()
-        if not check.ok and abs(check.observed - check.expected) > LARGE_RATE
-    ]
-    pairs = Pairs.of(network, read)
-    gap = pairs.correlation - pairs.expected_correlation(pairs.odds)
-    large = pairs.take(np.abs(gap) > LARGE_CORRELATION)
-    # All pairs were looked at, large differences or not.
-    limit = critical_z(len(gap), N_KINDS)
-    surprising = large.take(np.abs(large.z(large.odds)) > limit)
-    if len(surprising.first):
-        found += compare_pairs(network, surprising, feature_names).lines()
+    found = _large_differences(
+        network, rates(read), Pairs.of(network, read), feature_names
+    )
     if log_likelihood is None:
         patterns = thin_out(patterns, MOST_SCORED)
         log_likelihood = infer_network(
@@ -110,6 +101,49 @@ def contradictions(
         ).log_likelihood
     likelihood = check_likelihood(log_likelihood, patterns)
     return found if likelihood.ok else [likelihood, *found]
+
+
+def contradictions_of_moments(
+    network, moments: NegativeMoments, feature_names, *, rough: bool
+) -> list[Check]:
+    """The same where rows are gone: rates, and the pairs that were counted.
+
+    rough: parameters are so uncertain that this matters only if independent columns
+        are better
+    """
+    sizes = (moments.sets >= 0).sum(axis=1)
+    singles, pairs = sizes == 1, sizes == 2
+    total = moments.total[singles]
+    off = moments.off[singles] / np.maximum(total, 1e-300)
+    counted = Pairs.of_off(
+        network,
+        off,
+        moments.sets[pairs][:, -2:],
+        moments.off[pairs],
+        moments.total[pairs],
+    )
+    found = _large_differences(network, (1.0 - off, total), counted, feature_names)
+    expected = modelled_off(network)
+    loss = log_loss(off, expected) + log_loss(1.0 - off, 1.0 - expected)
+    loss -= log_loss(off, off) + log_loss(1.0 - off, 1.0 - off)
+    return found if not rough or counted.gain < float(total @ loss) else []
+
+
+def _large_differences(network, known_rates, pairs: Pairs, names) -> list[Check]:
+    """Rates and pairs that are far from the model, and not by chance."""
+    found = [
+        check
+        for check in compare_rates(network, known_rates, names).lines()
+        if not check.ok and abs(check.observed - check.expected) > LARGE_RATE
+    ]
+    gap = pairs.correlation - pairs.expected_correlation(pairs.odds)
+    large = pairs.take(np.abs(gap) > LARGE_CORRELATION)
+    # All pairs were looked at, large differences or not.
+    limit = critical_z(len(gap), N_KINDS)
+    surprising = large.take(np.abs(large.z(large.odds)) > limit)
+    if len(surprising.first):
+        found += compare_pairs(network, surprising, names).lines()
+    return found
 
 
 def misfit_message(checks: list[Check]) -> str:

@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
     @classmethod
     def of(cls, network, patterns: Patterns) -> Pairs:
         """Count pairs of rows as the network reads them."""
-        features = _varied(patterns)
+        features = _most_varied(rates(patterns)[0])
         on = patterns.on[:, features].astype(np.float64)
         known = patterns.known[:, features].astype(np.float64)
         weighted = on * patterns.weights[:, np.newaxis]
@@ -55,6 +55,26 @@ class Pairs(NamedTuple):
             features[i], features[j], *counts, odds_ratios(network, features)[i, j]
         )
         return pairs.take(pairs.total > 0)
+
+    @classmethod
+    def of_off(cls, network, off, features, both_off, total) -> Pairs:
+        """The same from P(off), and counts of rows in which some pairs are off.
+
+        off: of each feature, as the network reads them
+        features: (n_pairs, 2)
+        both_off, total: weight of the rows, (n_pairs,)
+        """
+        varied = _most_varied(off)
+        inside = np.isin(features, varied).all(axis=1) & (total > 0)
+        features, both_off, total = features[inside], both_off[inside], total[inside]
+        first, second = features.T
+        one, two = total * (1.0 - off[first]), total * (1.0 - off[second])
+        # A pair may be known in other rows than each of its features.
+        most = np.minimum(one, two)
+        both = np.clip(one + two - total + both_off, 0.0, most)
+        places = np.searchsorted(varied, features)
+        odds = odds_ratios(network, varied)[places[:, 0], places[:, 1]]
+        return cls(first, second, total, both, one, two, odds)
 
     def take(self, chosen) -> Pairs:
         """Some of the pairs."""
@@ -75,6 +95,22 @@ class Pairs(NamedTuple):
     def expected(self, odds) -> np.ndarray:
         """P(both on) at some odds ratio, given the rates of both features."""
         return both_on(self.one / self.total, self.two / self.total, odds)
+
+    @property
+    def gain(self) -> float:
+        """Log-likelihood of all pairs, less that of independent features.
+
+        Given the rates of both.
+        """
+        one, two = self.one / self.total, self.two / self.total
+        seen = _cells(self.both / self.total, one, two, 1.0)
+        model = _cells(self.expected(self.odds), one, two, 1.0)
+        alone = _cells(one * two, one, two, 1.0)
+        gains = [
+            log_loss(p, q) - log_loss(p, m)
+            for p, m, q in zip(seen, model, alone, strict=True)
+        ]
+        return float(self.total @ sum(gains))
 
     def z(self, odds) -> np.ndarray:
         """How much more often both are on than at some odds ratio, given the rates."""
@@ -118,9 +154,8 @@ def _correlation(both, one, two):
     return np.divide(covariance, spread, out=np.zeros_like(both), where=spread > 0)
 
 
-def _varied(patterns: Patterns):
+def _most_varied(rate):
     """Features of the largest variance, in their order."""
-    rate, _ = rates(patterns)
     order = np.argsort(-rate * (1.0 - rate), kind="stable")
     return np.sort(order[:MOST_FEATURES])
 
@@ -129,6 +164,11 @@ def rates(patterns: Patterns):
     """Share of rows in which each feature is on, and weight of rows that have it."""
     known = patterns.weights @ patterns.known
     return (patterns.weights @ patterns.on) / np.maximum(known, 1e-300), known
+
+
+def log_loss(observed, expected):
+    """Mean of -log of what was expected, where something was observed."""
+    return -special.xlogy(observed, np.maximum(expected, FLOOR))
 
 
 def both_on(one, two, odds):

@@ -132,7 +132,7 @@ def check_structure(structure) -> np.ndarray:
         if not np.isin(values, (0, 1)).all():
             raise ValueError(
                 "structure must hold booleans (or 0 and 1), got values such as "
-                f"{values[~np.isin(values, (0, 1))][0]!r}."
+                f"{values[~np.isin(values, (0, 1))][0]}."
             )
         structure = structure.astype(bool)
     empty = np.flatnonzero(~structure.any(axis=1))

@@ -138,15 +138,16 @@ class Judge:
         pairs = zip(models, self.splits, strict=True)
         return np.concatenate([function(model, test) for model, (_, test) in pairs])
 
-    def prefers_mixtures(self, independent: Layered) -> bool:
+    def prefers_mixtures(self, independent: Layered, least=SLIGHT_Z) -> bool:
         """Whether some mixture is better than independent latents."""
         if not self.splits:
             return False
-        before, least = self.refit(independent), SLIGHT_Z
+        before = self.refit(independent)
         if not independent.n_latents:
             # Smoothed like mixtures, which would win by that alone.
             before, least = self._try(1).rows, NO_LATENTS_Z
-        self.try_mixtures(self.mean(before))
+        if not self.tried:
+            self.try_mixtures(self.mean(before))
         return bool(self.tried) and self.z(self.best.rows - before) >= least
 
     def prefers_opposite(self, thresholds) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._validation import check_choice, check_columns, check_flag, shown
 from .sequences import Labels, Reading, Sequences
-from .times import check_shared, numbered, slices_of
+from .times import check_shared, numbered, slices_of, warn_of_alphabet
 
 REPEATED = ("error", "first", "last")
 
@@ -86,6 +86,8 @@ def sequences_from_frame(
     names = _feature_columns(frame, columns, (sequence, time))
     reading = Reading(sequence, time, names, time_bins, repeated)
     places, rows, slices, sequences, times = _find_visits(frame, reading)
+    if time_bins is None:
+        warn_of_alphabet(frame[time])
     values = _values(frame[names].iloc[places])
     shape = (len(sequences), len(times))
     array = np.full((*shape, len(names)), np.nan, dtype=values.dtype)

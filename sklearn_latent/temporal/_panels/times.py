@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Real
 
 import numpy as np
 
 from ..._validation import MOST_COLUMNS, shown
+from ..._warn import warn
+from ...exceptions import PoorDataWarning
 
 # Visit numbers are shared: more distinct times than this many times the rows of the
 # longest sequence are days or ages. Dates and fractions are hardly ever visit numbers.
@@ -52,6 +55,25 @@ def numbered(column, argument: str) -> tuple[np.ndarray, np.ndarray]:
             f"{shown(column.tolist())} in {column.name!r}."
         ) from None
     return index.ravel(), labels
+
+
+def warn_of_alphabet(times) -> None:
+    """Say so if times are words, whose order in time is not that of the alphabet."""
+    _, labels = numbered(times, "time")
+    is_text = [isinstance(label, str) for label in labels.tolist()]
+    if getattr(times.dtype, "ordered", False) or not all(is_text):
+        return
+    words = {re.sub(r"\d+", "", label) for label in labels.tolist()}
+    numbers = [[int(n) for n in re.findall(r"\d+", label)] for label in labels.tolist()]
+    one_word = len(words) < 2 and numbers == sorted(numbers)
+    if not one_word and max(map(len, words), default=0) > 1:
+        warn(
+            f"Times of {times.name!r} are words, which come in the order of the "
+            f"alphabet: {', '.join(map(repr, labels[:5].tolist()))}"
+            f"{', ...' if len(labels) > 5 else ''}. If that is not their order in "
+            "time, use numbers or ordered pandas categories.",
+            PoorDataWarning,
+        )
 
 
 def _visit_numbers(rows) -> tuple[np.ndarray, np.ndarray]:
