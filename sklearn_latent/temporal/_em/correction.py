@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from .._emissions.base import Emission, as_codes
+from .._emissions.base import as_codes
 
 # Strengths of the prior that pulls towards the model alone, in observations. The one
 # that predicts held-out values best is used; without any such gain it is the first.
@@ -73,7 +73,7 @@ class Correction:
         weights = fit(examples, PENALTIES[: best + 1])[-1]
         return cls(weights, float(np.sqrt(losses[best] / losses[0])) if best else 1.0)
 
-    def corrected(self, emission: Emission, found, inputs) -> np.ndarray:
+    def corrected(self, emission, found, inputs) -> np.ndarray:
         """Probabilities, (n, n_categories), or mean and standard deviation, (n, 2)."""
         score = offset_of(emission, found) + inputs @ self.weights
         if not emission.is_numeric:
@@ -84,14 +84,14 @@ class Correction:
         return np.concatenate([mean, emission.restored(above) - mean], axis=1)
 
 
-def offset_of(emission: Emission, found) -> np.ndarray:
+def offset_of(emission, found) -> np.ndarray:
     """Log-probabilities, (n, n_categories), or standardised means, (n, 1)."""
     if emission.is_numeric:
         return emission.standardized(found[:, :1])
     return np.log(np.maximum(found, 1e-12))
 
 
-def target_of(emission: Emission, values) -> np.ndarray:
+def target_of(emission, values) -> np.ndarray:
     """Codes, or standardised numbers."""
     return emission.standardized(values) if emission.is_numeric else as_codes(values)
 

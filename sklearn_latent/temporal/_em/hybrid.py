@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .._emissions.base import Emission, as_codes
+from .._emissions.base import as_codes
 from .._forecast import Forecast
 from .._inference.inference import warn_if_approximate
 from .._panels.panel import MISSING, Panel, is_known
@@ -80,6 +80,7 @@ class Hybrid:
         return self.corrections[ahead]
 
     def _learn(self, network, ahead) -> list[Correction]:
+        """Learn them from hidden values."""
         parts: list[list] = [[] for _ in network.emissions]
         hidden = self._ahead(network, ahead) if ahead else self._gaps(network)
         for rows, near in hidden:
@@ -113,17 +114,18 @@ class Hybrid:
     def _ahead(self, network, ahead: int) -> Iterator:
         """Sequences that are cut short, and what is near a later slice."""
         n_slices = self.values.shape[1]
-        recorded = is_known(self.values).any(axis=2)
+        recorded = np.asarray(is_known(self.values).any(axis=2))
         # A network of epochs looks ahead from its last one.
         first = max(network._spans(n_slices)[-1][1].start - 1, 0)
-        recorded[:, :first] = recorded[:, n_slices - ahead :] = False
-        if not recorded.any():
-            recorded[0] = True  # to know how many inputs there are
-        rows, cuts = np.nonzero(recorded)
+        slices = np.arange(n_slices)
+        wanted = recorded & (slices >= first) & (slices < n_slices - ahead)
+        if not wanted.any():
+            wanted[0] = True  # to know how many inputs there are
+        rows, cuts = np.nonzero(wanted)
         most = min(MAX_VALUES, max(MAX_CUT_SLICES // n_slices, 1))
         chosen = spread_out(len(rows), most)
         rows, cuts = rows[chosen], cuts[chosen]
-        before = (np.arange(n_slices) <= cuts[:, None])[:, :, None]
+        before = (slices <= cuts[:, None])[:, :, None]
         values = np.where(before, self.values[rows], _gap(self.values))
         found = network.forecast(values, ahead)
         yield rows, self._near_ahead(network, values, found, ahead)
@@ -256,7 +258,7 @@ def _places(wanted, most: int | None = None) -> list[tuple]:
     return found
 
 
-def _standard(emission: Emission, column) -> np.ndarray:
+def _standard(emission, column) -> np.ndarray:
     """Standardised numbers, or an indicator of each category, (n, n_slices, ...)."""
     if emission.is_numeric:
         return emission.standardized(column)[:, :, None]
@@ -264,7 +266,7 @@ def _standard(emission: Emission, column) -> np.ndarray:
     return np.where(codes == MISSING, np.nan, codes == np.arange(emission.n_categories))
 
 
-def _expected(emission: Emission, own) -> np.ndarray:
+def _expected(emission, own) -> np.ndarray:
     """What the model expects in place of these, (n, n_slices, ...)."""
     return emission.standardized(own[:, :, :1]) if emission.is_numeric else own
 
@@ -278,14 +280,14 @@ def _last_known(column) -> tuple[np.ndarray, np.ndarray]:
     return last, np.where(last < 0, -1, second)
 
 
-def _last_values(emission: Emission, column, place) -> np.ndarray:
+def _last_values(emission, column, place) -> np.ndarray:
     """The last known value before each place, 0 if there is none, (n_places, ...)."""
     last = _last_known(column)[0][place]
     values = _standard(emission, column)[place[0], last]
     return np.where(last[:, None] < 0, 0.0, values)
 
 
-def _own_values(emission: Emission, column, place, found) -> list[np.ndarray]:
+def _own_values(emission, column, place, found) -> list[np.ndarray]:
     """Inputs from the other values of the feature in the sequence."""
     rows, slices = place
     offset = offset_of(emission, found)
