@@ -57,11 +57,11 @@ class Forecaster(PanelModel):
         n_steps : int, default=1
             Number of slices.
         strategy : {"hybrid", "posterior"}, default="hybrid"
-            "posterior": as the model has it, `network_.forecast`. "hybrid": corrected
-            by the last recorded values of all features, the other values of the feature
-            and the level of the slice, as far as that helps to forecast slices of
-            training sequences from those before; learned at its first use, as for
-            `impute`.
+            "posterior": as the model has it, like ``network_.forecast``. "hybrid":
+            corrected by the last values of all features, earlier ones of the feature
+            and the level of the slice, as far as that helps to forecast slices of the
+            training sequences from those before. It is learned at its first use, as
+            for `impute`. ``states`` are those of the model.
 
         Returns
         -------

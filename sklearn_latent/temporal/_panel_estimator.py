@@ -320,9 +320,10 @@ class PanelModel(PanelInput):
         strategy : {"hybrid", "posterior"}, default="hybrid"
             "posterior": given the latents, as the model has it. "hybrid": also given
             the other values of the feature in the sequence, first of all the previous
-            and the next one, which real panels often follow closer than any latent. It
-            is learned at its first use, for which the estimator keeps up to 2,000
-            training sequences until then; so does a saved estimator.
+            and the next one, which real panels often follow closer than any latent,
+            the other features of the slice, and the level of the slice. It is learned
+            at its first use, for which the estimator keeps up to 2,000 training
+            sequences; so does a saved estimator.
 
         Returns
         -------

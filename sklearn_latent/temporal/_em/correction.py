@@ -8,8 +8,6 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from .._emissions.base import as_codes
-
 # Strengths of the prior that pulls towards the model alone, in observations. The one
 # that predicts held-out values best is used; without any such gain it is the first.
 PENALTIES = (np.inf, 100.0, 30.0, 10.0, 3.0)
@@ -39,13 +37,18 @@ class Examples:
     target: np.ndarray
     mass: np.ndarray
 
-    @property
-    def parts(self) -> tuple[np.ndarray, ...]:
-        """All fields."""
-        return self.inputs, self.offset, self.target, self.mass
+    @classmethod
+    def joined(cls, parts: list[Examples]) -> Examples:
+        """All examples of several parts."""
+        return cls(*map(np.concatenate, zip(*map(_fields, parts), strict=True)))
 
     def __getitem__(self, chosen) -> Examples:
-        return Examples(*(part[chosen] for part in self.parts))
+        return Examples(*(field[chosen] for field in _fields(self)))
+
+
+def _fields(examples: Examples) -> tuple[np.ndarray, ...]:
+    """The fields, in order."""
+    return examples.inputs, examples.offset, examples.target, examples.mass
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,6 @@ def offset_of(emission, found) -> np.ndarray:
     return np.log(np.maximum(found, 1e-12))
 
 
-def target_of(emission, values) -> np.ndarray:
-    """Codes, or standardised numbers."""
-    return emission.standardized(values) if emission.is_numeric else as_codes(values)
-
-
 def spread_out(n: int, most: int) -> np.ndarray:
     """Places of at most so many of n, from the first to the last."""
     return np.linspace(0, n - 1, min(n, most)).astype(int)
@@ -112,15 +110,15 @@ def _lines(examples: Examples, penalties) -> list[np.ndarray]:
     # In units of the spread, so that the prior means the same in all.
     weighted = inputs.T * (mass / spread)
     square, product = weighted @ (inputs / spread), weighted @ (rest / spread)
-    # Least squares, because huge weights leave nothing of the penalty.
-    return [
-        np.linalg.lstsq(
-            square + penalty * np.eye(len(square)), product[:, None], rcond=None
-        )[0]
-        if np.isfinite(penalty)
-        else nothing
-        for penalty in penalties
-    ]
+    found = []
+    for penalty in penalties:
+        weights = nothing
+        if np.isfinite(penalty):
+            # Least squares, because huge weights leave nothing of the penalty.
+            shrunk = square + penalty * np.eye(len(square))
+            weights = np.linalg.lstsq(shrunk, product[:, None], rcond=None)[0]
+        found.append(weights)
+    return found
 
 
 def _square(examples: Examples, weights) -> float:

@@ -19,7 +19,6 @@ from .correction import (
     Examples,
     offset_of,
     spread_out,
-    target_of,
 )
 
 STRATEGIES = ("posterior", "hybrid")
@@ -88,12 +87,13 @@ class Hybrid:
             for f, (place, found, inputs) in enumerate(near):
                 emission, target = network.emissions[f], values[:, :, f][place]
                 known = is_known(target)
-                examples = Examples(
-                    inputs,
-                    offset_of(emission, found),
-                    target_of(emission, np.where(known, target, 0)),
-                    mass[place[0]],
+                target = (
+                    emission.standardized(target)
+                    if emission.is_numeric
+                    else as_codes(target)
                 )
+                offset = offset_of(emission, found)
+                examples = Examples(inputs, offset, target, mass[place[0]])
                 parts[f].append((rows[place[0]][known], examples[known]))
         return [
             Correction.learned(_joined(part), emission.is_numeric)
@@ -184,10 +184,12 @@ class Hybrid:
         own = network._predicted(posterior, codes)
         states = np.concatenate([np.ones((*codes.shape[:2], 1)), *posterior], axis=2)
         # What the same slice shows of other features, and the latents do not explain.
-        surprises = [
-            _standard(emission, codes[:, :, f]) - _expected(emission, own[f])
-            for f, emission in enumerate(network.emissions)
-        ]
+        surprises = []
+        for f, emission in enumerate(network.emissions):
+            found = own[f]
+            if emission.is_numeric:
+                found = emission.standardized(found[:, :, :1])
+            surprises.append(_standard(emission, codes[:, :, f]) - found)
         others = np.nan_to_num(np.concatenate(surprises, axis=2))
         for f, (emission, place) in enumerate(
             zip(network.emissions, places, strict=True)
@@ -204,13 +206,12 @@ class Hybrid:
         gaps = np.full((n, step, codes.shape[2]), _gap(codes), codes.dtype)
         codes = np.concatenate([codes, gaps], axis=1)
         states = [np.ones((n, 1)), *(part[:, step - 1] for part in forecast.states)]
-        others = [
-            _last_values(emission, codes[:, :, f], place)
-            for f, emission in enumerate(network.emissions)
-        ]
-        common = self._common(
-            place, np.concatenate(states, axis=1), np.concatenate(others, axis=1)
-        )
+        others = []
+        for f, emission in enumerate(network.emissions):
+            last = _last_known(codes[:, :, f])[0][place]
+            value = _standard(emission, codes[:, :, f])[place[0], last]
+            others.append(np.where(last[:, None] < 0, 0.0, value))
+        common = self._common(place, np.hstack(states), np.hstack(others))
         for f, emission in enumerate(network.emissions):
             found = forecast.probabilities[f][:, step - 1]
             own = _own_values(emission, codes[:, :, f], place, found)
@@ -239,8 +240,7 @@ def _joined(parts) -> Examples:
     rows = np.concatenate([rows for rows, _ in parts])
     order = np.argsort(rows, kind="stable")
     order = order[spread_out(len(order), MAX_VALUES)]
-    fields = zip(*(examples.parts for _, examples in parts), strict=True)
-    return Examples(*map(np.concatenate, fields))[order]
+    return Examples.joined([examples for _, examples in parts])[order]
 
 
 def _gap(values):
@@ -266,11 +266,6 @@ def _standard(emission, column) -> np.ndarray:
     return np.where(codes == MISSING, np.nan, codes == np.arange(emission.n_categories))
 
 
-def _expected(emission, own) -> np.ndarray:
-    """What the model expects in place of these, (n, n_slices, ...)."""
-    return emission.standardized(own[:, :, :1]) if emission.is_numeric else own
-
-
 def _last_known(column) -> tuple[np.ndarray, np.ndarray]:
     """Slices of the last two known values before each slice, or -1, (n, n_slices)."""
     slices = np.arange(column.shape[1])
@@ -278,13 +273,6 @@ def _last_known(column) -> tuple[np.ndarray, np.ndarray]:
     last = np.concatenate([np.full((len(column), 1), -1), seen[:, :-1]], axis=1)
     second = np.take_along_axis(last, np.maximum(last, 0), axis=1)
     return last, np.where(last < 0, -1, second)
-
-
-def _last_values(emission, column, place) -> np.ndarray:
-    """The last known value before each place, 0 if there is none, (n_places, ...)."""
-    last = _last_known(column)[0][place]
-    values = _standard(emission, column)[place[0], last]
-    return np.where(last[:, None] < 0, 0.0, values)
 
 
 def _own_values(emission, column, place, found) -> list[np.ndarray]:
