@@ -1,5 +1,7 @@
 """Gaps and next slices by the model and by the values nearby."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -363,6 +365,8 @@ def test_the_default_is_the_hybrid():
     assert not np.array_equal(model.impute(gaps), model.impute(gaps, "posterior"))
     default, found = model.forecast(X[:, :5]), model.forecast(X[:, :5], 1, "hybrid")
     np.testing.assert_array_equal(default.values, found.values)
+    again = pickle.loads(pickle.dumps(model)).forecast(X[:, :5])
+    np.testing.assert_array_equal(default.values, again.values)
     alone = model.forecast(X[:, :5], strategy="posterior")
     network = model.network_.forecast(X[:, :5])
     for one, two, three in zip(
