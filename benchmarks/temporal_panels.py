@@ -281,15 +281,17 @@ def forecast(columns, folds):
     numbers = as_numbers(columns)
     seen = (~np.isnan(numbers).all(axis=2)).sum(axis=1)
     truth, before, _ = last_slice(numbers)
+    strategies = {"default": "hybrid", "default, posterior": "posterior"}
     guesses = {
         name: np.full(truth.shape, np.nan)
-        for name in ("default", "last known", "regression on the last values")
+        for name in (*strategies, "last known", "regression on the last values")
     }
     for train, test in folds:
         train, test = train[seen[train] > 1], test[seen[test] > 1]
         model = fit(numbers[train])
-        found = quietly(model.forecast, before[test])
-        guesses["default"][test] = np.asarray(found.values, dtype=float)[:, 0]
+        for name, strategy in strategies.items():
+            found = quietly(model.forecast, before[test], 1, strategy)
+            guesses[name][test] = np.asarray(found.values, dtype=float)[:, 0]
         guesses["last known"][test] = carried(before[test])
         with expected(ConvergenceWarning, UserWarning):
             guesses["regression on the last values"][test] = regressions(

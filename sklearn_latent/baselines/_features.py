@@ -12,7 +12,7 @@ from .._climb import Ascent
 from .._validation import check_count
 from ..temporal._em.choice import choose_emissions, rough
 from ..temporal._em.em import EMOptions, fit_chain
-from ..temporal._em.impute import Imputer
+from ..temporal._em.hybrid import Hybrid
 from ..temporal._emissions.kinds import KINDS
 from ..temporal._graph import TemporalGraph
 from ..temporal._model import MAX_JOINT_STATES
@@ -60,7 +60,7 @@ class FixedGraph(PanelModel):
         """From rows to fitted attributes."""
         training = self._read_training(X, sample_weight, seed=0)
         ascent = self._fit_panel(training.panel)
-        self._store(ascent.state, training.encoder, Imputer(training.panel))
+        self._store(ascent.state, training.encoder, Hybrid(training.panel))
         total = training.sample.total
         log_likelihood = ascent.statistics.log_likelihood
         self._store_fit(log_likelihood, total)

@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._explain import Explanation
+from .._validation import check_choice
+from ._em.hybrid import STRATEGIES
 from ._forecast import Forecast
 from ._panel_estimator import PanelModel
 
@@ -43,7 +45,7 @@ class Forecaster(PanelModel):
         """
         return self._explain(row, latents, slice=slice)
 
-    def forecast(self, X: Any, n_steps: int = 1) -> Forecast:
+    def forecast(self, X: Any, n_steps: int = 1, strategy: str = "hybrid") -> Forecast:
         """What to expect of the slices after the last recorded one of each sequence.
 
         Parameters
@@ -54,21 +56,28 @@ class Forecaster(PanelModel):
             a value. If `fit` got sequences of a long table, also such a table.
         n_steps : int, default=1
             Number of slices.
+        strategy : {"hybrid", "posterior"}, default="hybrid"
+            "posterior": as the model has it, like ``network_.forecast``. "hybrid":
+            corrected by the last values of all features, earlier ones of the feature
+            and the level of the slice, as far as that helps to forecast slices of the
+            training sequences from those before. It is learned at its first use, as
+            for `impute`. ``states`` are those of the model.
 
         Returns
         -------
         forecast : Forecast
             ``probabilities`` of the categories of each feature, most probable
             ``values`` in the labels of the data, ``states`` of the latents, and
-            ``to_frame()``. Exact where `is_exact_` is True; a numeric feature that
-            follows its own past is approximated after the first step.
+            ``to_frame()``. With "posterior" exact where `is_exact_` is True; a numeric
+            feature that follows its own past is approximated after the first step.
         """
+        check_choice("strategy", strategy, STRATEGIES)
         check_is_fitted(self)
         sequences = self._sequences_of(X)
         codes = self._encode(sequences)
-        found = Forecast.joined(
-            self._batch_results(codes, partial(self.network_.forecast, n_steps=n_steps))
-        )
+        forecast = partial(self._hybrid.forecast, self.network_)
+        parts = self._batch_results(codes, lambda x: forecast(x, n_steps, strategy))
+        found = Forecast.joined(parts)
         labels = getattr(sequences, "labels", None)
         return replace(
             found,

@@ -20,7 +20,7 @@ from .._transaction import all_or_nothing
 from .._validation import check_choice
 from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
 from ._em.em import replace_tables
-from ._em.impute import IMPUTE_STRATEGIES
+from ._em.hybrid import STRATEGIES
 from ._emissions.base import Emission
 from ._evidence import choose_slice, evidence_parts
 from ._export import dbn_to_networkx
@@ -102,7 +102,7 @@ class PanelModel(PanelInput):
 
     # Fitted attributes
 
-    def _store(self, network, encoder, imputer):
+    def _store(self, network, encoder, hybrid):
         """Set the network and what follows from it, at the end of ``fit``."""
         graph = network.graph
         if self.n_features_in_ == graph.n_observed and not graph.inter.any():
@@ -120,7 +120,7 @@ class PanelModel(PanelInput):
         self.emission_ = network.emission
         self.categories_ = encoder.labels
         self._encoder = encoder
-        self._imputer = imputer
+        self._hybrid = hybrid
 
     # Inference
 
@@ -319,9 +319,10 @@ class PanelModel(PanelInput):
         strategy : {"hybrid", "posterior"}, default="hybrid"
             "posterior": given the latents, as the model has it. "hybrid": also given
             the other values of the feature in the sequence, first of all the previous
-            and the next one, which real panels often follow closer than any latent. It
-            is learned at its first use, for which the estimator keeps up to 2,000
-            training sequences until then; so does a saved estimator.
+            and the next one, which real panels often follow closer than any latent,
+            the other features of the slice, and the level of the slice. It is learned
+            at its first use, for which the estimator keeps up to 2,000 training
+            sequences; so does a saved estimator.
 
         Returns
         -------
@@ -329,12 +330,12 @@ class PanelModel(PanelInput):
             `X` with its missing values filled, and all others as they were. A binned
             column is filled with a typical value of the bin.
         """
-        check_choice("strategy", strategy, IMPUTE_STRATEGIES)
+        check_choice("strategy", strategy, STRATEGIES)
         check_is_fitted(self)
         sequences = self._sequences_of(X)
         values, panel = self._panel_of(sequences)
         filled = self._in_batches(
-            panel.values, lambda part: self._imputer.fill(self.network_, part, strategy)
+            panel.values, lambda part: self._hybrid.fill(self.network_, part, strategy)
         )
         found = self._encoder.decode(filled)
         if sequences is not X:

@@ -21,7 +21,7 @@ from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
 from ._em.em import EMOptions
-from ._em.impute import Imputer
+from ._em.hybrid import Hybrid
 from ._forecaster import Forecaster
 from ._inference.inference import warn_if_approximate
 from ._model import MAX_JOINT_STATES
@@ -208,7 +208,7 @@ class SEMDBN(Forecaster):
                 break
         best = min(runs, key=lambda run: run.bic)
         warn_if_approximate(best.network, together=True)
-        self._store(best.network, training.encoder, Imputer(panel))
+        self._store(best.network, training.encoder, Hybrid(panel))
         self._store_fit(
             best.log_likelihood,
             training.sample.total,

@@ -176,10 +176,7 @@ class SequenceModel(Network):
         n_steps = check_count("n_steps", n_steps, 1, MOST_COLUMNS)
         warn_if_approximate(self)
         last, states, found = look_ahead(self, codes, n_steps)
-        best = [
-            values[:, :, 0] if emission.is_numeric else values.argmax(axis=2)
-            for values, emission in zip(found, self.emissions, strict=True)
-        ]
+        best = most_probable(self.emissions, found)
         return Forecast(
             found,
             np.stack(best, axis=2),
@@ -204,12 +201,7 @@ class SequenceModel(Network):
             Without missing values; all others as they were.
         """
         codes = self._check(codes)
-        best = [
-            found[..., 0] if emission.is_numeric else found.argmax(axis=2)
-            for emission, found in zip(
-                self.emissions, self.predictive(codes), strict=True
-            )
-        ]
+        best = most_probable(self.emissions, self.predictive(codes))
         return np.where(is_known(codes), codes, np.stack(best, axis=2))
 
     def _expect(self, data: ChainData) -> Expectation:
@@ -243,3 +235,11 @@ class SequenceModel(Network):
                 f"{self.n_observed}, got shape {codes.shape}."
             )
         return check_values(codes, self.emissions)
+
+
+def most_probable(emissions, found) -> list[np.ndarray]:
+    """The most probable category, or the mean, by feature."""
+    return [
+        one[..., 0] if emission.is_numeric else one.argmax(axis=-1)
+        for emission, one in zip(emissions, found, strict=True)
+    ]

@@ -30,7 +30,7 @@ from ._em.choice import fit_with_kinds
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.fewer import told_by_one_feature
-from ._em.impute import Imputer
+from ._em.hybrid import Hybrid
 from ._graph import TemporalGraph
 from ._hierarchy import cut_hierarchy, latent_hierarchy
 from ._inference.changes import Surprise, surprise
@@ -113,7 +113,7 @@ class StructureLearner(PanelModel):
             several = self._fit_epochs(panel, points, em, fit_network)
             ascent, graphs = several or (ascent, graphs)
         warn_if_approximate(ascent.state)
-        self._store(ascent.state, training.encoder, Imputer(panel))
+        self._store(ascent.state, training.encoder, Hybrid(panel))
         self.hierarchy_ = self._hierarchy(panel)
         kept = panel.of_features(redundant.kept)
         self._warn_if_no_latents(_why_no_latent(kept, self.local))
