@@ -11,6 +11,7 @@ from .._em.start import slice_patterns
 from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
+    COMPARED_GAIN,
     Measurement,
     SearchOptions,
     compared_chain,
@@ -33,10 +34,6 @@ MAX_PRODUCTS = 5e8
 # Steps of EM of the chain in which every latent depends on all others.
 COMPLETE_ITER = 100
 
-# Nats of a step of which that chain ends. (With 0.1, the same graphs, but pbcseq takes
-# 4.4 instead of 3.9 s.)
-COMPLETE_GAIN = 1.0
-
 # Steps of EM for the shares of states, given tables.
 SHARES_ITER = 50
 
@@ -56,7 +53,7 @@ def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions
     em = EMOptions(
         COMPLETE_ITER,
         # Of few long sequences a gain per sequence may be very little in all.
-        tol=max(EMOptions.tol, COMPLETE_GAIN / max(float(panel.weights.sum()), 1.0)),
+        tol=max(EMOptions.tol, COMPARED_GAIN / max(float(panel.weights.sum()), 1.0)),
         max_joint_states=options.max_joint_states,
         patient=False,
     )
