@@ -248,7 +248,7 @@ class TestReview:
             neighbours=lambda groups: [(0, 1)] if len(groups) > 1 else [],
         )
         review = _Review(None, search, OPTIONS)
-        review.gain_of_two = lambda first, second: gain
+        review.gain_of_two = lambda first, second, lead: gain
         return review
 
     @pytest.mark.parametrize(

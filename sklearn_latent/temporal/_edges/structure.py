@@ -12,6 +12,7 @@ from .._emissions.base import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
     COMPARED_GAIN,
+    ChainFit,
     Measurement,
     SearchOptions,
     compared_chain,
@@ -215,13 +216,16 @@ class _Review:
         self.search = search
         self.options = options
         self._gains: dict[frozenset, float] = {}
-        self._ones: dict[frozenset, float] = {}
+        self._ones: dict[frozenset, ChainFit] = {}
 
     def split(self, group: frozenset) -> list[frozenset]:
         """Split a group whose chain is better in two than slices are in one."""
         one = self.search.one_class(group).bic
         halves = self.search.best_halves(group)
-        gains = [self.gain_of_two(*pair[:2]) + pair[2] - one for pair in halves]
+        gains = [
+            gain + self.gain_of_two(first, second, gain)
+            for first, second, gain in ((*pair[:2], pair[2] - one) for pair in halves)
+        ]
         if max(gains, default=0.0) <= 0:
             return [group]
         return list(halves[int(np.argmax(gains))][:2])
@@ -233,28 +237,36 @@ class _Review:
             for i, j in self.search.neighbours(groups):
                 first, second = groups[i], groups[j]
                 gain = self.search.gain_of_two(first, second, CLOSE_APART)
+                if gain >= CLOSE_APART:
+                    continue
                 # The chain must speak for one latent more than slices do for two.
-                if gain < CLOSE_APART and gain + self.gain_of_two(first, second) <= 0:
+                if gain + self.gain_of_two(first, second, gain) <= 0:
                     groups = [g for k, g in enumerate(groups) if k not in (i, j)]
                     groups.append(first | second)
                     break
             else:
                 return groups
 
-    def gain_of_two(self, first: frozenset, second: frozenset) -> float:
-        """BIC of the chain of two latents less that of one."""
+    def gain_of_two(self, first: frozenset, second: frozenset, lead: float) -> float:
+        """BIC of the chain of two latents less that of one.
+
+        lead: by how much two are better by slices; EM ends early if both together will
+            hardly speak for two
+        """
         key = frozenset([first, second])
         if key not in self._gains:
-            self._gains[key] = self._two(first, second) - self._one(first | second)
+            one = self._one(first | second)
+            rival = one._replace(bic=one.bic - lead)
+            self._gains[key] = self._two(first, second, rival) - one.bic
         return self._gains[key]
 
-    def _one(self, group: frozenset) -> float:
-        """BIC of the chain of one latent, best over numbers of states."""
+    def _one(self, group: frozenset) -> ChainFit:
+        """The chain of one latent, best over numbers of states."""
         if group not in self._ones:
             self._ones[group] = self._best_chain(group)
         return self._ones[group]
 
-    def _best_chain(self, group: frozenset) -> float:
+    def _best_chain(self, group: frozenset) -> ChainFit:
         rows = self.search.rows_of(group)
         panel = self.panel.of_features(sorted(group))
         models = self.search.models_of(group)
@@ -269,9 +281,9 @@ class _Review:
             if trial.bic <= found.bic:
                 break
             found = trial
-        return found.bic
+        return found
 
-    def _two(self, first: frozenset, second: frozenset) -> float:
+    def _two(self, first: frozenset, second: frozenset, rival: ChainFit) -> float:
         """BIC of the chain of two latents with the best edges."""
         model = self.search.two_classes(first, second)
         if min(second) < min(first):
@@ -292,4 +304,4 @@ class _Review:
         intra, inter, _ = best_edges(assigned_counts(panel, measurement))
         inter |= np.eye(2, dtype=bool)
         graph = TemporalGraph(measurement.structure, intra, inter)
-        return compared_chain(panel, graph, measurement.emission(panel))[0]
+        return compared_chain(panel, graph, measurement.emission(panel), rival)[0]
