@@ -77,7 +77,7 @@ def with_own_past(
         alone = replace(part, inter=part.inter & ~own)
         follows = replace(part, inter=part.inter | own)
         without = chain_bic(within, alone, tables)
-        if chain_bic(within, follows, tables, without).bic > without.bic:
+        if chain_bic(within, follows, without.emission, without).bic > without.bic:
             inter = graph.inter.copy()
             inter[j, j] = True
             graph = replace(graph, inter=inter)
