@@ -36,9 +36,6 @@ LEVEL = 1e-3
 # of this many is asked first.
 FEW_ROWS = 1000
 
-# Pairs of halves between which features are moved, the best of five guesses.
-N_SETTLED = 2
-
 # Steps of EM from a start that is nearly right already.
 SHORT = 60
 
@@ -220,7 +217,8 @@ class MeasurementSearch:
                 if 2 <= len(first) <= len(group) - 2
             ]
             found = self._ranked(group, ((first, group - first) for first in firsts))
-            settled = [self._settle(*halves[:2]) for halves in found[:N_SETTLED]]
+            # Settling the second best as well changes nothing in practice.
+            settled = [self._settle(*halves[:2]) for halves in found[:1]]
             pairs = [*(halves[:2] for halves in found), *settled]
             self._splits[group] = self._ranked(group, pairs)
         return self._splits[group]
