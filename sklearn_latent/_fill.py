@@ -25,13 +25,19 @@ def fill_gaps(X, missing, values):
         filled[rows, columns] = values[rows, columns]
         return filled.asformat(X.format)
     filled = np.array(X, order="C")
-    if isinstance(X, list | tuple) and filled.dtype.kind == "U":
-        # Numbers beside text would become text.
+    is_text = isinstance(X, list | tuple) and filled.dtype.kind == "U"
+    if is_text or (filled.dtype.kind == "f" and _holds_text(values[missing])):
+        # Numbers beside text would become text, and gaps alone cannot take any.
         filled = np.array(X, dtype=object, order="C")
     filled[missing] = values[missing]
     if filled.dtype.kind == "O" and filled.ndim > 1:
         _restore_types(filled, missing)
     return filled
+
+
+def _holds_text(values) -> bool:
+    """Whether some values are text."""
+    return any(isinstance(value, str) for value in values)
 
 
 def _restore_types(filled, missing) -> None:
@@ -60,6 +66,8 @@ def _fill_pandas(X, missing, values):
         elif column.dtype.kind == "O":
             # Columns of Python objects have the type of what is in them.
             new = _as_type(new, {type(value) for value in column[~gaps]})
+        elif column.dtype.kind == "f" and _holds_text(new):
+            column = column.astype(object)
         elif column.dtype.kind == "f":
             new = new.astype(getattr(column.dtype, "numpy_dtype", column.dtype))
         elif column.dtype.kind in "biu":
@@ -75,8 +83,11 @@ def _fill_polars(X, missing, values):
         series, gaps = filled.to_series(j), missing[:, j]
         column = np.empty(len(gaps), dtype=object)
         column[:] = series.to_list()
-        column[gaps] = _as_type(values[gaps, j], {_python_type(series.dtype)})
         dtype = series.dtype
+        if dtype.is_float() and _holds_text(values[gaps, j]):
+            dtype = None
+        kind = object if dtype is None else _python_type(dtype)
+        column[gaps] = _as_type(values[gaps, j], {kind})
         if hasattr(dtype, "categories") and str(dtype).startswith("Enum"):
             # This frame may lack categories that the one in fit had.
             known = dtype.categories.to_list()

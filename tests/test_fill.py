@@ -117,3 +117,11 @@ def test_integers_beside_labels():
     values = np.array([[9.0, "b"], [2.0, "b"]], dtype=object)
     filled = fill_gaps(frame, [[False, False], [True, True]], values)
     assert filled.rows() == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("container", [np.array, pd.DataFrame, pl.DataFrame])
+def test_columns_without_a_value_take_text(container):
+    X = np.full((2, 2), np.nan)
+    values = np.array([["yes", 1.0], ["no", 2.0]], dtype=object)
+    filled = fill_gaps(container(X), np.ones((2, 2), dtype=bool), values)
+    assert np.asarray(filled).tolist() == values.tolist()
