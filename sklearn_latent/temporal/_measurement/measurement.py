@@ -36,6 +36,10 @@ LEVEL = 1e-3
 # of this many is asked first.
 FEW_ROWS = 1000
 
+# Pairs of halves between which features are moved, the best of five guesses. (With
+# one, a latent of two features is torn apart in one of 20 random panels.)
+N_SETTLED = 2
+
 # Steps of EM from a start that is nearly right already.
 SHORT = 60
 
@@ -217,8 +221,7 @@ class MeasurementSearch:
                 if 2 <= len(first) <= len(group) - 2
             ]
             found = self._ranked(group, ((first, group - first) for first in firsts))
-            # Settling the second best as well changes nothing in practice.
-            settled = [self._settle(*halves[:2]) for halves in found[:1]]
+            settled = [self._settle(*halves[:2]) for halves in found[:N_SETTLED]]
             pairs = [*(halves[:2] for halves in found), *settled]
             self._splits[group] = self._ranked(group, pairs)
         return self._splits[group]
