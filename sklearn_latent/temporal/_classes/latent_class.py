@@ -224,8 +224,8 @@ class _Fits:
     def _starts(self, n_classes, random_state) -> np.ndarray:
         """Starting points: the categories of each of the strongest features, noise."""
         starts = [
-            _anchor(self.rows, self._counts, self.marginals, feature, n_classes)
-            for feature in self._anchors
+            _anchor(self.rows, merged, self.marginals, n_classes)
+            for merged in self._merged
         ]
         if random_state is not None:
             rng = check_random_state(random_state)
@@ -242,6 +242,14 @@ class _Fits:
         return pair_counts(self._one_hot[:, :-1], self.rows.weights)
 
     @cached_property
+    def _merged(self) -> list[list]:
+        """For each anchor, its categories and ever fewer of them; see `_joined`."""
+        return [
+            _joined(self.rows, self._counts, self.marginals, feature)
+            for feature in self._anchors
+        ]
+
+    @cached_property
     def _anchors(self) -> np.ndarray:
         """The features that depend the most on others."""
         counts, rows = self._counts, self.rows
@@ -252,19 +260,26 @@ class _Fits:
         return order[: min(MAX_ANCHORS, int(seen.sum()))]
 
 
-def _anchor(rows, counts, marginals, feature, n_classes):
-    """Classes that are the categories of one feature, joined or split to fit."""
+def _joined(rows, counts, marginals, feature) -> list[list]:
+    """Counts given each category of a feature, joined one by one: all, ..., two."""
     first = rows.layout.offsets[feature]
     block = counts[first : first + rows.n_categories[feature]]
     size = block[:, first : first + len(block)].diagonal()
-    block = block[size > 0] + PSEUDO_COUNT * marginals
-    members = list(block)
-    while len(members) > n_classes:
+    found = [list(block[size > 0] + PSEUDO_COUNT * marginals)]
+    while len(found[-1]) > 2:
+        members = list(found[-1])
         profiles = np.sqrt(rows.layout.normalized(np.array(members)))
         gaps = -2 * profiles @ profiles.T
         gaps[np.tril_indices(len(gaps))] = np.inf
         i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
         members[i] = members[i] + members.pop(int(j))
+        found.append(members)
+    return found
+
+
+def _anchor(rows, merged, marginals, n_classes):
+    """Classes that are the categories of one feature, joined or split to fit."""
+    members = list(next((m for m in merged if len(m) <= n_classes), merged[0]))
     while len(members) < n_classes:
         # Split the largest class by a tilt, which EM makes larger if it helps.
         largest = int(np.argmax([row.sum() for row in members]))
