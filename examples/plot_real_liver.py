@@ -90,8 +90,9 @@ for warning in said:
 
 # %%
 # Two enzymes that leak from damaged cells, phosphatase and AST, have a latent of their
-# own. All that happens when the liver no longer does its work is the other one: bilirubin
-# in the blood, fluid in the belly and in the legs, little albumin, slow clotting.
+# own. All that happens when the liver no longer does its work is the other one:
+# bilirubin in the blood, fluid in the belly and in the legs, little albumin, slow
+# clotting.
 model.plot()
 
 # %%
@@ -133,8 +134,8 @@ TrajectoryDisplay.from_estimator(model, X[complete][:4])
 # %%
 # Does the model fit?
 # -------------------
-# Most checks pass. The pairs that fail say that the levels of bilirubin, cholesterol and
-# the two enzymes have more in common than the model allows.
+# Most checks pass. The pairs that fail say that the levels of bilirubin, cholesterol
+# and the two enzymes have more in common than the model allows.
 checks = model.diagnose(X[~is_test])
 print(checks.groupby("check")["ok"].agg(checks="size", failed=lambda ok: (~ok).sum()))
 print(checks[~checks["ok"]].drop(columns="ok").round(2).to_string(index=False))
