@@ -123,13 +123,15 @@ class StructureLearner(PanelModel):
         # Slices seem to differ where edges are missing, as in the published method.
         if changes and len(self.epochs_) == 1 and self.local == "bic":
             self._warn_of_misfit(changes, panel, ascent)
-        self._store_fit(
-            ascent.statistics.log_likelihood,
-            training.sample.total,
-            is_exact=ascent.state.is_exact(),
-        )
         self.local_graphs_ = graphs
         self.support_ = measure_support(graphs, ascent.state.graph)
+        self._store_ascent(ascent, training.sample.total)
+
+    def _store_ascent(self, ascent: Ascent, total: float) -> None:
+        """Keep what EM reached, and say so if it was cut short."""
+        self._store_fit(
+            ascent.statistics.log_likelihood, total, is_exact=ascent.state.is_exact()
+        )
         self.n_iter_ = ascent.n_iter
         self.converged_ = ascent.converged
         # A callback may have asked for fewer steps.
