@@ -24,7 +24,6 @@ from ._inference.inference import (
     ChainData,
     Expectation,
     expectation,
-    filtered_states,
     most_probable_states,
     sequence_log_likelihood,
     warn_if_approximate,
@@ -68,7 +67,7 @@ class SequenceModel(Network):
             A lower bound where inference is factored.
         """
         warn_if_approximate(self)
-        return self._log_likelihoods(self._data(codes))
+        return sequence_log_likelihood(self, self._data(codes))
 
     def posterior(self, codes: ArrayLike) -> list[np.ndarray]:
         """P(state | whole sequence) of each latent in each slice.
@@ -124,7 +123,7 @@ class SequenceModel(Network):
             Only with `return_log_probability`.
         """
         warn_if_approximate(self)
-        states, log_probability = self._paths(self._data(codes))
+        states, log_probability = most_probable_states(self, self._data(codes))
         return (states, log_probability) if return_log_probability else states
 
     def predictive(self, codes: ArrayLike) -> list[np.ndarray]:
@@ -207,18 +206,6 @@ class SequenceModel(Network):
     def _expect(self, data: ChainData) -> Expectation:
         """States of the latents and expected counts of all tables."""
         return expectation(self, data)
-
-    def _log_likelihoods(self, data: ChainData) -> np.ndarray:
-        """Log-likelihood of each sequence."""
-        return sequence_log_likelihood(self, data)
-
-    def _paths(self, data: ChainData) -> tuple[np.ndarray, np.ndarray]:
-        """Most probable states, and their log-probability."""
-        return most_probable_states(self, data)
-
-    def _filtered(self, data: ChainData) -> list[np.ndarray | None]:
-        """Joint states given the past, of each part; None where they are too many."""
-        return filtered_states(self, data)
 
     def _data(self, codes, sample_weight=None) -> ChainData:
         """Validate codes and find their patterns."""

@@ -8,7 +8,7 @@ from .._emissions.base import as_codes
 from .._emissions.discrete import Discrete
 from .._panels.panel import MISSING, is_known
 from .._tables import slice_order
-from .inference import ChainData, expectation, joint_matrices
+from .inference import ChainData, expectation, filtered_states, joint_matrices
 
 
 def look_ahead(network, values, n_steps: int) -> tuple[np.ndarray, list, list]:
@@ -29,7 +29,7 @@ def look_ahead(network, values, n_steps: int) -> tuple[np.ndarray, list, list]:
 
     data = ChainData.of(values, network.graph.structure)
     parts = network.directed_graph.components()
-    for latents, filtered in zip(parts, network._filtered(data), strict=True):
+    for latents, filtered in zip(parts, filtered_states(network, data), strict=True):
         if filtered is not None:
             start, transition = joint_matrices(network, latents)
             joint = _joint_states(start, transition, filtered, last, n_steps)
