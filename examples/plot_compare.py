@@ -46,7 +46,7 @@ ax.invert_yaxis()
 # -------------------------
 # :func:`~sklearn_latent.rows_needed` draws tables of different sizes from a network,
 # and counts how often the latents are recovered. Here the sizes are given; without them
-# it looks for the number of rows at which the share reaches 0.9.
+# they double until the share reaches 0.9.
 result = rows_needed(data.network, sizes=[25, 50, 100, 200, 400], n_repeats=12)
 print(result)
 print(result.to_frame().round(2).to_string())

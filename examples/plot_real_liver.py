@@ -144,14 +144,12 @@ FitDisplay.from_estimator(model, X[~is_test])
 # %%
 # Simpler models
 # --------------
-# Chains let every test follow its own past, without latents. The mixture is a hidden
-# Markov model with a single latent. The last model treats all tests and visits as
-# independent.
+# The mixture is a hidden Markov model with a single latent. The last model treats all
+# tests and visits as independent.
 split = [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
 models = {
     "latents": model,
     "one latent": "mixture",
-    "chains": "chains",
     "independence": "independence",
 }
 with warnings.catch_warnings():

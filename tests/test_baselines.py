@@ -5,14 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
-from sklearn.mixture import GaussianMixture
 
 from sklearn_latent import LPCC
 from sklearn_latent.baselines import (
-    GaussianMixtureBIC,
     IndependentFeatures,
     LatentClasses,
-    MarkovChains,
 )
 from sklearn_latent.datasets import make_latent_dbn
 
@@ -55,26 +52,6 @@ def test_order_of_columns_does_not_matter(order):
     assert IndependentFeatures().fit(permuted).score(permuted) == pytest.approx(score)
 
 
-def test_chains_follow_the_past_of_each_feature():
-    rng = np.random.RandomState(0)
-    stay = rng.rand(500, 3) < 0.9
-    X = np.empty((500, 4), dtype=int)
-    X[:, 0] = rng.randint(2, size=500)
-    for t in range(3):
-        X[:, t + 1] = np.where(stay[:, t], X[:, t], 1 - X[:, t])
-    score = MarkovChains(n_slices=4).fit(X).score(X)
-    kept = stay.mean()
-    step = kept * np.log(kept) + (1 - kept) * np.log(1 - kept)
-    assert score == pytest.approx(np.log(0.5) + 3 * step, abs=0.01)
-    assert IndependentFeatures(n_slices=4).fit(X).score(X) < score - 0.8
-
-
-def test_chains_of_one_slice_are_independent_features():
-    X = coins()
-    one, other = MarkovChains().fit(X), IndependentFeatures().fit(X)
-    np.testing.assert_allclose(one.score_samples(X), other.score_samples(X))
-
-
 def test_number_of_classes_is_found():
     X = make_latent_dbn("G1", 800, n_slices=1, reliability=0.9, random_state=0).X
     model = LatentClasses().fit(X)
@@ -99,29 +76,6 @@ def test_classes_over_time_are_a_hidden_markov_model():
     assert model.score(data.X) == pytest.approx(truth, abs=0.05)
 
 
-def two_groups(n=150):
-    rng = np.random.RandomState(0)
-    return np.concatenate([rng.normal(-3, 1, (n, 2)), rng.normal(3, 1, (n, 2))])
-
-
-def test_gaussian_mixture_is_that_of_scikit_learn():
-    X = two_groups()
-    model = GaussianMixtureBIC(3).fit(X)
-    assert model.n_components_ == 2
-    other = GaussianMixture(2, covariance_type="diag", random_state=0).fit(X)
-    assert model.score(X) == pytest.approx(other.score(X), abs=1e-2)
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
-def test_units_change_the_density_alone(factor, shift):
-    X = two_groups(50)
-    score = GaussianMixtureBIC(2).fit(X).score(X)
-    moved = factor * X + shift
-    found = GaussianMixtureBIC(2).fit(moved).score(moved)
-    assert found == pytest.approx(score - 2 * np.log(factor), abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("model", "name"),
     [
@@ -129,16 +83,8 @@ def test_units_change_the_density_alone(factor, shift):
         (LatentClasses(0), "n_classes"),
         (IndependentFeatures(n_slices=0), "n_slices"),
         (IndependentFeatures(emissions="poisson"), "emissions"),
-        (GaussianMixtureBIC(0), "max_components"),
     ],
 )
 def test_wrong_parameters_are_named(model, name):
     with pytest.raises(ValueError, match=f"{name} must"):
         model.fit(coins())
-
-
-def test_few_rows_have_no_spikes():
-    X = np.random.default_rng(0).normal(size=(40, 12))
-    mixture = GaussianMixtureBIC().fit(X[:30])
-    assert mixture.n_components_ <= 3
-    assert mixture.score(X[30:]) > -30.0

@@ -26,8 +26,6 @@ from sklearn_latent.exceptions import LatentWarning
 MODELS = [
     "independence",
     "mixture",
-    "gaussians",
-    "chains",
     NoisyOrMoMLearner(),
     NoisyOrEM(max_iter=3),
     IdealParentGaussianBN(margins="normal"),

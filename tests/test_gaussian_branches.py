@@ -135,21 +135,14 @@ class TestPlacement:
         search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
         calls = []
 
-        def changed(model, kind, starts, adapt, slack):
-            calls.append((kind, adapt.__name__))
+        def changed(model, kind, starts):
+            calls.append(kind)
             return replace(model) if len(calls) <= improvements else model
 
         monkeypatch.setattr(search, "settle", lambda model: model)
         monkeypatch.setattr(search, "changed", changed)
         search.improve(search.fit(search.bare()))
-        assert calls == [("birth", "adapt")] * (improvements + 1) + [
-            ("edges", "adapt"),
-            ("death", "adapt"),
-            ("edges", "adapt"),
-            ("birth", "latents_first"),
-            ("edges", "graph_first"),
-            ("edges", "adapt"),
-        ]
+        assert calls == ["birth"] * (improvements + 1) + ["edges", "death"]
 
     def test_stopped_before_the_changes(self, X, monkeypatch):
         em = make_em(X, max_latents=1)
@@ -182,7 +175,7 @@ class TestPlacement:
                 for low, high in scores
             ]
             best = replace(search.bare(), log_likelihood=0.0)
-            found = search.changed(best, "birth", iter(models), search.adapt)
+            found = search.changed(best, "birth", iter(models))
             return found.log_likelihood, settled
 
         return run

@@ -316,53 +316,6 @@ class TestPrice:
         assert_allclose(more, 2 * each + choice)
 
 
-class TestLowered:
-    @pytest.fixture
-    def above(self):
-        """A latent over four features and another latent, with a feature above it."""
-        weights = np.zeros((10, 10))
-        weights[8, :4] = 0.8, -0.9, 0.7, 0.6
-        weights[9, 3:7] = weights[8, 9] = 0.7
-        weights[7, 8], weights[7, 0] = 0.5, 0.6
-        truth = GaussianNetwork(
-            weights != 0, weights, np.zeros(10), np.ones(10), n_latents=2
-        )
-        X, _ = truth.sample(1000, random_state=0)
-        return as_sem(truth, X), X
-
-    def test_distribution_stays(self, above):
-        model, X = above
-        em = StructuralEM(IncompleteData.of(X), options(8, 4))
-        search = LatentSearch(em, GaussianStatistics.of(X))
-        (lowered,) = search.lowerings(model)
-        assert not lowered.adjacency[:8, 8].any()
-        assert_array_equal(np.flatnonzero(lowered.adjacency[7]), [0, 1, 2, 3, 9])
-        assert_allclose(implied(lowered), implied(model), atol=1e-12)
-
-    def test_a_child_that_took_the_place_of_the_latent_gives_it_back(self):
-        """The noise of child 0 is the true latent, whose other children it drives."""
-        weights = np.zeros((9, 9))
-        weights[8, :4] = 0.7, 0.9, -0.9, 0.8
-        weights[7, 0] = weights[6, 7] = 0.9
-        truth = GaussianNetwork(
-            weights != 0, weights, np.zeros(9), np.full(9, 0.5), n_latents=1
-        )
-        X, _ = truth.sample(1000, random_state=0)
-        swapped = np.zeros((9, 9))
-        swapped[8, :4] = 0.9, -1.1, 1.1, -1.0
-        swapped[0, 1:4] = 1.2, -1.2, 1.1
-        swapped[7, 8] = swapped[6, 7] = 0.9
-        em = StructuralEM(IncompleteData.of(X), options(8, 2))
-        search = LatentSearch(em, GaussianStatistics.of(X))
-        wrong = search.adapt(search.fit(Sem(swapped != 0, swapped, np.full(8, 0.5))))
-        assert wrong.adjacency[7, 8]
-        narrowed = search.narrowings(wrong)
-        trials = [search.adapt(search.fit(trial)) for trial in narrowed]
-        right = max(trials, key=search.score)
-        assert_array_equal(right.adjacency, truth.adjacency)
-        assert search.score(right) > search.score(wrong) + 5.0
-
-
 class TestTwoLayers:
     def test_planted_network_comes_back(self, planted):
         truth, X, Z = planted

@@ -62,13 +62,11 @@ def compare(
         Estimators by name, or a list of them: estimators of this library, density
         models of scikit-learn with ``score_samples`` (`GaussianMixture`,
         `FactorAnalysis`, `PCA`, `KernelDensity`), and names of baselines, which stand
-        for themselves: "independence" (:class:`~baselines.IndependentFeatures`),
-        "mixture" (:class:`~baselines.LatentClasses`), "gaussians"
-        (:class:`~baselines.GaussianMixtureBIC`) and "chains"
-        (:class:`~baselines.MarkovChains`). Baselines take the number of slices from the
-        first other model that has one. A pipeline counts with the density of its last
-        step, of the *transformed* columns; that compares with other models only if the
-        steps before change no units.
+        for themselves: "independence" (:class:`~baselines.IndependentFeatures`) and
+        "mixture" (:class:`~baselines.LatentClasses`). Baselines take the number of
+        slices from the first other model that has one. A pipeline counts with the
+        density of its last step, of the *transformed* columns; that compares with other
+        models only if the steps before change no units.
     X : array-like or data frame of shape (n_samples, n_features)
         Data. A row is a sequence if models have slices.
     cv : int, splitter or iterable of (train, test), default=5

@@ -14,18 +14,11 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import Pipeline
 
 from .._validation import shown
-from ..baselines import (
-    GaussianMixtureBIC,
-    IndependentFeatures,
-    LatentClasses,
-    MarkovChains,
-)
+from ..baselines import IndependentFeatures, LatentClasses
 
 BASELINES: dict[str, type] = {
     "independence": IndependentFeatures,
     "mixture": LatentClasses,
-    "gaussians": GaussianMixtureBIC,
-    "chains": MarkovChains,
 }
 
 # Densities of all columns.
@@ -33,7 +26,6 @@ DENSITIES = (
     BayesianGaussianMixture,
     FactorAnalysis,
     GaussianMixture,
-    GaussianMixtureBIC,
     KernelDensity,
     PCA,
 )
@@ -114,8 +106,6 @@ def n_parameters(model) -> float:
     model = last_step(model)
     if hasattr(model, "network_"):
         return float(model._n_parameters())
-    if hasattr(model, "n_parameters_"):
-        return float(model.n_parameters_)
     if hasattr(model, "means_") and hasattr(model, "_n_parameters"):
         return float(model._n_parameters())
     if hasattr(model, "noise_variance_") and hasattr(model, "components_"):

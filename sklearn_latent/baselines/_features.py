@@ -132,7 +132,6 @@ class IndependentFeatures(FixedGraph):
 
     See Also
     --------
-    MarkovChains : Each feature follows its own past.
     sklearn_latent.compare : Compares models by held-out likelihood.
 
     Examples
@@ -146,56 +145,3 @@ class IndependentFeatures(FixedGraph):
     def _fit_panel(self, panel: Panel) -> Ascent:
         graph = no_latents(panel.n_observed)
         return fit_graph(without_memory(panel), graph, [], self._options())
-
-
-class MarkovChains(FixedGraph):
-    """Each feature of a panel follows its own past, and none another one.
-
-    The baseline of sequences: of categories a table of what follows on what, or the
-    probability to stay, of numbers a regression on the number before, where BIC prefers
-    that to independence. Of rows with a single slice it is `IndependentFeatures`.
-
-    Parameters
-    ----------
-    n_slices : int, default=1
-        Number of slices of a row.
-    emissions : str, list or dict, default="auto"
-        Kinds of distributions of the features, as for `LGLPCCTemporal`.
-    max_categories : int, default=10
-        Whole numbers up to this many values are categories.
-    verbose : int, default=0
-        Whether to report progress.
-
-    Attributes
-    ----------
-    emission_ : list of ndarray or Emission
-        Distribution of each feature.
-    network_ : LatentDBN
-        The fitted model, a network without latents.
-    n_latents_ : int
-        0.
-    log_likelihood_ : float
-        Log-likelihood of the training sequences.
-    bic_ : float
-        Bayesian information criterion of the training sequences; lower is better.
-    n_features_in_ : int
-        Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if `X` has string names.
-
-    See Also
-    --------
-    IndependentFeatures : All values are independent.
-
-    Examples
-    --------
-    >>> from sklearn_latent.baselines import MarkovChains
-    >>> from sklearn_latent.datasets import make_latent_dbn
-    >>> X = make_latent_dbn("G1", 200, n_slices=4, random_state=0).X
-    >>> MarkovChains(n_slices=4).fit(X).n_latents_
-    0
-    """
-
-    def _fit_panel(self, panel: Panel) -> Ascent:
-        graph = no_latents(panel.n_observed)
-        return fit_graph(panel, graph, [], self._options())

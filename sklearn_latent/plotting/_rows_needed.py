@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._validation import check_numbers
 from ._style import (
-    FEATURE_COLOR,
     NEGATIVE_COLOR,
     POSITIVE_COLOR,
     add_legend,
@@ -39,8 +37,6 @@ class RowsNeededDisplay:
         Share that is sought.
     n_rows : float, default=inf
         Number of rows at which it is reached.
-    curve : callable or None, default=None
-        Estimated share by number of rows.
 
     Attributes
     ----------
@@ -71,7 +67,6 @@ class RowsNeededDisplay:
         *,
         probability: float = 0.9,
         n_rows: float = np.inf,
-        curve: Callable[[Any], NDArray[np.float64]] | None = None,
     ) -> None:
         self.sizes = sizes
         self.share = share
@@ -79,7 +74,6 @@ class RowsNeededDisplay:
         self.high = high
         self.probability = probability
         self.n_rows = n_rows
-        self.curve = curve
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Axes | None = None) -> Self:
@@ -98,7 +92,7 @@ class RowsNeededDisplay:
             The drawn display.
         """
         check_has(result, "method", "to_frame")
-        check_has(result, "attribute", "probability", "n_rows", "curve")
+        check_has(result, "attribute", "probability", "n_rows")
         table = result.to_frame()
         columns = [table[name].to_numpy() for name in ("n_rows", "share")]
         ends = [table[name].to_numpy() for name in ("low", "high")]
@@ -107,12 +101,11 @@ class RowsNeededDisplay:
             *ends,
             probability=result.probability,
             n_rows=result.n_rows,
-            curve=result.curve,
         )
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw points with their intervals, the curve, and where it is high enough.
+        """Draw points with their intervals, and where they are high enough.
 
         Parameters
         ----------
@@ -136,10 +129,6 @@ class RowsNeededDisplay:
             sizes, share, lengths, fmt="o", ms=4, color=POSITIVE_COLOR, lw=1
         )
         entries: list[tuple[Any, str]] = [(points, "share of fits, 95% interval")]
-        if self.curve is not None:
-            places = np.geomspace(sizes.min() / 1.2, sizes.max() * 1.2, 200)
-            (line,) = ax.plot(places, self.curve(places), color=FEATURE_COLOR, lw=1)
-            entries.append((line, "estimated curve"))
         ax.axhline(self.probability, color="0.75", lw=0.8, ls=":")
         if np.isfinite(self.n_rows):
             needed = ax.axvline(self.n_rows, color=NEGATIVE_COLOR, lw=1, ls="--")

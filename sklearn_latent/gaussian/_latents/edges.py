@@ -190,15 +190,3 @@ class EdgeSearch:
             np.maximum(noise[:n], self.data.floor),
         )
         return self.fit(start)
-
-    def graph_first(self, model: Sem) -> Sem:
-        """Search over graphs before edges are adapted.
-
-        Edges that stand for a latent have others follow from them, so that each of
-        them alone seems to be needed.
-        """
-        return self.adapt(self.searched(model))
-
-    def latents_first(self, model: Sem) -> Sem:
-        """Find the children of latents before edges between features."""
-        return self.graph_first(self.adapt(model, between=False))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -21,9 +20,6 @@ N_TRIALS = 8
 # Loss, in nats, that a search over graphs may still turn into a gain: in one of 24
 # graphs with confounders, a loss of 25 became a gain of 43; 45 changes none of six.
 SLACK = 30.0
-# Share of features in common from which two latents may be rotations of two others.
-# (With half of them, noise of 30 rows of 36 features was fitted.)
-MOST = 0.75
 
 
 class LatentSearch(EdgeSearch):
@@ -50,24 +46,21 @@ class LatentSearch(EdgeSearch):
         best: Sem,
         kind: str,
         starts: Iterable[Sem],
-        adapt: Callable[[Sem], Sem],
-        slack: float = SLACK,
     ) -> Sem:
         """The first change whose edges, adapted, make the network better, if any.
 
-        If none of them does, a search over graphs follows where no more than `slack`
-        is lost.
+        If none of them does, a search over graphs follows where little is lost.
         """
         score = self.score(best)
         near: list[tuple[float, Sem]] = []
         for start in starts:
             if _same_edges(start, best):
                 continue
-            trial = adapt(self.fit(start))
+            trial = self.adapt(self.fit(start))
             gain = self.score(trial) - score
             if gain > MIN_GAIN:
                 return self.better(best, self.settle(trial), kind)
-            if gain > -slack:
+            if gain > -SLACK:
                 near.append((gain, trial))
         for _, trial in sorted(near, key=lambda entry: -entry[0]):
             found = self.better(best, self.settle(trial), kind)
@@ -103,49 +96,14 @@ class LatentSearch(EdgeSearch):
             if len(latents) == 1:
                 yield self.cleared(drawn, 1)
 
-    def narrowings(self, model: Sem) -> Iterator[Sem]:
-        """Latents, and pairs that share most, drawn anew without one of their features.
-
-        A latent may stand for what two of its neighbours have in common, and the noise
-        of one of them for the latent, so that it has a neighbour too many.
-        """
-        for latents, members in self._neighbours(model, MOST):
-            for place in range(len(members)):
-                some = np.delete(members, place)
-                yield self.redrawn(model, latents, some, len(latents))
-
-    def _neighbours(
-        self, model: Sem, share: float = 0.0
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Latents and all their features; pairs if more than a share are common."""
+    def _neighbours(self, model: Sem) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Latents and all their features; pairs if some are common."""
         n = self.n_features
         near = model.adjacency[n:, :n] | model.adjacency[:n, n:].T
         for a, b in combinations_with_replacement(range(model.n_latents), 2):
-            fewest = min(near[a].sum(), near[b].sum())
-            if (near[a] & near[b]).sum() > share * fewest:
+            if (near[a] & near[b]).any():
                 latents = np.unique([a, b])
                 yield n + latents, np.flatnonzero(near[latents].any(axis=0))
-
-    def lowerings(self, model: Sem) -> Iterator[Sem]:
-        """Latents without the features above them."""
-        n = self.n_features
-        for latent in np.flatnonzero(model.adjacency[:n, n:].any(axis=0)):
-            yield self.lowered(model, n + int(latent))
-
-    def lowered(self, model: Sem, latent: int) -> Sem:
-        """The same distribution, features above a latent parents of its children.
-
-        One edge to a latent is cheaper than edges to some of its children, so that a
-        search which adds edges one at a time takes it first.
-        """
-        n = self.n_features
-        adjacency, weights = model.adjacency.copy(), model.weights.copy()
-        adjacency[:n] |= np.outer(adjacency[:n, latent], adjacency[latent])
-        weights[:n] += np.outer(weights[:n, latent], weights[latent])
-        adjacency[:n, latent], weights[:n, latent] = False, 0.0
-        same = replace(model, adjacency=adjacency, weights=weights)
-        rules = self.em.options.rules(self.data.weight, model.n_latents)
-        return same.with_adjacency(adjacency & ~rules.forbidden)
 
     def redrawn(self, model: Sem, latents, members, n_new: int) -> Sem:
         """The network with new latents in place of some, and of edges among a set."""
@@ -245,20 +203,16 @@ class LatentSearch(EdgeSearch):
         """Change edges, and add, drop and redraw latents until nothing is gained."""
         best = self.better(best, self.settle(best), "edges")
         kinds = [
-            ("birth", self.births, self.adapt, SLACK),
-            ("edges", self.redraws, self.adapt, SLACK),
-            ("death", self.deaths, self.adapt, SLACK),
-            ("edges", self.lowerings, self.adapt, SLACK),
-            ("birth", self.births, self.latents_first, SLACK),
-            ("edges", self.redraws, self.graph_first, SLACK),
-            ("edges", self.narrowings, self.adapt, 0.0),  # there are many
+            ("birth", self.births),
+            ("edges", self.redraws),
+            ("death", self.deaths),
         ]
         if self.em.options.bipartite:  # fewer factors have been tried
             kinds = kinds[:2]
         n_stale = 0
         while n_stale < len(kinds) and not self.report(best):
-            kind, starts, adapt, slack = kinds[0]
-            before, best = best, self.changed(best, kind, starts(best), adapt, slack)
+            kind, starts = kinds[0]
+            before, best = best, self.changed(best, kind, starts(best))
             if best is before:
                 kinds, n_stale = kinds[1:] + kinds[:1], n_stale + 1
             else:

@@ -1,0 +1,89 @@
+"""The package does not grow: budgets of lines, of deciding numbers and of file names.
+
+Budgets are in ``house_budgets.json`` and only go down; a higher one needs its reason in
+the commit that raises it. ``python tests/test_house.py --write`` lowers them to what is
+there, ``--raise`` sets them to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "sklearn_latent"
+BUDGETS = Path(__file__).with_name("house_budgets.json")
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def lines() -> dict[str, int]:
+    """Lines of each folder of the package, and of the modules at its top."""
+    found: Counter = Counter()
+    for file in FILES:
+        folders = file.relative_to(PACKAGE).parts[:-1]
+        found[folders[0] if folders else "top"] += len(file.read_bytes().splitlines())
+    return dict(found)
+
+
+def names() -> dict[str, int]:
+    """How often each file name occurs that occurs more than once."""
+    found = Counter(file.name for file in FILES if file.name != "__init__.py")
+    return {name: count for name, count in sorted(found.items()) if count > 1}
+
+
+def numbers() -> dict[str, int]:
+    """How many constants of modules decide by a number."""
+    sources = (file.read_text("utf-8") for file in FILES)
+    return {"all": sum(len(deciding(source)) for source in sources)}
+
+
+def deciding(source: str) -> list[str]:
+    """Names in capitals that a module binds to values with a number in them.
+
+    That is 3, -1.5, 1 << 16, np.inf, (2, 3), {"auto": 64} and Width(1e-2, 32).
+    """
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            targets = getattr(node, "targets", None) or [node.target]
+            bound = [n for target in targets for n in ast.walk(target)]
+            if any(map(is_number, ast.walk(node.value))):
+                found += [n.id for n in bound if isinstance(n, ast.Name)]
+    return [name for name in found if name.isupper()]
+
+
+def is_number(node: ast.AST) -> bool:
+    """A number in the source; truth values are none."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "inf"
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+KINDS = {"lines": lines, "names": names, "numbers": numbers}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_exceeds_its_budget(kind):
+    now, budget = KINDS[kind](), json.loads(BUDGETS.read_text("utf-8"))[kind]
+    assert {k: n for k, n in now.items() if n > budget.get(k, 0)} == {}, budget
+
+
+def test_what_counts_as_a_deciding_number():
+    yes = "A = 3\nB: float = -1.5\nC, D = 1, (2, 3)\nE = 1 << 16\nF = {'x': np.inf}\n"
+    assert deciding(yes + "G = Width(1e-2, 32)") == list("ABCDEFG")
+    assert deciding("a = 3\nB = 'x'\nC = True\nD = ('x',)\nE = Width()") == []
+
+
+if __name__ == "__main__":
+    now = {kind: count() for kind, count in KINDS.items()}
+    if "--write" in sys.argv:
+        old = json.loads(BUDGETS.read_text("utf-8"))
+        for kind, found in now.items():
+            now[kind] = {k: min(n, old[kind].get(k, 0)) for k, n in found.items()}
+    if {"--write", "--raise"} & {*sys.argv}:
+        BUDGETS.write_text(json.dumps(now, indent=2) + "\n", "utf-8")
+    print(json.dumps(now, indent=2))
