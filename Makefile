@@ -16,12 +16,13 @@ BENCHMARKS := $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 # The arrays of the tests are small: threads under each worker only get in the way.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test lint mutants docs bench dist clean
+.PHONY: help demo test explore lint mutants docs bench dist clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    learn four hidden networks and write a report"
 	@echo "make test    run the tests and the examples in docstrings, with branch coverage"
+	@echo "make explore run the tests for an hour on new random examples, list what fails"
 	@echo "make lint    check style, format, types, spelling and imports"
 	@echo "make mutants change single operators and list what no test notices"
 	@echo "make docs    build the documentation into doc/_build/html"
@@ -34,6 +35,12 @@ demo: $(VENV)/.plot
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto $(COVERAGE) --doctest-modules sklearn_latent tests
+
+# For example: make explore MINUTES=5 TESTS=tests/properties FUZZ_EXAMPLES=10
+MINUTES ?= 60
+TESTS ?= tests
+explore: $(VENV)/.test
+	$(BIN)/python tools/explore.py --minutes $(MINUTES) $(TESTS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from ._summary import label, shorten
 from ._validation import check_count, shown
 from .plotting import ExplanationDisplay
 from .plotting._explanation import chance_text
-from .plotting._style import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +210,8 @@ class Explanation:
             Axes to draw on. If None, a new figure is created.
         latent : str, int or None, default=None
             Name of the latent, or its number among those that are explained; None:
-            the one whose posterior differs most from its prior.
+            the one whose posterior differs most from its prior. A model without
+            latents gets a picture that says so.
         max_cells : int, default=10
             Maximum number of cells to show; the others are added up.
 
@@ -219,8 +220,8 @@ class Explanation:
         display : ExplanationDisplay
             The drawn display.
         """
-        if not self.latent_names:
-            raise ValueError("latent must be one of the model, got a model with none.")
+        if latent is None and not self.latent_names:
+            return ExplanationDisplay([], [], None, title=str(self)).plot(ax=ax)
         if latent is None:
             place = int(np.argmax(np.abs(self.posterior - self.prior)))
         else:
@@ -238,14 +239,14 @@ class Explanation:
     def _label(self, cell) -> str:
         """A cell, in words."""
         evidence = self.evidence
-        name = str(evidence.names[cell])
+        name = label(evidence.names[cell])
         if evidence.times is not None:
             name += f" at {evidence.times[cell]}"
         return f"{name} = {_value_text(evidence.values[cell])}"
 
     def _title(self, place) -> str:
         """A latent, its state and slice, in words."""
-        evidence, text = self.evidence, self.latent_names[place]
+        evidence, text = self.evidence, label(self.latent_names[place])
         if evidence.states is not None:
             text += f", state {evidence.states[place]}"
         return text if evidence.time is None else f"{text}, slice {evidence.time}"
@@ -295,6 +296,8 @@ def check_latents(argument: str, given: Any, names: Sequence[str]) -> NDArray[np
     given = given.tolist() if isinstance(given, np.ndarray) else given
     alone = isinstance(given, str) or not isinstance(given, Iterable)
     chosen = [given] if alone else list(given)
+    if chosen and not names:
+        raise ValueError(f"{argument} must be None: the model has no latents.")
     place = {name: number for number, name in enumerate(names)}
     numbers = []
     for one in chosen:

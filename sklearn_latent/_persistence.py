@@ -12,9 +12,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from numbers import Integral
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+
+from ._validation import MOST_COLUMNS, shown
 
 FORMAT = "sklearn_latent"
 HEAD = ("format", "version", "type", "fields")
@@ -22,7 +25,8 @@ HEAD = ("format", "version", "type", "fields")
 # `n_hidden` and `measurement` for what is `n_latents` and `structure` now.
 VERSION = 2
 
-# Dimensions of a NumPy array. The product of many sizes would take for ever.
+# Dimensions of a NumPy array. The product of many sizes would take for ever. Sizes have
+# a limit too: besides a size of 0 no value pays for another of billions.
 MOST_DIMENSIONS = 64
 
 # Types of stored values; to Python, bool is an integer, but not here.
@@ -73,10 +77,11 @@ class Array:
         if (
             type(shape) is not list
             or len(shape) > MOST_DIMENSIONS
-            or any(type(n) is not int or not 0 <= n < 2**31 for n in shape)
+            or any(type(n) is not int or not 0 <= n <= MOST_COLUMNS for n in shape)
         ):
             raise ValueError(
-                f"{name} must have a list of sizes (up to {MOST_DIMENSIONS}) as shape."
+                f"{name} must have a list of sizes as shape, up to {MOST_DIMENSIONS} "
+                f"sizes of up to {MOST_COLUMNS}."
             )
         if self.ndim is not None and len(shape) != self.ndim:
             raise ValueError(
@@ -168,19 +173,20 @@ class Choice:
 
 @dataclass(frozen=True)
 class Names:
-    """A list of strings, or None."""
+    """A list of strings and whole numbers, or None."""
 
     def encode(self, value):
-        """List of strings."""
-        return None if value is None else [str(name) for name in value]
+        """List of strings and whole numbers."""
+        return None if value is None else list(map(_plain_name, value))
 
     def decode(self, name, value):
-        """List of strings."""
+        """List of strings and whole numbers."""
         if value is None:
             return None
-        if type(value) is not list or any(type(item) is not str for item in value):
+        if type(value) is not list or not set(map(type, value)) <= {str, int}:
             raise ValueError(
-                f"{name} must be a list of strings or null, got {_described(value)}."
+                f"{name} must be a list of strings and whole numbers, or null, got "
+                f"{_described(value)}."
             )
         return value
 
@@ -345,6 +351,18 @@ class Persistent:
         return cls.from_dict(data)
 
 
+def _plain_name(name):
+    """A name as JSON has it, so that it comes back equal."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, Integral) and not isinstance(name, bool):
+        return int(name)
+    raise ValueError(
+        "Only names that are strings or whole numbers can be written, got "
+        f"{shown(name)}; rename it, for example to {shown(str(name))}."
+    )
+
+
 def _equal(one, two) -> bool:
     """Whether two values of a field are the same."""
     if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
@@ -372,11 +390,11 @@ def _checksum(data: Mapping) -> str:
 
 def _without_repeats(pairs):
     """The dictionary of an object of JSON; a key that comes twice is refused."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:40]!r} comes twice")
+    found: dict = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key[:40]!r} comes twice")
+        found[key] = value
     return found
 
 

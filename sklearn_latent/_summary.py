@@ -167,11 +167,22 @@ def section_html(section: Section, level: int = 4) -> str:
 # Words and numbers
 
 
-def label(name: Any, longest: int = LONGEST_NAME) -> str:
-    """Name on one line, shortened, without what cannot be printed."""
+def shorten(name: Any, longest: int = LONGEST_NAME) -> str:
+    """Name on one line without what cannot be printed, cut in the middle if it is long.
+
+    Names often differ at their ends alone.
+    """
     text = " ".join(str(name).split())
-    text = "".join(c if c.isprintable() else "?" for c in text) or "''"
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    if len(text) <= longest:
+        return text
+    n_last = (longest - 1) // 3
+    return f"{text[: longest - 1 - n_last]}…{text[len(text) - n_last :]}"
+
+
+def label(name: Any, longest: int = LONGEST_NAME) -> str:
+    """Short name that can be seen."""
+    return shorten(name, longest) or "''"
 
 
 def number(value: float) -> str:

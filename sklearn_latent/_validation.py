@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -143,6 +144,15 @@ def check_names(name: str, values, n: int) -> list:
     if len(names) != n:
         raise ValueError(f"{name} must hold {n} names, got {len(names)}.")
     return names
+
+
+def check_distinct(name: str, names: list) -> None:
+    """Refuse names of which two are the same."""
+    if len(set(names)) < len(names):
+        twice = next(one for one, count in Counter(names).items() if count > 1)
+        raise ValueError(
+            f"{name} must hold names that differ, got {shown(twice)} twice."
+        )
 
 
 def check_columns(name: str, table) -> None:

@@ -422,8 +422,10 @@ def test_no_latents():
     explanation = model.explain(FACTORS[0])
     assert "no latents" in str(explanation)
     assert len(explanation.to_frame()) == 0
-    with pytest.raises(ValueError, match="latent must"):
-        explanation.plot()
+    (text,) = explanation.plot().ax_.texts
+    assert text.get_text() == str(explanation)
+    with pytest.raises(ValueError, match="latent must be None: the model has no"):
+        explanation.plot(latent=0)
 
 
 def test_sparse_row():

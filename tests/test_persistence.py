@@ -4,6 +4,8 @@ import copy
 import io
 import json
 import pickle
+import time
+import tracemalloc
 import zipfile
 from typing import ClassVar
 
@@ -32,8 +34,16 @@ from sklearn_latent._persistence import (
     Persistent,
 )
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
+from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.temporal import SEMDBN, LatentDBN, TemporalGraph
+from sklearn_latent.temporal import (
+    SEMDBN,
+    CategoricalRepeat,
+    LatentDBN,
+    Ordinal,
+    OrdinalMemory,
+    TemporalGraph,
+)
 
 NETWORK = NoisyOrNetwork(
     [0.3, 0.2], [[0.2, 0.3, 0.4, 1.0], [1.0, 0.1, 0.5, 0.6]], [0.01, 0.0, 0.1, 1.0]
@@ -300,6 +310,114 @@ class TestOtherFamilies:
             assert len(str(error)) < 500
         else:
             json.dumps(again.to_dict(), allow_nan=False)
+
+
+class TestLimits:
+    """What a small file may ask for is up to the reader."""
+
+    @staticmethod
+    def read(kind, **fields):
+        head = {"format": "sklearn_latent", "version": 2, "type": kind.__name__}
+        return kind.from_json(json.dumps(head | {"fields": fields}))
+
+    @staticmethod
+    def chains(n):
+        """Binary latents that all depend on each other, so far as inference goes."""
+        half = np.full(2, 0.5)
+        inter = np.eye(n, dtype=bool) | np.eye(n, k=1, dtype=bool)
+        later = [np.full((2,) * int(own.sum()) + (2,), 0.5) for own in inter.T]
+        graph = TemporalGraph(np.eye(n), np.zeros((n, n)), inter)
+        tables = [half] * n, later, [np.array([[0.9, 0.1], [0.1, 0.9]])] * n
+        return LatentDBN(graph, [2] * n, *tables)
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_joint_states(self):
+        network = self.chains(16)
+        codes = np.zeros((2, 2, 16), dtype=int)
+        tracemalloc.start()
+        with pytest.warns(ApproximateInferenceWarning, match="65,536 joint states"):
+            network.log_likelihood(codes)
+        data = network.to_dict()
+        data["fields"]["max_joint_states"] = 2**36
+        with pytest.raises(ValueError, match=r"max_joint_states must be .* to 4096"):
+            LatentDBN.from_dict(data)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+        tracemalloc.stop()
+
+    def test_states_of_one_latent(self):
+        with pytest.raises(ValueError, match="cardinality must be at most 4096"):
+            graph = TemporalGraph([[1]], [[0]], [[0]])
+            flat = [np.full(5000, 1 / 5000)]
+            LatentDBN(graph, [5000], flat, flat, [np.full((5000, 2), 0.5)])
+
+    @pytest.mark.parametrize("kind", [Ordinal, OrdinalMemory, CategoricalRepeat])
+    def test_tables_of_emissions(self, kind):
+        n, one = 20_000, {"shape": [1], "values": [0.0]}
+        rising = {"shape": [n - 1], "values": list(range(n - 1))}
+        flat = {"shape": [n], "values": [0.5] * n}
+        fields = {
+            Ordinal: {"thresholds": rising, "location": flat},
+            OrdinalMemory: {"thresholds": rising, "location": one, "shift": flat}
+            | {"after_thresholds": rising, "after_location": one},
+            CategoricalRepeat: {
+                "table": {"shape": [1, n], "values": [1 / n] * n},
+                "repeat": flat,
+            },
+        }
+        with pytest.raises(ValueError, match=r"at most 67,108,864 prob.* merge rare"):
+            self.read(kind, **fields[kind])
+
+    def test_sizes_without_values(self):
+        none, empty = {"shape": [0], "values": []}, {"shape": [0, 0], "values": []}
+        for most, message in ((2**31 - 1, "list of sizes"), (2**23, "emission must")):
+            graph = {"shape": [0, most], "values": []}
+            head = {"format": "sklearn_latent", "version": 2, "type": "TemporalGraph"}
+            fields = {"structure": graph, "intra": empty, "inter": empty}
+            with pytest.raises(ValueError, match=message):
+                self.read(
+                    LatentDBN,
+                    graph=head | {"fields": fields},
+                    cardinality=none,
+                    start=[],
+                    transition=[],
+                    emission=[],
+                    max_joint_states=500,
+                )
+
+    def test_repeated_keys_take_linear_time(self):
+        keys = ",".join(f'"k{i}": 1' for i in range(100_000))
+        start = time.process_time()
+        with pytest.raises(ValueError, match="'k99999' comes twice"):
+            NoisyOrNetwork.from_json(f'{{{keys}, "k99999": 2}}')
+        assert time.process_time() - start < 5.0  # in quadratic time a minute
+
+
+class TestNames:
+    @staticmethod
+    def named(names):
+        return GaussianNetwork(
+            np.zeros((2, 2)), np.zeros((2, 2)), [0, 0], [1, 1], node_names=names
+        )
+
+    @pytest.mark.parametrize("names", [[0, 1], ["a", 7], [np.int64(3), "3"], ["", 0]])
+    def test_round_trip(self, names):
+        network = self.named(names)
+        again = GaussianNetwork.from_json(network.to_json())
+        assert again == network
+        assert [type(name) for name in again.node_names] == [
+            str if isinstance(name, str) else int for name in names
+        ]
+
+    @pytest.mark.parametrize("name", [("a", 1), 2.5, None, True])
+    def test_others_are_not_written(self, name):
+        with pytest.raises(ValueError, match="strings or whole numbers can be written"):
+            self.named([name, "b"]).to_json()
+
+    def test_duplicates(self):
+        data = self.named(["a", "b"]).to_dict()
+        data["fields"]["node_names"] = ["a", "a"]
+        with pytest.raises(ValueError, match=r"node_names must .* got 'a' twice"):
+            GaussianNetwork.from_dict(data)
 
 
 class Stored(Persistent):

@@ -59,7 +59,6 @@ def environment(root: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([str(root), str(root / "tools")]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
-        "CI": "true",
         **more,
     }
 

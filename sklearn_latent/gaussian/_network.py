@@ -14,6 +14,7 @@ from .._persistence import Array, Choice, Integer, Names
 from .._validation import (
     MOST_ROWS,
     check_count,
+    check_distinct,
     check_names,
     check_numbers,
     check_random_state,
@@ -178,6 +179,7 @@ class GaussianNetwork(RowInference, Network):
             node_names = [f"x{i}" for i in range(n_nodes - self.n_latents)]
             node_names += [f"latent{i}" for i in range(self.n_latents)]
         self.node_names = check_names("node_names", node_names, n_nodes)
+        check_distinct("node_names", self.node_names)
         self.topological_order = topological_order(self.adjacency)
         self.margins = check_margins(margins, self.n_features)
         if self.margins is not None and self._noise.positive:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._summary import shorten
 from ._edge_colors import GraphOptions
 from ._frame import Frame, strength_entries
 from ._layout import (
@@ -25,7 +26,6 @@ from ._style import (
     draw_curves,
     ease,
     new_graph_axes,
-    shorten,
     size_in_points,
     text_width,
 )

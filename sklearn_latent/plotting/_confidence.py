@@ -17,6 +17,7 @@ from ._style import (
     check_plot,
     labels_or_default,
     new_axes,
+    spelled,
     text_width,
 )
 
@@ -151,7 +152,7 @@ class EdgeConfidenceDisplay:
         places = np.arange(len(pairs))[::-1]
         forward = ax.barh(places, first, color=POSITIVE_COLOR)
         backward = ax.barh(places, second, left=first, color=NEGATIVE_COLOR)
-        ax.set_yticks(places, labels, fontsize=LABEL_FONT)
+        ax.set_yticks(places, list(map(spelled, labels)), fontsize=LABEL_FONT)
         ax.set_xlim(0.0, 1.0)
         ax.set_xlabel("probability of the edge")
         entries = [(forward, "this direction"), (backward, "the other direction")]

@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
+from .._summary import LONGEST_NAME, shorten
 from ._edge_colors import GraphOptions, SignColors
 from ._frame import Frame, strength_entries
 from ._layers import assign_layers, layered_layout
 from ._style import (
     FEATURE_COLOR,
     LATENT_COLOR,
-    LONGEST_LABEL,
     SMALLEST_FONT,
     draw_curves,
     ease,
     new_graph_axes,
-    shorten,
     size_in_points,
+    spelled,
     text_width,
 )
 
@@ -98,7 +98,7 @@ def _plan(adjacency, names, size, frame: Frame, *, label: bool) -> _Plan:
     """Place nodes, with the largest labels that given axes have room for."""
     layer = assign_layers(adjacency)
     widest, highest = (WIDEST, np.inf) if size is None else size
-    longest = SHORT_LABEL if len(names) > MANY_NODES else LONGEST_LABEL
+    longest = SHORT_LABEL if len(names) > MANY_NODES else LONGEST_NAME
     sizes = [(font, longest) for font in FONTS] + [(FONTS[-1], n) for n in (10, 7)]
     for font, n_letters in [*sizes, (0.0, 1)] if label else [(0.0, 1)]:
         labels = [shorten(name, min(n_letters, longest)) for name in names]
@@ -233,4 +233,5 @@ def _draw_nodes(ax, plan: _Plan, is_latent) -> None:
             "linewidth": 0.8,
         }
         style = {"ha": "center", "va": "center", "fontsize": plan.font, "zorder": 4}
-        ax.text(x, y, name, color="white" if latent else "black", bbox=box, **style)
+        color = "white" if latent else "black"
+        ax.text(x, y, spelled(name), color=color, bbox=box, **style)

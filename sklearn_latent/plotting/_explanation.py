@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
+from .._summary import shorten
 from .._validation import check_choice, check_count, check_names, check_numbers
 from ._style import (
     FEATURE_COLOR,
@@ -17,7 +18,7 @@ from ._style import (
     check_has,
     check_plot,
     new_axes,
-    shorten,
+    spelled,
 )
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ class ExplanationDisplay:
         How much each cell adds to those before it.
     labels : sequence of str
         What the cells are called, such as "fever = 1".
-    base : float, default=0.0
-        What is believed before any cell is seen, in the same scale.
+    base : float or None, default=0.0
+        What is believed before any cell is seen, in the same scale. None: there is
+        nothing to explain, and the picture shows the title alone.
     title : str or None, default=None
         Title of the picture.
     scale : {"log-odds", "mean"}, default="log-odds"
@@ -92,7 +94,7 @@ class ExplanationDisplay:
         self,
         contributions: ArrayLike,
         labels: Sequence[str],
-        base: float = 0.0,
+        base: float | None = 0.0,
         *,
         title: str | None = None,
         scale: str = "log-odds",
@@ -172,15 +174,20 @@ class ExplanationDisplay:
         names, sizes = _folded(names, sizes, max_cells)
         if ax is None:
             ax = new_axes(6.4, 1.5 + 0.28 * (len(names) + 2))
+        self.ax_, self.figure_ = ax, ax.figure
+        if self.base is None:
+            ax.set_axis_off()
+            text = spelled(self.title or "nothing to explain")
+            ax.text(0.5, 0.5, text, ha="center", color="0.5", transform=ax.transAxes)
+            return self
         ends = self.base + np.concatenate([[0.0], np.cumsum(sizes)])
         _draw_bars(ax, ends)
         self._draw_ends(ax, ends[[0, -1]], [0, len(ends)])
         places = np.arange(len(names) + 2)
         labels = ["before", *map(shorten_cell, names), "after"]
-        ax.set_yticks(places, labels, fontsize=FONT)
+        ax.set_yticks(places, list(map(spelled, labels)), fontsize=FONT)
         ax.set_ylim(-0.6, len(names) + 1.6)
         self._label_axes(ax, ends)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_ends(self, ax, values, places) -> None:
@@ -199,7 +206,7 @@ class ExplanationDisplay:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=FONT)
         if self.title is not None:
-            ax.set_title(self.title, fontsize=FONT + 2)
+            ax.set_title(spelled(self.title), fontsize=FONT + 2)
         if self.scale == "mean":
             ax.set_xlabel("mean of the latent", fontsize=FONT)
             return

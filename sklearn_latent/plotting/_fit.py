@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._diagnosis import comparisons_to_frame
+from .._summary import shorten
 from .._validation import check_count, shown
 from ._style import (
     FEATURE_COLOR,
     NEGATIVE_COLOR,
     check_has,
     check_plot,
-    shorten,
+    spelled,
     split_axes,
 )
 
@@ -156,7 +157,7 @@ def _draw_panel(panel: Axes, checks: pd.DataFrame, n_labels: int) -> None:
     low, high = _limits(x, y)
     panel.plot([low, high], [low, high], color="0.6", lw=0.8, zorder=0)
     panel.set(xlim=(low, high), ylim=(low, high), xlabel="expected by the model")
-    kinds = ", ".join(dict.fromkeys(checks.check)) or "nothing"
+    kinds = spelled(", ".join(dict.fromkeys(checks.check)) or "nothing")
     panel.set_title(f"{kinds}: {int((~ok).sum()):,} of {len(ok):,} differ")
     worst = checks[~ok].sort_values("z", key=lambda z: -z.abs(), kind="stable")
     _label_points(panel, worst.head(n_labels))
@@ -182,7 +183,7 @@ def _label_points(panel: Axes, points: pd.DataFrame) -> None:
         is_right = point.expected > low + 0.5 * size
         aside = -0.03 * size if is_right else 0.03 * size
         panel.annotate(
-            shorten(" ".join(str(point.what).split())).replace("$", r"\$"),
+            spelled(shorten(point.what)),
             (point.expected, point.observed),
             xytext=(point.expected + aside, height),
             ha="right" if is_right else "left",

@@ -10,6 +10,7 @@ from ._style import (
     edge_opacity,
     edge_width,
     size_in_points,
+    spelled,
     text_width,
     wrap,
 )
@@ -60,7 +61,7 @@ class Frame:
             ax.text(
                 0.5,
                 1.0,
-                "\n".join(wrap(self.note, width, NOTE_FONT)),
+                spelled("\n".join(wrap(self.note, width, NOTE_FONT))),
                 transform=ax.transAxes,
                 ha="center",
                 va="top",

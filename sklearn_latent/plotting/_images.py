@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_names, check_numbers
-from ._style import check_cmap, check_has, check_plot, fit_width, size_in_points
+from ._style import (
+    check_cmap,
+    check_has,
+    check_plot,
+    fit_width,
+    size_in_points,
+    spelled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -141,7 +148,8 @@ class LatentImagesDisplay:
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_color("0.6")
             if titles is not None:
-                ax.set_title(_fitted(ax, str(titles[number])), fontsize=TITLE_FONT)
+                title = spelled(_fitted(ax, str(titles[number])))
+                ax.set_title(title, fontsize=TITLE_FONT)
         self.axes_ = axes[: len(images)]
         self.figure_ = axes[0].figure
         return self

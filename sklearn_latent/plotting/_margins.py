@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_names, check_numbers
-from ._style import PALETTE, check_has, check_plot, fit_width
+from ._style import PALETTE, check_has, check_plot, fit_width, spelled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -164,7 +164,7 @@ class MarginsDisplay:
             upper.hist(values, bins=bins, density=True, color="#D0D0D0")
             upper.plot(grid[column], density[column], color=PALETTE[0])
             name = fit_width(names[column], WIDTH, TITLE_FONT)
-            upper.set_title(name, fontsize=TITLE_FONT)
+            upper.set_title(spelled(name), fontsize=TITLE_FONT)
             upper.set(yticks=[])
             ordered = np.sort(values)
             ranks = ndtri((np.arange(len(values)) + 0.5) / max(len(values), 1))

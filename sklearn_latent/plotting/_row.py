@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._style import SMALLEST_FONT, fit_width, shorten, text_color_on, text_width
+from .._summary import shorten
+from ._style import (
+    SMALLEST_FONT,
+    fit_width,
+    spelled,
+    text_color_on,
+    text_width,
+)
 
 
 class Row:
@@ -108,7 +115,7 @@ class Row:
         """Write above the upper rows and below the lowest one."""
         box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.85}
         ax.annotate(
-            text,
+            spelled(text),
             (x, y),
             xytext=(0, (1 if y else -1) * (self.diameter / 2 + 4.0)),
             textcoords="offset points",

@@ -19,6 +19,7 @@ from ._style import (
     labels_or_default,
     new_axes,
     size_in_points,
+    spelled,
     text_width,
 )
 
@@ -254,7 +255,7 @@ def _label(axis, names, room, *, turned) -> None:
     level = turned and text_width(names, FONT) <= per_name
     step = 1 if level else int(np.ceil(1.3 * FONT / max(per_name, 1e-9)))
     places = np.arange(0, len(names), step)
-    axis.set_ticks(places, [names[i] for i in places])
+    axis.set_ticks(places, [spelled(names[i]) for i in places])
     axis.set_tick_params(labelsize=FONT)
     if turned and not level:
         axis.set_tick_params(labelrotation=90)

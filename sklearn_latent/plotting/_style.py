@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._summary import LONGEST_NAME, shorten
 from .._validation import check_names, shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ FEATURE_COLOR = "#4D4D4D"
 LATENT_COLOR = "#6A51A3"
 POSITIVE_COLOR = "#0072B2"
 NEGATIVE_COLOR = UNREACHED_COLOR = "#D55E00"
-LONGEST_LABEL = 24
 LEGEND_FONT = 8.0
 MARGIN_INCHES = 0.08
 SMALLEST_FONT = 6.0  # in points; smaller letters cannot be read
@@ -97,21 +97,17 @@ def size_in_points(ax) -> tuple[float, float]:
     return points * ax.bbox.width, points * ax.bbox.height
 
 
-def shorten(name: Any, longest: int = LONGEST_LABEL) -> str:
-    """Name in one line, cut in the middle if it would take up half of the picture.
+def spelled(text: Any) -> str:
+    """Text for matplotlib, which would read what is between dollars as a formula.
 
-    Names often differ at their ends alone. A dollar would start a formula.
+    The only place that escapes: labels are plain until they are handed over.
     """
-    name = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
-    if len(name) > longest:
-        n_last = (longest - 1) // 3
-        name = f"{name[: longest - 1 - n_last]}…{name[len(name) - n_last :]}"
-    return name.replace("$", r"\$")
+    return str(text).replace("$", r"\$")
 
 
 def fit_width(name: Any, room: float, font: float) -> str:
     """Name cut until it is at most `room` points wide."""
-    for longest in range(LONGEST_LABEL, 1, -1):
+    for longest in range(LONGEST_NAME, 1, -1):
         label = shorten(name, longest)
         if text_width([label], font) <= room:
             break
@@ -143,7 +139,7 @@ def _width_in_fonts(label: str, family: tuple[str, ...]) -> float:
         # Letters that the font lacks are reported when they are drawn.
         warnings.simplefilter("ignore")
         width, _, _ = text_to_path.get_text_width_height_descent(
-            label.replace(r"\$", "$"), FontProperties(size=10.0), ismath=False
+            label, FontProperties(size=10.0), ismath=False
         )
     return 0.102 * width  # hinting makes letters up to 2% wider
 
@@ -204,4 +200,5 @@ def add_legend(ax: Axes, entries, **options) -> None:
         return
     place = {"loc": "lower center", "borderaxespad": 0.0, "ncols": len(entries)}
     style = place | {"frameon": False, "fontsize": LEGEND_FONT} | options
-    ax.legend(*zip(*entries, strict=True), **style)
+    handles, labels = zip(*entries, strict=True)
+    ax.legend(handles, list(map(spelled, labels)), **style)

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
+from .._summary import shorten
 from .._validation import check_choice, check_jobs, check_numbers, shown
 from ._style import (
     PALETTE,
     check_has,
     check_plot,
     new_axes,
-    shorten,
     size_in_points,
+    spelled,
     split_axes,
     text_width,
 )
@@ -298,14 +299,14 @@ class ThresholdCurveDisplay:
             self.axes_[1:], counts.items(), PALETTE[1:], strict=False
         ):
             panel.plot(x, count, marks, color=color)
-            panel.set_ylabel(name)
+            panel.set_ylabel(spelled(shorten(name)))
             panel.set_ylim(bottom=min(0.0, *count), top=1.1 * max(1.0, *count))
         if np.isfinite(score).any():
             chosen = int(np.nanargmax(score))
             for panel in self.axes_:
                 panel.axvline(x[chosen], color="0.6", ls=":", lw=1.2, zorder=0)
             label = f"best: {_write(self.param_values[chosen])}"
-            top.set_title(label, fontsize=9, color="0.35")
+            top.set_title(spelled(label), fontsize=9, color="0.35")
         self._label_values(x, is_numeric)
         return self
 
@@ -317,7 +318,7 @@ class ThresholdCurveDisplay:
                 room = 0.9 * size_in_points(self.ax_)[0] / len(labels)
                 turned = text_width(labels, TICK_FONT) > room
                 style = {"fontsize": TICK_FONT, "rotation": 90 if turned else 0}
-                panel.set_xticks(x, labels, **style)
+                panel.set_xticks(x, list(map(spelled, labels)), **style)
                 panel.set_xlim(-0.5, len(x) - 0.5)
             elif np.min(x) > 0 and np.max(x) > 10 * np.min(x):
                 panel.set_xscale("log")
@@ -325,7 +326,7 @@ class ThresholdCurveDisplay:
             panel.spines[["top", "right"]].set_visible(False)
         for panel in self.axes_[:-1]:
             panel.tick_params(axis="x", which="both", labelbottom=False)
-        self.axes_[-1].set_xlabel(self.param_name)
+        self.axes_[-1].set_xlabel(spelled(shorten(self.param_name, 60)))
 
     def _check(self):
         """Arrays with one number per value."""

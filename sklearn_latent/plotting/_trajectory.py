@@ -19,6 +19,7 @@ from ._style import (
     labels_or_default,
     new_axes,
     size_in_points,
+    spelled,
     split_axes,
     text_width,
 )
@@ -185,8 +186,8 @@ class TrajectoryDisplay:
                     _draw_bars(self.axes_[i, j], states[i])
             else:
                 _draw_heatmap(self.axes_[0, j], states)
-            name = fit_width(latents[j].replace(r"\$", "$"), 0.95 * room, TITLE_FONT)
-            self.axes_[0, j].set_title(name, fontsize=TITLE_FONT)
+            name = fit_width(latents[j], 0.95 * room, TITLE_FONT)
+            self.axes_[0, j].set_title(spelled(name), fontsize=TITLE_FONT)
             self.axes_[-1, j].set_xlabel("slice", fontsize=9)
         self._label(kind, sequences, slices, room)
         _draw_legend(ax, max(states.shape[2] for states in parts))
@@ -198,7 +199,7 @@ class TrajectoryDisplay:
         turned = n_level < min(len(slices), 4)
         most = max(int(0.8 * room / (1.4 * FONT)) if turned else n_level, 1)
         places = _thinned(slices, min(most, 12))
-        labels, angle = [slices[t] for t in places], 90 if turned else 0
+        labels, angle = [spelled(slices[t]) for t in places], 90 if turned else 0
         for panel in self.axes_.flat:
             panel.set_xticks(places, labels, fontsize=FONT, rotation=angle)
             panel.tick_params(length=2)
@@ -209,14 +210,15 @@ class TrajectoryDisplay:
         if kind == "bars":
             level = {"rotation": 0, "ha": "right", "va": "center"}
             for panel, name in zip(self.axes_[:, 0], sequences, strict=True):
-                panel.set_ylabel(name, fontsize=FONT + 1, **level)
+                panel.set_ylabel(spelled(name), fontsize=FONT + 1, **level)
                 panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
             for panel in self.axes_[:, 1:].flat:
                 panel.set_yticks([])
             return
         places = _thinned(sequences, 25)
+        labels = [spelled(sequences[i]) for i in places]
         for panel in self.axes_[0]:
-            panel.set_yticks(places, [sequences[i] for i in places], fontsize=FONT - 1)
+            panel.set_yticks(places, labels, fontsize=FONT - 1)
 
     def _check(self):
         """Arrays, and the names of latents, sequences and slices."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._selection import name_of
+from .._summary import shorten
 from ._edge_colors import GraphOptions
 from ._frame import Frame
 from ._slice_edges import COLORS, DASHED, draw_edges
@@ -14,8 +15,8 @@ from ._style import (
     SMALLEST_FONT,
     fit_width,
     new_graph_axes,
-    shorten,
     size_in_points,
+    spelled,
     text_color_on,
     text_width,
 )
@@ -172,7 +173,7 @@ def _write_latent(ax, place, name, color, diameter, font) -> None:
     # Edges would cross out a name outside of the circle.
     box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.85}
     ax.annotate(
-        name,
+        spelled(name),
         place,
         xytext=(0, 0 if font else diameter / 2 + 2.0),
         textcoords="offset points",
@@ -195,7 +196,7 @@ def _draw_features(ax, graph, features, positions, size) -> None:
         x, y = positions[node]
         if font >= SMALLEST_FONT:
             ax.annotate(
-                fit_width(name_of(graph, node), room, font),
+                spelled(fit_width(name_of(graph, node), room, font)),
                 (x, y),
                 xytext=(-6 if x < 0.5 else 6, 0),
                 textcoords="offset points",

@@ -41,8 +41,8 @@ class LPCC(StructureLearner):
     max_categories : int, default=10
         Whole numbers up to this many values are categories.
     max_joint_states : int, default=500
-        Joint states of connected latents up to which inference is exact. Above, it is
-        factored, with a warning.
+        Joint states of connected latents up to which inference is exact, at most 4,096.
+        Above, it is factored, with a warning.
     max_iter : int, default=200
         Maximum number of EM iterations.
     tol : float, default=1e-4

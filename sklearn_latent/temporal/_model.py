@@ -27,6 +27,7 @@ from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
 from ._sequence_model import SequenceModel
 from ._tables import (
+    check_length,
     check_tables,
     draw_categories,
     family_of,
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 # A joint chain of 500 states takes matrices of 500 x 500 per slice and sequence block;
-# the cost grows with the square.
-MAX_JOINT_STATES = 500
+# the cost grows with the square. 4,096 take 0.7 GB, and nothing, a file included, may
+# ask for more.
+MAX_JOINT_STATES, MOST_JOINT_STATES = 500, 4096
 
 
 class LatentDBN(SequenceModel):
@@ -69,8 +71,8 @@ class LatentDBN(SequenceModel):
         (cardinality of parent, n_categories), or an emission of another kind. A feature
         that measures no latent has a single state.
     max_joint_states : int, default=500
-        Largest number of joint states of coupled latents for which inference is exact.
-        Above, it is factored and a warning says so.
+        Largest number of joint states of coupled latents for which inference is exact,
+        at most 4,096. Above, it is factored and a warning says so.
 
     Attributes
     ----------
@@ -119,6 +121,8 @@ class LatentDBN(SequenceModel):
             raise TypeError(
                 f"graph must be a TemporalGraph, got {type(graph).__name__}."
             )
+        # Before anything takes memory for features that the graph only claims to have.
+        check_length("emission", emission, graph.n_observed)
         if not graph.is_pure:
             feature = int(np.flatnonzero(graph.structure.sum(axis=0) > 1)[0])
             raise ValueError(
@@ -127,9 +131,14 @@ class LatentDBN(SequenceModel):
             )
         self.graph = graph
         self.max_joint_states = check_count(
-            "max_joint_states", max_joint_states, 1, MOST_ROWS
+            "max_joint_states", max_joint_states, 1, MOST_JOINT_STATES
         )
         self.cardinality = check_counts("cardinality", cardinality).reshape(-1)
+        if self.cardinality.max(initial=0) > MOST_JOINT_STATES:
+            raise ValueError(
+                f"cardinality must be at most {MOST_JOINT_STATES} for each latent, got "
+                f"{self.cardinality.max()}."
+            )
         if self.cardinality.shape != (graph.n_latents,):
             raise ValueError(
                 "cardinality must hold one number per latent, shape "

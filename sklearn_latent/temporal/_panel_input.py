@@ -15,8 +15,9 @@ from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._rows import read_blocks
 from .._single_row import SingleRow
-from .._validation import MOST_ROWS, check_columns, check_count, check_tol
+from .._validation import check_columns, check_count, check_tol
 from ._emissions.request import requested_kinds
+from ._model import MOST_JOINT_STATES
 from ._panels.columns import slice_names, warn_of_layout
 from ._panels.encoding import PanelEncoder, known_orders
 from ._panels.labels import check_columns_of
@@ -69,7 +70,7 @@ class PanelInput(BaseLatentModel):
         """Refuse parameters of the wrong kind."""
         for name, least in (("n_bins", 2), ("max_categories", 2), ("max_iter", 1)):
             check_count(name, getattr(self, name), least)
-        check_count("max_joint_states", self.max_joint_states, 1, MOST_ROWS)
+        check_count("max_joint_states", self.max_joint_states, 1, MOST_JOINT_STATES)
         check_tol(self.tol)
 
     # Input

@@ -69,9 +69,9 @@ class SEMDBN(Forecaster):
     max_categories : int, default=10
         Most values of a feature of integers that stay categories.
     max_joint_states : int, default=500
-        Largest number of joint states of the latents for which inference is exact.
-        Above, it is factored, with a warning, and a start gives each latent at most
-        two parents.
+        Largest number of joint states of the latents for which inference is exact, at
+        most 4,096. Above, it is factored, with a warning, and a start gives each latent
+        at most two parents.
     n_jobs : int or None, default=None
         Number of starts that run at the same time, through joblib.
     random_state : int, RandomState instance or None, default=None

@@ -10,6 +10,10 @@ from .._graphs import topological_order
 from .._validation import check_numbers, shown
 from ._graph import TemporalGraph
 
+# Probabilities of an emission, half a gigabyte. A file of some hundred kilobytes could
+# ask for any number of them.
+MOST_CELLS = 1 << 26
+
 
 def family_of(graph: TemporalGraph, j: int, *, later: bool) -> list[tuple[int, bool]]:
     """Latents on the axes of a table of latent `j`: parents before, within, itself.
@@ -124,6 +128,15 @@ def draw_categories(rows: np.ndarray, rng) -> np.ndarray:
 def free_parameters(tables) -> int:
     """Number of free parameters: each row sums to 1."""
     return sum(table.size - table.size // table.shape[-1] for table in tables)
+
+
+def check_cells(n_cells: int) -> None:
+    """Refuse tables that are much larger than the parameters that they follow from."""
+    if n_cells > MOST_CELLS:
+        raise ValueError(
+            f"an emission must have at most {MOST_CELLS:,} probabilities of a category "
+            f"by state and category before, got {n_cells:,}; merge rare categories."
+        )
 
 
 def log_prior(tables, smoothing: float) -> float:

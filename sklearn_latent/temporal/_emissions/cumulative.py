@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit
 
+from .._tables import check_cells
+
 # Steps of Fisher scoring; from the last parameters of EM few are needed.
 MAX_STEPS = 50
 
@@ -17,6 +19,7 @@ MAX_HALVINGS = 30
 
 def cumulative_shares(thresholds, location) -> np.ndarray:
     """P(category) of each row, given its location; (n_rows, n_categories)."""
+    check_cells((len(thresholds) + 1) * len(location))
     upper, lower = _bounds(thresholds, location)
     # Far above, differences of numbers near 1 would lose their digits.
     above = lower > -upper

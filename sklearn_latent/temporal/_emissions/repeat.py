@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..._persistence import Array
 from ..._validation import check_numbers, check_probabilities
-from .._tables import check_table, normalized
+from .._tables import check_cells, check_table, normalized
 from .base import SMOOTHING, Column
 from .discrete import Discrete
 
@@ -49,6 +49,7 @@ class CategoricalRepeat(Discrete):
                 f"{self.table.shape[1:]}, got shape {kept.shape}."
             )
         check_probabilities("repeat", kept)
+        check_cells(len(kept) * self.table.size)
         kept.setflags(write=False)
         self.repeat = kept
 
