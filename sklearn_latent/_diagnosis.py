@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 # How many lines of one kind are shown: of those that fail, and of others.
 MOST_FAILING, MOST_PASSING = 10, 3
+# A latent of which the rows tell less than this share is hardly ever certain.
+CERTAIN = 0.1
 
 
 class Check(NamedTuple):
@@ -107,6 +109,27 @@ def shown_lines(z, limit) -> np.ndarray:
     order = np.argsort(-size, kind="stable")
     failing = int((size > limit).sum())
     return order[: min(failing, MOST_FAILING) if failing else MOST_PASSING]
+
+
+def note_duplicates(pairs: Comparison, limit: float) -> list[Check]:
+    """Pairs that correlate more than a limit: no misfit, but they say the same."""
+    found = np.flatnonzero(np.abs(pairs.observed) > limit)
+    order = found[np.argsort(-np.abs(pairs.observed[found]), kind="stable")]
+    return [
+        line._replace(check="near-duplicates", z=np.nan, ok=True)
+        for line in pairs.take(order[:MOST_FAILING])
+    ]
+
+
+def note_certainty(names, told, expected) -> list[Check]:
+    """How much of each latent rows tell, the least first: no misfit, if it is little.
+
+    Latents of which they tell less than `CERTAIN` are shown before others.
+    """
+    return [
+        Check("certainty", str(names[k]), told[k], expected[k], np.nan, ok=True)
+        for k in shown_lines(1.0 - np.asarray(told), 1.0 - CERTAIN)
+    ]
 
 
 def compare_likelihoods(

@@ -8,13 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._diagnosis import Check
 from .._progress import Progress, with_callbacks
 from .._transaction import all_or_nothing
 from .._validation import check_flag
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning, UnidentifiableWarning
-from ._diagnosis.diagnosis import contradictions_of_moments, misfit_message
+from ._diagnosis.diagnosis import (
+    contradictions,
+    contradictions_of_moments,
+    misfit_message,
+)
 from ._identifiability.schedule import Schedule
+from ._likelihood.exact import Parameters
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors
@@ -104,8 +110,11 @@ default=None
 
     Notes
     -----
-    Missing values (NaN) are left out moment by moment: each is estimated from the rows
-    that have its features, which is right if values are missing at random.
+    Where values are missing (NaN), each moment is estimated from the rows that have its
+    features. With ``refine=False``, and in components that are too large for the
+    likelihood, this is biased unless values are missing completely at random; `fit`
+    warns if it depends on other features that values are missing. The likelihood is of
+    what each row shows, which is right if values are missing at random.
 
     References
     ----------
@@ -259,14 +268,31 @@ default=None
         self._store(NoisyOrNetwork(*learned[:3]))
         self._name_by_structure()
         self._warn_if_no_latents("structure has no rows")
-        misfit = contradictions_of_moments(
-            self.network_,
-            statistics.moments,
-            self._feature_names(),
-            rough=not self.refine,
-        )
+        if statistics.gaps is not None:
+            statistics.gaps.warn(self._feature_names())
+        misfit = self._contradictions(plan, statistics)
         if misfit:
             warn(misfit_message(misfit), ModelMisfitWarning)
+
+    def _contradictions(self, plan, statistics) -> list[Check]:
+        """Ways in which the network contradicts the data."""
+        network, moments = self.network_, statistics.moments
+        names = np.asarray(self._feature_names(), dtype=object)
+        if not self.refine or np.ptp(moments.total) == 0:
+            return contradictions_of_moments(
+                network, moments, names, rough=not self.refine
+            )
+        # Rows that have some features need not be like others.
+        values = Parameters(network.prior, network.failure, network.leak)
+        found = [
+            check
+            for part, table in zip(plan.parts, statistics.tables, strict=True)
+            if table is not None
+            for check in contradictions(
+                NoisyOrNetwork(*values.restrict(part)), table, names[part.features]
+            )
+        ]
+        return sorted(found, key=lambda check: -abs(check.z))
 
     def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""

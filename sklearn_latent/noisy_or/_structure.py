@@ -23,6 +23,7 @@ from ._diagnosis.diagnosis import (
 )
 from ._export import latents_to_frame
 from ._model import NoisyOrModel, check_flags
+from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
 from ._structure_search.groups import WIDE
@@ -155,8 +156,10 @@ class QuartetStructureLearner(NoisyOrModel):
 
     Notes
     -----
-    Missing values (NaN) are left out moment by moment, and summed out of the
-    likelihood, which is right if values are missing at random.
+    Missing values (NaN) are summed out of the likelihood, which is right if values are
+    missing at random, and left out moment by moment: with ``refine=False`` the model is
+    biased unless they are missing completely at random, and `fit` warns if it depends
+    on other features that they are missing.
 
     Up to 2,000 features, every pair is looked at. Of more, pairs are counted where they
     occur, those that go together more often than by chance tie features into groups,
@@ -336,6 +339,8 @@ class QuartetStructureLearner(NoisyOrModel):
                 return progress(f"{len(found.failure)} latents so far")
 
             self._store_learned(learn_table(source, patterns, settings, rng, report))
+            if not self.refine:
+                Gaps.of(patterns).warn(self._feature_names())
             rows = scored_rows(patterns, self.structure_)
             self._store_score(rows, source.n_rows)
         self._misfit = contradictions(self.network_, rows, self._feature_names())

@@ -18,19 +18,21 @@ from ..._diagnosis import (
     Comparison,
     compare_likelihoods,
     critical_z,
-    shown_lines,
+    note_certainty,
+    note_duplicates,
 )
 from .._groups import compare_groups
-from .._margins.columns import bent_columns, to_scores
+from .._margins.columns import bent_columns, to_scores, to_values
+from .completion import complete
 from .moments import (
     clipped_spread,
     dependence,
+    dependence_of_sizes,
     kurtosis_z,
-    moments,
     skewness_z,
     variance_z,
 )
-from .standard import Standard, standardise
+from .standard import Standard, normal_ranks, standardise
 
 # Kinds of checks that share the level: likelihood, means, spreads, pairs, skewness,
 # tails, curvature, changing spread.
@@ -39,10 +41,8 @@ N_KINDS = 8
 MOST_ROWS, LEAST_ROWS, MOST_PAIRS, MOST_GAPS = 5000, 200, 2e9, 2e10
 # Rows whose latents are inferred where that has no formula.
 MOST_INFERRED = 500
-# Features that correlate more than this say the same, if enough rows have both.
+# Features that correlate more than this say the same, if there are enough rows.
 DUPLICATE, ENOUGH_ROWS = 0.99, 50
-# A latent of which the rows tell less than this share is hardly ever certain.
-CERTAIN = 0.1
 # Smaller samples have no kurtosis to speak of.
 FEWEST = 20
 
@@ -81,7 +81,9 @@ def thin_out(X, *, costly: bool) -> np.ndarray:
 
 def diagnose_network(subject: Subject) -> list[Check]:
     """All checks of a network."""
-    network, X = subject.network, subject.X
+    network = subject.network
+    few = subject.X if network.is_jointly_gaussian else subject.X[:MOST_INFERRED]
+    scores, log_slope = to_scores(network.margins, few)
     rows = _Rows(subject)
     kinds = [
         *rows.singles(),
@@ -90,11 +92,9 @@ def diagnose_network(subject: Subject) -> list[Check]:
         rows.curvature(),
         rows.changing_spread(),
     ]
-    few = X if network.is_jointly_gaussian else X[:MOST_INFERRED]
-    scores, log_slope = to_scores(network.margins, few)
     checks = [_check_likelihood(network, scores, log_slope)]
     checks += [line for kind in kinds for line in kind.lines()]
-    checks += _check_groups(network, X)
+    checks += rows.groups()
     if network.n_latents:
         checks += _check_certainty(network, scores, subject.latents)
     return checks + rows.duplicates()
@@ -115,23 +115,24 @@ def compare_moments(subject: Subject) -> list[Comparison]:
 
 
 class _Rows:
-    """Rows in comparison with the network."""
+    """Rows, completed, in comparison with the network."""
 
     def __init__(self, subject: Subject):
-        self.names = subject.names
-        Z = to_scores(subject.network.margins, subject.X)[0]
-        standard = standardise(subject.network, Z)
+        self.subject, self.names = subject, subject.names
+        network = subject.network
+        self.Z = complete(network, to_scores(network.margins, subject.X)[0])
+        standard = standardise(network, self.Z)
         # A column that does not vary, where it is expected, tells nothing.
-        still = np.array([_is_still(column) for column in standard.scores.T], bool)
-        for part in (standard.scores, standard.levelled, standard.residuals):
-            part[:, still] = np.nan
+        self.tells = ~np.array([_is_still(c) for c in standard.scores.T], bool)
+        for part in (standard.levelled, standard.residuals):
+            part[:, ~self.tells] = 0.0
         self.standard: Standard = standard
-        self.n_learned = subject.n_learned
-        self.bent = [j for j, _ in bent_columns(subject.network.margins)]
+        self.bent = [j for j, _ in bent_columns(network.margins)]
 
-    def _doubt(self, n, *, learned: bool = True):
+    def _doubt(self, *, learned: bool = True):
         """Standard error of a difference, in those of the rows alone."""
-        own = n / self.n_learned if learned else 0.0
+        n = len(self.Z)
+        own = n / self.subject.n_learned if learned else 0.0
         return np.sqrt(1.0 + own + n / self.standard.n_drawn)
 
     def _name(self, j: int) -> str:
@@ -139,18 +140,18 @@ class _Rows:
 
     def singles(self) -> list[Comparison]:
         """Means and standard deviations, around the means of the model."""
-        standard = self.standard
-        n, mean, square = moments(standard.scores)
-        doubt = self._doubt(n)
-        limit = critical_z(len(n), N_KINDS)
+        standard, n = self.standard, len(self.Z)
+        mean, square = (standard.scores**power for power in (1, 2))
+        mean, square = (part.sum(axis=0) / max(n, 1) for part in (mean, square))
+        limit = critical_z(len(mean), N_KINDS)
         centre, spread = standard.centre, standard.spread
-        z = np.where(n > 0, mean * np.sqrt(n), 0.0) / doubt
+        z = np.where(self.tells, mean * np.sqrt(n), 0.0) / self._doubt()
         means = Comparison("mean", self._name, centre + mean * spread, centre, z, limit)
         size, z = np.sqrt(square), variance_z(square, n)
         # Tails of estimated margins are guesses.
         bent = self.bent
         size[bent], z[bent] = clipped_spread(standard.scores[:, bent])
-        z = np.where(n > 1, z, 0.0) / doubt
+        z = np.where(self.tells & (n > 1), z, 0.0) / self._doubt()
         spreads = Comparison("spread", self._name, spread * size, spread, z, limit)
         return [means, spreads]
 
@@ -158,13 +159,14 @@ class _Rows:
         """Correlations."""
         standard = self.standard
         i, j = np.triu_indices(len(standard.centre), 1)
-        r, n = (part[i, j] for part in dependence(standard.levelled, standard.levelled))
+        r = dependence(standard.levelled, standard.levelled)[i, j]
         rho = standard.correlation[i, j]
         error = np.broadcast_to(standard.error, standard.correlation.shape)[i, j]
         gap = np.arctanh(np.clip(r, -CLIP, CLIP)) - np.arctanh(
             np.clip(rho, -CLIP, CLIP)
         )
-        z = gap * np.sqrt(np.maximum(n - 3.0, 0.0)) / error / self._doubt(n)
+        z = gap * np.sqrt(max(len(self.Z) - 3.0, 0.0)) / error / self._doubt()
+        z[~(self.tells[i] & self.tells[j])] = 0.0
         limit = critical_z(len(z), N_KINDS)
         return Comparison("pair", self._pair_name(i, j, ", "), r, rho, z, limit)
 
@@ -173,12 +175,11 @@ class _Rows:
 
     def shapes(self) -> list[Comparison]:
         """Skewness and tails of the residuals."""
-        residuals = self.standard.residuals
-        n = (~np.isnan(residuals)).sum(axis=0)
         found = []
         for kind, test in (("skewed noise", skewness_z), ("tails", kurtosis_z)):
-            seen, z = test(residuals)
-            z = np.where(n >= FEWEST, z, 0.0) / self._doubt(n, learned=bool(self.bent))
+            seen, z = test(self.standard.residuals)
+            z *= len(self.Z) >= FEWEST
+            z /= self._doubt(learned=bool(self.bent))
             limit = critical_z(len(z), N_KINDS)
             found.append(Comparison(kind, self._name, seen, 0.0 * seen, z, limit))
         return found
@@ -186,38 +187,57 @@ class _Rows:
     def curvature(self) -> Comparison:
         """Residuals and squares of features before them."""
         S, R = self.standard.levelled, self.standard.residuals
-        return self._dependence("curvature", _bends(S), R)
+        return self._dependence("curvature", [("{}", dependence(_bends(S), R), None)])
 
     def changing_spread(self) -> Comparison:
-        """Sizes of residuals and features before them (Glejser, 1969)."""
-        S, R = self.standard.levelled, np.abs(self.standard.residuals)
-        return self._dependence("changing spread", S, R)
+        """Sizes of residuals and features before them (Glejser, 1969), or their sizes.
 
-    def _dependence(self, kind, causes, effects) -> Comparison:
+        Ranks of sizes, whose products have no long tails.
+        """
+        S, R = self.standard.levelled, self.standard.residuals
+        sizes, causes = normal_ranks(np.abs(R)), normal_ranks(np.abs(S))
+        # What goes together, as for want of an edge, has sizes that do.
+        expected = dependence_of_sizes(dependence(S, R))
+        by_size = "size of {}", dependence(causes, sizes), expected
+        found = [("{}", dependence(S, sizes), None), by_size]
+        return self._dependence("changing spread", found)
+
+    def _dependence(self, kind, parts) -> Comparison:
+        """Correlations of features with residuals of others.
+
+        parts: how causes are named, correlations, and what they should be if not 0
+        """
         i, j = np.nonzero(self.standard.before)
-        r, n = (part[i, j] for part in dependence(causes, effects))
-        z = np.where(n >= FEWEST, r * np.sqrt(n), 0.0)
-        z /= self._doubt(n, learned=bool(self.bent))
+        n, m = len(self.Z), len(i)
+        r = np.concatenate([found[i, j] for _, found, _ in parts])
+        rho = np.concatenate(
+            [np.zeros(m) if part is None else part[i, j] for *_, part in parts]
+        )
+        z = (r - rho) * np.sqrt(n) * (n >= FEWEST)
+        z /= self._doubt(learned=bool(self.bent))
         limit = critical_z(len(z), N_KINDS)
-        name = self._pair_name(j, i, " given ")
-        return Comparison(kind, name, r, np.zeros(len(r)), z, limit)
+
+        def name(p):
+            cause = parts[p // m][0].format(self.names[i[p % m]])
+            return f"{self.names[j[p % m]]} given {cause}"
+
+        return Comparison(kind, name, r, rho, z, limit)
+
+    def groups(self) -> list[Check]:
+        """Whether rows form groups, which a single network does not describe."""
+        network, X = self.subject.network, self.subject.X
+        X = np.where(np.isnan(X), to_values(network.margins, self.Z), X)
+        found = compare_groups(network, X)
+        if found is None:
+            return []
+        what = f"{found.n_groups} groups" if found.n_groups > 1 else "a single group"
+        ok = found.n_groups < 2 or found.own >= found.mixture
+        return [Check("groups", what, found.own, found.mixture, np.nan, ok)]
 
     def duplicates(self) -> list[Check]:
         """Pairs of features that are almost the same, or almost the opposite."""
-        pairs = self.pairs()
-        if len(self.standard.scores) < ENOUGH_ROWS:
-            return []
-        return [
-            Check(
-                "near-duplicates",
-                pairs.name(p),
-                pairs.observed[p],
-                pairs.expected[p],
-                np.nan,
-                bool(abs(pairs.observed[p]) <= DUPLICATE),
-            )
-            for p in shown_lines(pairs.observed, DUPLICATE)
-        ]
+        enough = len(self.Z) >= ENOUGH_ROWS
+        return note_duplicates(self.pairs(), DUPLICATE) if enough else []
 
 
 # Larger correlations are not told apart.
@@ -226,30 +246,28 @@ CLIP = 1.0 - 1e-9
 
 def _is_still(scores) -> bool:
     """Whether a column does not vary, and is where the model expects it."""
-    known = scores[~np.isnan(scores)]
-    if not len(known):
+    if not len(scores):
         return True
-    return bool(known.min() == known.max() and abs(known[0]) < 3.0 and len(known) > 1)
+    alike = scores.min() == scores.max() and len(scores) > 1
+    return bool(alike and abs(scores[0]) < 3.0)
 
 
 def _bends(scores) -> np.ndarray:
     """Squares of the columns, less what is linear in them."""
-    n, mean, _ = moments(scores)
-    centred = scores - mean
+    centred = scores - scores.mean(axis=0)
     squares = centred**2
-    variance, third = (
-        np.nan_to_num(p).sum(axis=0) for p in (squares, squares * centred)
-    )
+    variance, third = (p.sum(axis=0) for p in (squares, squares * centred))
     slope = np.divide(third, variance, out=np.zeros_like(third), where=variance > 0)
-    return squares - variance / np.maximum(n, 1) - slope * centred
+    return squares - variance / max(len(scores), 1) - slope * centred
 
 
 def _check_likelihood(network, Z, log_slope) -> Check:
     """Log-densities of rows against those of columns with independent normal scores."""
     plain = network.with_margins(None) if network.margins is not None else network
     known = ~np.isnan(Z)
-    _, mean, square = moments(Z)
-    spread = np.sqrt(np.maximum(moments(Z - mean)[2], 1e-300))
+    some = np.maximum(known.sum(axis=0), 1)
+    mean, square = (np.nansum(Z**power, axis=0) / some for power in (1, 2))
+    spread = np.sqrt(np.maximum(np.nansum((Z - mean) ** 2, axis=0) / some, 1e-300))
     varies = spread > 1e-9 * np.sqrt(square)
     own = norm.logpdf(np.where(known, Z, mean), mean, spread)
     own = np.where(known & varies, own, 0.0).sum(axis=1)
@@ -264,17 +282,6 @@ def _check_likelihood(network, Z, log_slope) -> Check:
     )
 
 
-def _check_groups(network, X) -> list[Check]:
-    """Whether rows form groups, which a single network does not describe."""
-    complete = X[~np.isnan(X).any(axis=1)]
-    found = compare_groups(network, complete)
-    if found is None:
-        return []
-    what = f"{found.n_groups} groups" if found.n_groups > 1 else "a single group"
-    ok = found.n_groups < 2 or found.own >= found.mixture
-    return [Check("groups", what, found.own, found.mixture, np.nan, ok)]
-
-
 def _check_certainty(network, Z, names) -> list[Check]:
     """Share of the variance of each latent that the rows tell."""
     mean, _, variance = network._infer(Z)
@@ -282,9 +289,4 @@ def _check_certainty(network, Z, names) -> list[Check]:
     left = variance[:, hidden].mean(axis=0)
     seen = mean[:, hidden].var(axis=0)
     told = np.divide(seen, seen + left, out=np.zeros_like(seen), where=seen + left > 0)
-    return [
-        Check(
-            "certainty", str(names[k]), told[k], 1.0, np.nan, bool(told[k] >= CERTAIN)
-        )
-        for k in shown_lines(1.0 - told, 1.0 - CERTAIN)
-    ]
+    return note_certainty(names, told, np.ones_like(told))

@@ -1,18 +1,9 @@
-"""Moments of columns with gaps, and how far they are from those of normal columns."""
+"""Moments of columns, and how far they are from those of normal columns."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtr
-
-
-def moments(X) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of known values, mean and mean square of each column; 0 if none."""
-    known = ~np.isnan(X)
-    n = known.sum(axis=0).astype(np.float64)
-    filled = np.where(known, X, 0.0)
-    some = np.maximum(n, 1.0)
-    return n, filled.sum(axis=0) / some, (filled**2).sum(axis=0) / some
 
 
 def variance_z(ratio, n) -> np.ndarray:
@@ -30,18 +21,16 @@ def clipped_spread(X, limit: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
     mean = 1.0 - tail - 2.0 * limit * density + limit**2 * tail
     fourth = 3.0 * (1.0 - tail) - 2.0 * density * (limit**3 + 3.0 * limit)
     deviation = np.sqrt(fourth + limit**4 * tail - mean**2)
-    n, _, square = moments(np.clip(X, -limit, limit))
-    return np.sqrt(square / mean), (square - mean) / deviation * np.sqrt(n)
+    square = (np.clip(X, -limit, limit) ** 2).mean(axis=0)
+    return np.sqrt(square / mean), (square - mean) / deviation * np.sqrt(len(X))
 
 
 def _central(X, power):
     """Central moment of each column in units of its standard deviation, and n."""
-    n, mean, _ = moments(X)
-    centred = np.where(np.isnan(X), 0.0, X - mean)
-    some = np.maximum(n, 1.0)
-    spread = np.sqrt((centred**2).sum(axis=0) / some)
+    mean = X.mean(axis=0)
+    spread = X.std(axis=0)
     spread = np.where(spread > 1e-12 * (1.0 + np.abs(mean)), spread, np.inf)
-    return ((centred / spread) ** power).sum(axis=0) / some, np.maximum(n, 20.0), spread
+    return (((X - mean) / spread) ** power).mean(axis=0), max(len(X), 20), spread
 
 
 def skewness_z(X) -> tuple[np.ndarray, np.ndarray]:
@@ -71,23 +60,19 @@ def kurtosis_z(X) -> tuple[np.ndarray, np.ndarray]:
     return kurtosis - 3.0, np.where(np.isfinite(spread), z, 0.0)
 
 
-def dependence(X, Y) -> tuple[np.ndarray, np.ndarray]:
-    """Correlations of columns of two tables, 0 where one is constant, and n.
+def dependence(X, Y) -> np.ndarray:
+    """Correlations of columns of two tables, 0 where one is constant.
 
-    Over the rows that have both columns, whose number is n.
-
-    X (n_rows, p), Y (n_rows, q) -> correlations (p, q), n (p, q).
+    X (n_rows, p), Y (n_rows, q) -> correlations (p, q).
     """
-    here, there = ((~np.isnan(part)).astype(np.float64) for part in (X, Y))
-    # Centred once, so that sums of squares lose no digits.
-    X, Y = (np.nan_to_num(part - moments(part)[1]) for part in (X, Y))
-    n = here.T @ there
-    some = np.maximum(n, 1.0)
-    first, second = X.T @ there / some, here.T @ Y / some
-    covariance = X.T @ Y / some - first * second
-    spread = (X**2).T @ there / some - first**2
-    spread = np.maximum(spread, 0.0) * np.maximum(here.T @ Y**2 / some - second**2, 0.0)
-    r = np.divide(
-        covariance, np.sqrt(spread), out=np.zeros_like(n), where=spread > 1e-24
-    )
-    return np.clip(r, -1.0, 1.0), n
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    spread = np.outer((X**2).mean(axis=0), (Y**2).mean(axis=0))
+    zeros = np.zeros_like(spread)
+    covariance = X.T @ Y / max(len(X), 1)
+    r = np.divide(covariance, np.sqrt(spread), out=zeros, where=spread > 1e-24)
+    return np.clip(r, -1.0, 1.0)
+
+
+def dependence_of_sizes(r) -> np.ndarray:
+    """Correlations of absolute values of normal columns with correlations r."""
+    return (np.sqrt(1.0 - r**2) + r * np.arcsin(r) - 1.0) / (0.5 * np.pi - 1.0)

@@ -6,23 +6,27 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from .._margins.columns import bent_columns, to_scores
+from .completion import draw_class
 
 # Rows that are drawn from networks whose distribution has no formula, and their values.
 DRAWN, MOST_DRAWN_VALUES = 20_000, 1 << 22
+# Residuals of this size, in spreads of their column, are lost digits of products, and
+# in values of their column, of sums: of exact copies they are 1e-16 of either.
+ROUNDING, DIGITS = 1e-8, 1e-14
 
 
 class Standard(NamedTuple):
     """Rows as numbers that are standard normal if they follow the network.
 
-    scores: of each feature by itself, NaN where it is missing, (n, n_features)
+    scores: of each feature by itself, (n, n_features)
     levelled: the same; of columns whose margin was estimated, by their ranks alone, so
         that small errors of the tails of margins are not taken for those of the network
-    residuals: of each feature given those before it, from levelled scores, (n,
-        n_features)
+    residuals: of each feature given those before it, from levelled scores; 0 if they
+        are nothing but rounding, (n, n_features)
     before: ``[i, j]``, whether feature i must say nothing about the residual of j
     centre, spread: mean and standard deviation of each feature, (n_features,)
     correlation: of the scores, (n_features, n_features)
@@ -42,7 +46,7 @@ class Standard(NamedTuple):
 
 
 def standardise(network, Z) -> Standard:
-    """Scores and residuals of rows `Z`, which are normal scores of the columns."""
+    """Scores and residuals of complete rows `Z`, normal scores of the columns."""
     if network.is_jointly_gaussian:
         return _standardise_linear(network, Z)
     return _standardise_drawn(network, Z)
@@ -62,37 +66,30 @@ def _standardise_linear(network, Z) -> Standard:
     scores = (Z - mean) / spread
     levelled = scores.copy()
     for j, _ in bent_columns(network.margins):
-        levelled[:, j] = ndtri(_ranks(scores[:, j]))
-    residuals = np.empty_like(scores)
-    residuals[:, order] = _innovations(
-        correlation[np.ix_(order, order)], levelled[:, order]
-    )
+        levelled[:, j] = normal_ranks(scores[:, j])
+    residuals, scale = np.empty_like(scores), np.empty_like(spread)
+    factor = _root(correlation[np.ix_(order, order)])
+    residuals[:, order] = solve_triangular(factor, levelled[:, order].T, lower=True).T
+    scale[order] = np.diagonal(factor)
+    residuals = _beyond_rounding(residuals, scale * spread, Z)
     return Standard(
         scores, levelled, residuals, before, mean, spread, correlation, 1.0, np.inf
     )
 
 
-def _ranks(column) -> np.ndarray:
-    """Ranks from 0 to 1, the same for equal values; NaN where there is none."""
-    ranks = rankdata(column, nan_policy="omit")
-    return ranks / (np.count_nonzero(~np.isnan(column)) + 1.0)
+def normal_ranks(columns) -> np.ndarray:
+    """Normal scores of the ranks of columns, the same for equal values."""
+    return ndtri(rankdata(columns, axis=0) / (len(columns) + 1.0))
 
 
-def _innovations(correlation, scores) -> np.ndarray:
-    """What each column adds to those before it (Rosenblatt, 1952)."""
-    found = np.full(scores.shape, np.nan)
-    known = ~np.isnan(scores)
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    members = np.split(
-        np.argsort(which.ravel(), kind="stable"),
-        np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))[:-1],
-    )
-    for pattern, rows in zip(patterns, members, strict=True):
-        columns = np.flatnonzero(pattern)
-        factor = _root(correlation[np.ix_(columns, columns)])
-        values = scores[np.ix_(rows, columns)].T
-        found[np.ix_(rows, columns)] = solve_triangular(factor, values, lower=True).T
-    return found
+def _beyond_rounding(residuals, scale, Z) -> np.ndarray:
+    """Residuals; 0 in columns where they are rounding, which depends on the processor.
+
+    scale: what a residual is to be multiplied with to be in the units of `Z`
+    """
+    size = np.abs(residuals * scale).max(axis=0, initial=0.0)
+    least = ROUNDING * Z.std(axis=0) + DIGITS * np.abs(Z).max(axis=0, initial=0.0)
+    return np.where(size > least, residuals, 0.0)
 
 
 def _root(correlation) -> np.ndarray:
@@ -113,13 +110,13 @@ def _standardise_drawn(network, Z) -> Standard:
     drawn = to_scores(network.margins, drawn)[0]
     level = Z.copy()
     for j, _ in bent_columns(network.margins):
-        known = ~np.isnan(Z[:, j])
-        level[known, j] = np.quantile(drawn[:, j], _ranks(Z[known, j]))
+        level[:, j] = np.quantile(drawn[:, j], ndtr(normal_ranks(Z[:, j])))
     scores, levelled, own = (_rank_scores(drawn, rows) for rows in (Z, level, drawn))
     # A feature with latent parents has no residual; its score takes its place.
     clear = ~network.adjacency[n:, :n].any(axis=0)
     noise = [np.where(clear, _noise(network, rows), rows) for rows in (drawn, level)]
     residuals = _rank_scores(*noise)
+    residuals[:, ~_beyond_rounding(noise[1], 1.0, Z).any(axis=0)] = 0.0
     place = np.argsort(network.topological_order)[:n]
     before = (place[:, None] < place) & clear
     correlation = np.clip(own.T @ own / size, -1.0, 1.0)
@@ -143,9 +140,7 @@ def _noise(network, rows) -> np.ndarray:
     """
     if not network.classes:
         return _noise_of(network, rows)
-    share = network.with_margins(None).class_posterior(rows)
-    draw = np.random.RandomState(0).random_sample((len(rows), 1))
-    label = (draw > np.cumsum(share, axis=1)[:, :-1]).sum(axis=1)
+    label = draw_class(network, rows, np.random.RandomState(0))
     n = network.n_features
     noise = np.empty(rows.shape)
     for number, own in enumerate(network.classes):
@@ -156,12 +151,10 @@ def _noise(network, rows) -> np.ndarray:
 
 
 def _noise_of(network, rows) -> np.ndarray:
-    """Noise of the features, in its scale; NaN where a parent is missing."""
+    """Noise of the features, in its scale."""
     n = network.n_features
-    parents = network.adjacency[:n, :n].astype(float)
-    unknown = np.isnan(rows) @ parents > 0
-    complete = np.pad(np.nan_to_num(rows), [(0, 0), (0, network.n_latents)])
-    mean = network.conditional_means(complete)[:, :n]
+    mean = network.conditional_means(np.pad(rows, [(0, 0), (0, network.n_latents)]))
+    mean = mean[:, :n]
     noise, root = network._noise, network._noise.root
     squares = root.squared_error(rows, mean)
     if root is not noise:
@@ -169,18 +162,17 @@ def _noise_of(network, rows) -> np.ndarray:
         mean = np.where(has_parents, noise.clip(mean), mean)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             squares = np.where(has_parents, noise.squared_error(rows, mean), squares)
-    return np.where(unknown, np.nan, np.sign(rows - mean) * np.sqrt(squares))
+    return np.sign(rows - mean) * np.sqrt(squares)
 
 
 def _rank_scores(drawn, rows) -> np.ndarray:
     """Normal scores of the ranks of rows among drawn ones, column by column."""
-    scores = np.full(rows.shape, np.nan)
+    scores = np.empty(rows.shape)
     for j, column in enumerate(rows.T):
-        ordered = np.sort(drawn[:, j][~np.isnan(drawn[:, j])])
-        known = ~np.isnan(column)
-        below = np.searchsorted(ordered, column[known], side="left")
-        upto = np.searchsorted(ordered, column[known], side="right")
-        scores[known, j] = ndtri((0.5 * (below + upto) + 0.5) / (len(ordered) + 1.0))
+        ordered = np.sort(drawn[:, j])
+        below = np.searchsorted(ordered, column, side="left")
+        upto = np.searchsorted(ordered, column, side="right")
+        scores[:, j] = ndtri((0.5 * (below + upto) + 0.5) / (len(ordered) + 1.0))
     return scores
 
 

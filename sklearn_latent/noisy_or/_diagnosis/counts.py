@@ -6,14 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._diagnosis import (
-    MOST_FAILING,
-    Check,
-    Comparison,
-    count_z,
-    critical_z,
-    shown_lines,
-)
+from ..._diagnosis import Check, Comparison, count_z, critical_z, note_duplicates
 from .pairs import Pairs, modelled_off
 
 # Kinds of checks that share the level: rates, pairs, negative dependence, dependent
@@ -70,29 +63,16 @@ def check_negative(network, pairs: Pairs, names) -> list[Check]:
     return Comparison(kind, label, pairs.correlation, least, z, limit).lines()
 
 
-def check_duplicates(network, pairs: Pairs, names) -> list[Check]:
+def find_duplicates(pairs: Pairs, names) -> list[Check]:
     """Pairs of features that are almost the same, or almost the opposite."""
-    rows = np.stack([pairs.one, pairs.total - pairs.one, pairs.two])
-    rarest = np.minimum(rows.min(axis=0), pairs.total - pairs.two)
-    enough = np.flatnonzero(rarest >= VARYING_ROWS)
-    if not len(enough):
-        return []
-    correlation = pairs.correlation
-    label = _pair_labels(pairs, read_names(network, names))
-    chosen = enough[shown_lines(correlation[enough], DUPLICATE)]
-    part = pairs.take(chosen)
-    lines = zip(chosen, part.expected_correlation(part.odds), strict=True)
-    return [
-        Check(
-            "near-duplicates",
-            label(i),
-            correlation[i],
-            expected,
-            np.nan,
-            bool(abs(correlation[i]) <= DUPLICATE),
-        )
-        for i, expected in lines
-    ][:MOST_FAILING]
+    rarest = np.minimum(
+        np.minimum(pairs.one, pairs.two), pairs.total - np.maximum(pairs.one, pairs.two)
+    )
+    varied = pairs.take(rarest >= VARYING_ROWS)
+    expected, seen = varied.expected_correlation(varied.odds), varied.correlation
+    label, z = _pair_labels(varied, names), np.zeros(len(seen))
+    comparison = Comparison("near-duplicates", label, seen, expected, z, np.inf)
+    return note_duplicates(comparison, DUPLICATE)
 
 
 def _pair_labels(pairs: Pairs, names) -> Callable[[int], str]:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._diagnosis import Check, Comparison, critical_z
+from ..._diagnosis import Check, Comparison, critical_z, note_certainty
 from .._inference.classes import infer_network
 from .._statistics.moments import NegativeMoments
 from .._statistics.patterns import Patterns
+from .completion import complete
 from .counts import (
     N_KINDS,
-    check_duplicates,
     check_negative,
     compare_pairs,
     compare_rates,
+    find_duplicates,
+    read_names,
 )
 from .inferred import (
     MOST_ROWS,
     Posteriors,
-    check_certainty,
     check_latents,
     check_likelihood,
-    draw_like,
+    draw_rows,
 )
 from .pairs import Pairs, log_loss, modelled_off, rates
 from .totals import check_totals
@@ -45,11 +46,14 @@ def diagnose_network(
     n_learned: rows that the network was learned from, so that other rows are allowed to
         differ by what those leave open
     """
-    sample = thin_out(patterns, MOST_COUNTED)
+    patterns = thin_out(patterns, MOST_COUNTED)
+    sample = complete(network, patterns)
     read = sample.turn(network.polarity)
     pairs = Pairs.of(network, read)
-    few = thin_out(sample, MOST_ROWS)
-    rows = Posteriors.of(network, few)
+    few = thin_out(patterns, MOST_ROWS)
+    rows = whole = Posteriors.of(network, few)
+    if patterns.observed is not None:
+        whole = Posteriors.of(network, thin_out(sample, MOST_ROWS))
     rng = np.random.RandomState(0)
     checks = [
         check_likelihood(rows.log_likelihood, few),
@@ -59,19 +63,19 @@ def diagnose_network(
         *check_totals(network, read, rng, n_learned),
     ]
     if network.n_latents:
-        drawn = Posteriors.of(network, draw_like(network, few, rng))
+        drawn = Posteriors.of(network, draw_rows(network, whole.weights.sum(), rng))
         # That latents are independent is not learned.
         learned = n_learned if network.n_classes > 1 else np.inf
-        checks += check_latents(rows, drawn, latent_names, learned)
-        checks += check_certainty(rows, drawn, latent_names)
-    return checks + check_duplicates(network, pairs, feature_names)
+        checks += check_latents(whole, drawn, latent_names, learned)
+        checks += note_certainty(latent_names, rows.told, drawn.told)
+    return checks + find_duplicates(pairs, read_names(network, feature_names))
 
 
 def compare_counts(
     network, patterns: Patterns, feature_names, n_learned=np.inf
 ) -> list[Comparison]:
     """All rates and pairs; see `diagnose_network`."""
-    read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
+    read = complete(network, thin_out(patterns, MOST_COUNTED)).turn(network.polarity)
     pairs = Pairs.of(network, read)
     return [
         compare_rates(network, rates(read), feature_names, n_learned),
@@ -90,7 +94,7 @@ def contradictions(
     patterns: rows in the coding of the user
     log_likelihood: of each pattern, if known; else some rows are inferred
     """
-    read = thin_out(patterns, MOST_COUNTED).turn(network.polarity)
+    read = complete(network, thin_out(patterns, MOST_COUNTED)).turn(network.polarity)
     found = _large_differences(
         network, rates(read), Pairs.of(network, read), feature_names
     )

@@ -2,7 +2,7 @@
 
 Posteriors of rows that follow the network are no longer independent where latents share
 features, and approximate ones may be off. So the rows are compared with rows drawn from
-the network, with the same gaps and the same inference.
+the network, and the same inference.
 """
 
 from __future__ import annotations
@@ -12,22 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import (
-    Check,
-    Comparison,
-    compare_likelihoods,
-    critical_z,
-    shown_lines,
-)
+from ..._diagnosis import Check, Comparison, compare_likelihoods, critical_z
 from .._inference.classes import infer_network
 from .._statistics.patterns import Patterns
 from .counts import N_KINDS
 
 # Rows to infer at most, and rows to draw at least.
 MOST_ROWS, LEAST_DRAWN = 2000, 1000
-# A latent of which the rows tell less than this share of its variance is hardly ever
-# certain.
-CERTAIN = 0.1
 
 
 class Posteriors(NamedTuple):
@@ -57,17 +48,21 @@ class Posteriors(NamedTuple):
         fourth = (squared * share[:, np.newaxis]).T @ squared
         return covariance, np.maximum(fourth - covariance**2, 0.0)
 
+    @property
+    def told(self) -> np.ndarray:
+        """Share of the variance of each latent that the rows tell."""
+        share = self.weights / self.weights.sum()
+        mean = share @ self.latents
+        left, whole = share @ (self.latents * (1.0 - self.latents)), mean * (1.0 - mean)
+        ones = np.ones_like(left)
+        return 1.0 - np.divide(left, whole, out=ones, where=whole > 1e-12)
 
-def draw_like(network, patterns: Patterns, rng) -> Patterns:
-    """Rows from the network with gaps where some of these rows have them."""
-    n_rows = int(np.clip(patterns.weights.sum(), LEAST_DRAWN, MOST_ROWS))
+
+def draw_rows(network, n_rows, rng) -> Patterns:
+    """About so many rows of the network."""
+    n_rows = int(np.clip(n_rows, LEAST_DRAWN, MOST_ROWS))
     on = network.sample(n_rows, random_state=rng)[0] == 1
-    observed = None
-    if patterns.observed is not None:
-        share = patterns.weights / patterns.weights.sum()
-        observed = patterns.observed[rng.choice(len(share), n_rows, p=share)]
-        on &= observed
-    return Patterns(on, observed, np.ones(n_rows))
+    return Patterns(on, None, np.ones(n_rows))
 
 
 def check_latents(
@@ -103,26 +98,6 @@ def _correlations(rows: Posteriors):
     scale = np.multiply.outer(spread, spread)
     zeros = np.zeros_like(covariance)
     return np.divide(covariance, scale, out=zeros, where=scale > 1e-30)
-
-
-def check_certainty(rows: Posteriors, drawn: Posteriors, names) -> list[Check]:
-    """Share of the variance of each latent that the rows tell."""
-    seen, expected = _told(rows), _told(drawn)
-    # A latent that happens to be on in none of a few rows is no failure of the model.
-    least = np.maximum(seen, expected)
-    return [
-        Check("certainty", names[k], seen[k], expected[k], np.nan, least[k] >= CERTAIN)
-        for k in shown_lines(1.0 - least, 1.0 - CERTAIN)
-    ]
-
-
-def _told(rows: Posteriors):
-    """1 if all posteriors are 0 or 1, 0 if all are the same."""
-    share = rows.weights / rows.weights.sum()
-    mean = share @ rows.latents
-    left = share @ (rows.latents * (1.0 - rows.latents))
-    whole = mean * (1.0 - mean)
-    return 1.0 - np.divide(left, whole, out=np.ones_like(left), where=whole > 1e-12)
 
 
 def check_likelihood(log_likelihood, patterns: Patterns) -> Check:

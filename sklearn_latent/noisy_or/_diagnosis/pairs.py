@@ -42,19 +42,16 @@ class Pairs(NamedTuple):
 
     @classmethod
     def of(cls, network, patterns: Patterns) -> Pairs:
-        """Count pairs of rows as the network reads them."""
+        """Count pairs of complete rows as the network reads them."""
         features = _most_varied(rates(patterns)[0])
         on = patterns.on[:, features].astype(np.float64)
-        known = patterns.known[:, features].astype(np.float64)
-        weighted = on * patterns.weights[:, np.newaxis]
+        both = (on * patterns.weights[:, np.newaxis]).T @ on
+        single = np.diagonal(both)
         i, j = np.triu_indices(len(features), 1)
-        single = weighted.T @ known
-        total = (known * patterns.weights[:, np.newaxis]).T @ known
-        counts = total[i, j], (weighted.T @ on)[i, j], single[i, j], single[j, i]
-        pairs = cls(
-            features[i], features[j], *counts, odds_ratios(network, features)[i, j]
-        )
-        return pairs.take(pairs.total > 0)
+        total = np.full(len(i), patterns.weights.sum())
+        counts = total, both[i, j], single[i], single[j]
+        odds = odds_ratios(network, features)[i, j]
+        return cls(features[i], features[j], *counts, odds)
 
     @classmethod
     def of_off(cls, network, off, features, both_off, total) -> Pairs:
@@ -161,9 +158,11 @@ def _most_varied(rate):
 
 
 def rates(patterns: Patterns):
-    """Share of rows in which each feature is on, and weight of rows that have it."""
-    known = patterns.weights @ patterns.known
-    return (patterns.weights @ patterns.on) / np.maximum(known, 1e-300), known
+    """Share of complete rows in which each feature is on, and weight of the rows."""
+    total = patterns.weights.sum()
+    return (patterns.weights @ patterns.on) / total, np.full(
+        patterns.on.shape[1], total
+    )
 
 
 def log_loss(observed, expected):

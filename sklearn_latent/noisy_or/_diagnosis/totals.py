@@ -25,7 +25,7 @@ LEARNED_SHARE = 0.2
 
 def check_totals(network, patterns: Patterns, rng, n_learned=np.inf) -> list[Check]:
     """How many rows have few features on, or many; rows as the network reads them."""
-    drawn = _drawn_totals(network, patterns, rng)
+    drawn = _drawn_totals(network, rng)
     quantiles = np.quantile(drawn, np.arange(1, GROUPS) / GROUPS)
     ends = np.unique(np.floor(quantiles).astype(np.intp))
     size = np.bincount(np.searchsorted(ends, drawn), minlength=len(ends) + 1)
@@ -64,16 +64,13 @@ def _compare_all(patterns: Patterns, drawn, count, mean, excess) -> Check:
     return Check(KIND, "standard deviation", spread, drawn.std(), z, ok)
 
 
-def _drawn_totals(network, patterns: Patterns, rng) -> np.ndarray:
-    """Totals of rows from the network, with the gaps of some of these rows."""
+def _drawn_totals(network, rng) -> np.ndarray:
+    """Totals of rows from the network."""
     n_rows = int(np.clip(MOST_VALUES // max(1, network.n_features), BATCH, DRAWN))
     flipped = network.polarity < 0
-    weight = patterns.weights / patterns.weights.sum()
     parts = []
     for _ in range(0, n_rows, BATCH):
         on = network.sample(BATCH, random_state=rng)[0] != flipped
-        if patterns.observed is not None:
-            on &= patterns.observed[rng.choice(len(weight), BATCH, p=weight)]
         parts.append(on.sum(axis=1))
     return np.concatenate(parts)
 

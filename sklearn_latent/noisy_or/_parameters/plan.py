@@ -8,6 +8,7 @@ import numpy as np
 
 from .._identifiability.schedule import Schedule, find_schedule
 from .._likelihood.exact import MAX_ENUMERATED
+from .._statistics.gaps import Gaps
 from .._statistics.moments import NegativeMoments, canonical_sets
 from .._statistics.packed import PackedRows
 from .._statistics.patterns import Component, Patterns, components
@@ -24,6 +25,8 @@ MAX_PATTERNS = 2**16
 STEPS_PER_EDGE = 10
 TRIPLETS_PER_LATENT = 100
 MAX_SETS = 100_000
+# Features whose missing values are compared with all others: two tables of 8 MB.
+MOST_GAPS = 1000
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,13 @@ class Statistics:
 
     tables: one per part of the plan; None: too many distinct rows to keep
     limits: the largest number of distinct rows, per part
+    gaps: what the missing values depend on, if there are any and no part has a table
     """
 
     moments: NegativeMoments
     tables: tuple[Patterns | None, ...]
     limits: tuple[int, ...]
+    gaps: Gaps | None = None
 
     @classmethod
     def of(cls, rows: PackedRows, plan: Plan) -> Statistics:
@@ -120,7 +125,8 @@ class Statistics:
             for part, limit in zip(plan.parts, limits, strict=True)
         )
         moments = NegativeMoments.of(rows, plan.sets)
-        return cls(moments, tables, limits)
+        few = not plan.parts and len(rows.off) <= MOST_GAPS
+        return cls(moments, tables, limits, Gaps.of(rows.unpack()) if few else None)
 
     @staticmethod
     def _keep(table, limit):
@@ -133,4 +139,5 @@ class Statistics:
             else self._keep(Patterns.merge([a, b]), limit)
             for a, b, limit in zip(self.tables, other.tables, self.limits, strict=True)
         )
-        return Statistics(self.moments + other.moments, tables, self.limits)
+        gaps = self.gaps and other.gaps and self.gaps + other.gaps
+        return Statistics(self.moments + other.moments, tables, self.limits, gaps)

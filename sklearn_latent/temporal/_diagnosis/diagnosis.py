@@ -1,14 +1,14 @@
 """Checks of a latent dynamic Bayesian network on sequences.
 
 Sums over the sequences are compared with those of tables that are drawn from the
-network, with the same gaps. So slices of a sequence need not be independent, and
-whatever the kinds of the emissions are, the same code checks them.
+network. So slices of a sequence need not be independent, and whatever the kinds of the
+emissions are, the same code checks them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,15 @@ from ..._diagnosis import (
     compare_likelihoods,
     count_z,
     critical_z,
-    shown_lines,
+    note_certainty,
 )
 from .._emissions.base import as_codes
 from .._emissions.gaussian import mean_and_spread
 from .._inference.changes import N_KINDS, surprise
+from .._inference.completion import complete
 from .._inference.inference import ChainData
 from .._panels.panel import Panel
-from .sums import Marks, draw_like, spread
+from .sums import Marks, spread
 
 # N_KINDS checks share the level: rates, pairs, own past, older past, slices, steps,
 # tails, likelihood.
@@ -35,8 +36,6 @@ from .sums import Marks, draw_like, spread
 # Tables that are drawn; sequences and values to look at, at most.
 N_DRAWN = 40
 MOST_SEQUENCES, MOST_VALUES = 2000, 1 << 20
-# A latent of which the values tell less than this share is hardly ever certain.
-CERTAIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,15 +75,16 @@ def thin_out(panel: Panel) -> Panel:
 
 def diagnose_network(subject: Subject) -> list[Check]:
     """All checks of a network."""
-    network, values = subject.network, subject.values
-    comparison = _Comparison(subject)
-    data = network._data(values)
+    network = subject.network
+    data = network._data(subject.values)
     found = network._expect(data)
+    whole = replace(subject, panel=complete(network, subject.panel))
+    comparison = _Comparison(whole)
     kinds = [comparison.rates(), comparison.pairs()]
-    if values.shape[1] > 1:
+    if subject.panel.n_slices > 1:
         kinds.append(comparison.past("own past", "past"))
         kinds.append(comparison.past("older past", "older"))
-        kinds += [comparison.slices(), *_steps(subject)]
+        kinds += [comparison.slices(), *_steps(whole)]
     kinds.append(comparison.tails())
     return [
         _check_likelihood(subject, found.log_likelihood),
@@ -95,7 +95,8 @@ def diagnose_network(subject: Subject) -> list[Check]:
 
 def compare_sums(subject: Subject) -> list[Comparison]:
     """All rates and pairs."""
-    comparison = _Comparison(subject)
+    panel = complete(subject.network, subject.panel)
+    comparison = _Comparison(replace(subject, panel=panel))
     return [comparison.rates(), comparison.pairs()]
 
 
@@ -127,7 +128,7 @@ def _steps(subject: Subject) -> list[Comparison]:
 
 
 class _Comparison:
-    """Sums of the sequences beside those of drawn tables."""
+    """Sums of complete sequences beside those of drawn tables."""
 
     def __init__(self, subject: Subject):
         network, values = subject.network, subject.values
@@ -136,7 +137,8 @@ class _Comparison:
         self.subject, self.marks = subject, marks
         self.seen, self.possible = marks.sums(values), marks.possible(values)
         self.mean, self.variance = spread(
-            marks.sums(draw_like(network, values, rng)) for _ in range(N_DRAWN)
+            marks.sums(network.sample(*values.shape[:2], random_state=rng)[0])
+            for _ in range(N_DRAWN)
         )
         self.counts = np.array(marks.label, dtype=int) >= 0
         self.numeric = np.array([e.is_numeric for e in network.emissions], dtype=bool)
@@ -248,7 +250,4 @@ def _check_certainty(subject: Subject, data: ChainData, states) -> list[Check]:
         whole = special.entr(own.mean(axis=0)).sum() if len(own) else 0.0
         left = special.entr(own).sum(axis=1).mean() if len(own) else 0.0
         told.append(1.0 - left / whole if whole > 1e-12 else 0.0)
-    return [
-        Check("certainty", subject.latents[k], told[k], 1.0, np.nan, told[k] >= CERTAIN)
-        for k in shown_lines(1.0 - np.array(told), 1.0 - CERTAIN)
-    ]
+    return note_certainty(subject.latents, told, np.ones(len(told)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._emissions.base import as_codes
 from .._emissions.gaussian import mean_and_spread
-from .._panels.panel import MISSING, is_known
+from .._panels.panel import is_known
 
 Sums = dict[str, np.ndarray]
 
@@ -118,10 +118,3 @@ def spread(drawn: Iterable[Sums]) -> tuple[Sums, Sums]:
         for name in mean
     }
     return mean, variance
-
-
-def draw_like(network, values, rng) -> np.ndarray:
-    """Sequences of the network with the gaps of these."""
-    drawn = network.sample(len(values), values.shape[1], random_state=rng)[0]
-    gap = np.nan if drawn.dtype.kind == "f" else MISSING
-    return np.where(is_known(values), drawn, gap)
