@@ -57,10 +57,10 @@ class Redundant:
         n = len(self.copy_of)
         return Redundant(np.arange(n), np.zeros(n, dtype=bool))
 
-    def loses(self, graph: TemporalGraph) -> bool:
-        """Whether an original got no latent that its copies could share."""
-        found = np.flatnonzero(self._spread(graph.structure).any(axis=0))
-        return not all(np.isin(group, found).all() for group in self.groups)
+    def panels_of_copies(self, panel: Panel) -> dict[int, Panel]:
+        """Near-duplicates of each other, by place of their original among the kept."""
+        place = self._place
+        return {place[group[0]]: panel.of_features(group) for group in self.groups}
 
     def expand(self, panel: Panel, graph: TemporalGraph, graphs: list, emission: list):
         """Give all features their place in what was learned from those kept.
