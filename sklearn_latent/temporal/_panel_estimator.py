@@ -328,7 +328,8 @@ class PanelModel(PanelInput):
         -------
         filled : same type and shape as X
             `X` with its missing values filled, and all others as they were. A binned
-            column is filled with a typical value of the bin.
+            column is filled with a typical value of the bin; labels that name the rows
+            are not filled.
         """
         check_choice("strategy", strategy, STRATEGIES)
         check_is_fitted(self)
@@ -340,7 +341,8 @@ class PanelModel(PanelInput):
         found = self._encoder.decode(filled)
         if sequences is not X:
             return fill_long(X, sequences, found)
-        filled = fill_gaps(X, is_missing(values), found)
+        gaps = is_missing(values) & ~is_missing(found)
+        filled = fill_gaps(X, gaps, found)
         is_named = isinstance(X, Sequences) and X.labels is not None
         return X.like(filled) if is_named else filled
 

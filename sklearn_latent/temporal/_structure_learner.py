@@ -190,11 +190,7 @@ class StructureLearner(PanelModel):
         """Latents, edges and tables: the result of EM, and local graphs."""
         if self.local == "lpcc":
             redundant = redundant.none_left_out()
-        found = self._learn_graph(panel, redundant, options, progress)
-        if redundant.loses(found[1]):
-            redundant = redundant.none_left_out()
-            found = self._learn_graph(panel, redundant, options, lambda _: None)
-        cardinality, *learned = found
+        cardinality, *learned = self._learn_graph(panel, redundant, options, progress)
         graph, graphs, emission = redundant.expand(panel, *learned)
         progress(f"{int(graph.intra.sum() + graph.inter.sum())} edges")
         if self.local == "lpcc":
@@ -234,11 +230,14 @@ class StructureLearner(PanelModel):
 
     def _learn_graph(self, panel: Panel, redundant: Redundant, options, progress):
         """Numbers of states, graph, local graphs and emissions of the features kept."""
+        copies = redundant.panels_of_copies(panel)
         panel = panel.of_features(redundant.kept)
         if not panel.n_observed:  # all of them never change
             nothing = np.zeros((0, 0), dtype=bool)
             return [], TemporalGraph(nothing, nothing, nothing), [], []
-        measurement, graphs = learn_latents(panel, self.local, options, self.n_jobs)
+        measurement, graphs = learn_latents(
+            panel, self.local, options, copies, self.n_jobs
+        )
         progress(f"{len(measurement.groups)} latents")
         graph, emission = learn_global_graph(
             panel, self.local, measurement, graphs, options
@@ -253,9 +252,9 @@ class StructureLearner(PanelModel):
         self.constant_features_ = np.flatnonzero(found.constant)
         for group in found.groups[:10]:
             warn(
-                f"Features are nearly the same: {encoder.names_of(group)}. They share "
-                "a latent, and count as so many measurements of it; consider leaving "
-                "one.",
+                f"Features are nearly the same: {encoder.names_of(group)}. They "
+                + ("share a latent, and " if self.local == "bic" else "")
+                + "count as so many measurements; consider leaving one.",
                 PoorDataWarning,
             )
         if found.constant.any():
@@ -332,6 +331,7 @@ def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:
             PoorDataWarning,
         )
     constant = np.flatnonzero(panel.n_categories < 2)
+    constant = np.setdiff1d(constant, encoder.set_aside)
     # Without any other feature there is no latent, which is another warning.
     if 0 < len(constant) < len(panel.n_categories):
         names = encoder.names_of(constant[:10])

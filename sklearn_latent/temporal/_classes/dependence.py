@@ -29,8 +29,9 @@ def mutual_information(counts, n_categories):
     ratio = np.ones_like(counts)
     ratio[seen] = (counts * all_rows)[seen] / (by_row * by_column)[seen]
     information = per_pair(counts * np.log(ratio)) / np.maximum(totals, 1e-300)
-    entropy = information.diagonal().copy()
+    # Rounding may leave less than nothing.
     information = np.maximum(information, 0.0)
+    entropy = information.diagonal().copy()
     np.fill_diagonal(information, 0.0)
     scale = np.sqrt(np.outer(entropy, entropy))
     normalized = np.divide(

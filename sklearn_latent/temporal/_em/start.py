@@ -51,12 +51,15 @@ def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
 
 
 def _from_emission(panel: Panel, graph, cardinality, emission: list):
-    """All tables; the others follow from what each slice says by itself."""
+    """All tables; the others follow from what each slice says by itself.
+
+    So do emissions that are None, from the other features of the latent.
+    """
     data = ChainData.of(panel.values, graph.structure, panel.weights)
     directed = graph.directed()
     states = []
     for j in range(graph.n_latents):
-        features = graph.features_of(j)
+        features = [f for f in graph.features_of(j) if emission[f] is not None]
         own = [emission[f] for f in features]
         states.append(_slice_states(panel, features, own, int(cardinality[j])))
     start, transition = [], []
@@ -91,9 +94,9 @@ def _slice_states(panel: Panel, features, tables, n_states: int) -> np.ndarray:
 
 
 def _of_wanted_kind(panel: Panel, data: ChainData, f: int, table, states) -> Emission:
-    """The emission itself; a table becomes one of the panel's first kind."""
+    """The emission itself; another table, or None, becomes one of the first kind."""
     kind = panel.kinds_of(f)[0]
-    if isinstance(table, Emission) or kind == "categorical":
+    if isinstance(table, Emission) or (table is not None and kind == "categorical"):
         return as_emission(table)
     flat = KINDS[kind].flat(column_of(panel, f))
     weighted = states * data.weights[:, :, None]

@@ -31,9 +31,12 @@ MAX_WINDOWS = 20
 
 
 def learn_latents(
-    panel: Panel, local: str, options: SearchOptions, n_jobs=None
+    panel: Panel, local: str, options: SearchOptions, copies, n_jobs=None
 ) -> tuple[Measurement, list[LocalGraph]]:
-    """Groups of features, their tables, and a local graph of every window."""
+    """Groups of features, their tables, and a local graph of every window.
+
+    copies: near-duplicates of features, see `Measurement.with_lone_features`
+    """
     pooled = Measurement([], [], panel.n_observed)
     if local == "bic":
         search = measurement_search(panel, options)
@@ -41,7 +44,7 @@ def learn_latents(
         if panel.n_slices > 1:
             groups = review_by_chain(panel, search, groups, options)
         pooled = pooled.with_groups(groups, panel, options)
-        pooled = pooled.with_lone_features(panel, options)
+        pooled = pooled.with_lone_features(panel, options, copies)
     learn = delayed(_bic_graph if local == "bic" else _lpcc_graph)
     graphs = Parallel(n_jobs=n_jobs)(
         learn(window, pooled, options) for window in _windows(panel)

@@ -15,7 +15,6 @@ from .._emissions.kinds import marginal_tables
 from .._emissions.layout import Layout
 from .._graph import TemporalGraph
 from .._panels.panel import MISSING, Panel
-from .._tables import normalized
 
 # Share of cells in which each of two features tells the other, and share of those that
 # the most frequent category does not tell anyway: rare categories agree by chance.
@@ -58,22 +57,21 @@ class Redundant:
         n = len(self.copy_of)
         return Redundant(np.arange(n), np.zeros(n, dtype=bool))
 
-    def loses(self, graph: TemporalGraph) -> bool:
-        """Whether an original got no latent that its copies could share."""
-        found = np.flatnonzero(self._spread(graph.structure).any(axis=0))
-        return not all(np.isin(group, found).all() for group in self.groups)
+    def panels_of_copies(self, panel: Panel) -> dict[int, Panel]:
+        """Near-duplicates of each other, by place of their original among the kept."""
+        place = self._place
+        return {place[group[0]]: panel.of_features(group) for group in self.groups}
 
     def expand(self, panel: Panel, graph: TemporalGraph, graphs: list, emission: list):
-        """Give all features their place in what was learned from those kept."""
-        tables = marginal_tables(panel)
-        for place, f in enumerate(self.kept):
-            tables[f] = emission[place]
+        """Give all features their place in what was learned from those kept.
+
+        Emissions of copies are None: EM starts from what the latent of the original
+        says of them, whatever kind they are.
+        """
+        tables: list = marginal_tables(panel)
         for f in np.flatnonzero(self._place >= 0):
-            first = self.copy_of[f]
-            if f != first:
-                tables[f] = tables[first] @ normalized(
-                    _pairs(panel, int(first), int(f)), 1.0
-                )
+            is_kept = self.copy_of[f] == f
+            tables[f] = emission[self._place[f]] if is_kept else None
         wide = replace(graph, structure=self._spread(graph.structure))
         local = [replace(one, structure=self._spread(one.structure)) for one in graphs]
         return wide, local, tables
@@ -134,13 +132,3 @@ def never_change(panel: Panel) -> np.ndarray:
     same = (~again | (highest == lowest)).all(axis=0)
     enough = panel.weights @ again >= MIN_SEQUENCES
     return same & enough & (panel.n_categories > 1)
-
-
-def _pairs(panel: Panel, f: int, g: int) -> np.ndarray:
-    """How often each category of one feature meets each of another."""
-    one, two = panel.codes[:, :, f], panel.codes[:, :, g]
-    known = (one != MISSING) & (two != MISSING)
-    counts = np.zeros(panel.n_categories[[f, g]])
-    weights = np.broadcast_to(panel.weights[:, None], known.shape)
-    np.add.at(counts, (one[known], two[known]), weights[known])
-    return counts

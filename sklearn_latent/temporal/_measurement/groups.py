@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
@@ -275,14 +275,21 @@ class Measurement:
         ]
         return replace(self, tables=tables)
 
-    def with_lone_features(self, panel: Panel, options: SearchOptions) -> Measurement:
-        """Further latents, for features that depend on their own past alone."""
+    def with_lone_features(
+        self, panel: Panel, options: SearchOptions, copies: Mapping[int, Panel]
+    ) -> Measurement:
+        """Further latents, for features that depend on their own past alone.
+
+        copies: near-duplicates of features, which share a latent in any case
+        """
         found = dict(zip(self.groups, self.tables, strict=True))
         taken = {feature for group in self.groups for feature in group}
         for feature in range(self.n_observed):
-            if feature not in taken:
-                tables = lone_states(panel.of_features([feature]), options)
-                if tables is not None:
-                    found[(feature,)] = tables
+            if feature in taken:
+                continue
+            if feature in copies:
+                found[(feature,)] = slice_states(copies[feature], options)[:1]
+            elif tables := lone_states(panel.of_features([feature]), options):
+                found[(feature,)] = tables
         groups = sorted(found)
         return Measurement(groups, [found[g] for g in groups], self.n_observed)

@@ -11,7 +11,7 @@ import numpy as np
 from ..._columns import ordered
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
-from .labels import check_labels, check_slices
+from .labels import MAX_LABELS, OTHERS, check_labels, check_slices, common_labels
 from .panel import DEFAULT_KINDS as LABELS
 from .panel import MISSING, Panel
 
@@ -29,17 +29,20 @@ class PanelEncoder:
     A feature has the same categories in all slices. Labels of any type are
     categories, and so are numbers if there are few and all are integers. Other
     numbers stay numbers, unless an emission of categories is requested; either way they
-    have codes too, those of bins of about equal weight.
+    have codes too, those of bins of about equal weight. Of many labels the rare ones
+    are one category; labels that name the rows are none, and count as missing.
 
     n_bins: number of bins of a numeric feature
     max_categories: most values of a feature of integers that stay categories
     requested: kind of emission of each feature; "auto" follows from the values, and so
         do all if it is None
-    orders: labels of features whose order is known, by number of the feature
+    orders: labels of features that the table says are categories, by number of the
+        feature, if it says their order, else none
     names: of the features, for messages; None numbers them
     categories_: labels of each feature by code; for bins, the median of the values in
         it
     edges_: inner edges of the bins of each feature, None for categories
+    others_: code of other labels of each feature, None if there should be none
     kinds_: kinds of emissions that each feature may have, the first to begin with
     """
 
@@ -50,6 +53,7 @@ class PanelEncoder:
     names: Sequence | None = None
     categories_: list = field(default_factory=list, init=False)
     edges_: list = field(default_factory=list, init=False)
+    others_: list = field(default_factory=list, init=False)
     kinds_: list = field(default_factory=list, init=False)
 
     def name_of(self, j: int) -> str:
@@ -63,7 +67,13 @@ class PanelEncoder:
     @property
     def n_categories(self) -> np.ndarray:
         """Number of categories or bins of each feature; at least 1."""
-        return np.array([len(labels) for labels in self.categories_], dtype=int)
+        sizes = [max(len(labels), 1) for labels in self.categories_]
+        return np.array(sizes, dtype=int)
+
+    @property
+    def set_aside(self) -> np.ndarray:
+        """Features whose labels name the rows."""
+        return np.flatnonzero([code == MISSING for code in self.others_])
 
     @property
     def labels(self) -> list:
@@ -90,11 +100,29 @@ class PanelEncoder:
             for j in range(n_observed)
         ]
         columns = map(list, zip(*found, strict=True))
-        self.categories_, self.edges_, self.kinds_ = columns
+        self.categories_, self.edges_, self.others_, self.kinds_ = columns
+        self._warn_of_labels()
         return self
 
+    def _warn_of_labels(self):
+        """Say which features are set aside, and which have rare labels that are one."""
+        if len(self.set_aside):
+            warn(
+                "Features whose labels are nearly all different name the rows and are "
+                f"set aside, as if missing: {self.names_of(self.set_aside[:10])}. They "
+                "measure no latent; consider leaving them out.",
+                PoorDataWarning,
+            )
+        merged = [j for j, code in enumerate(self.others_) if code and code > 0]
+        if merged:
+            warn(
+                f"Features with many labels: {self.names_of(merged[:10])}. All but the "
+                f"{MAX_LABELS - 1} most frequent of each are one category, {OTHERS!r}.",
+                PoorDataWarning,
+            )
+
     def _fit_feature(self, column, weights, j, n_slices):
-        """Labels, inner edges and kinds of emissions of one feature."""
+        """Labels, edges of bins, code of other labels, and kinds of emissions."""
         known = ~is_missing(column)
         kind = "auto" if self.requested is None else self.requested[j]
         numbers = _as_numbers(column[known])
@@ -106,9 +134,13 @@ class PanelEncoder:
                 )
             check_slices(column.reshape(-1, n_slices), self.name_of(j))
             labels = _sorted_labels(column[known], self.orders.get(j, ()))
-            check_labels(labels.tolist(), self.name_of(j), self.max_categories)
-            ordered = ORDERED if j in self.orders else LABELS
-            return labels, None, ordered if kind == "auto" else (kind,)
+            most = np.inf if j in self.orders else self.max_categories
+            check_labels(labels.tolist(), self.name_of(j), most)
+            found = common_labels(labels, column[known], weights[known], most)
+            is_all = len(found) == len(labels)
+            in_order = is_all and self.orders.get(j)
+            kinds = (ORDERED if in_order else LABELS) if kind == "auto" else (kind,)
+            return found, None, None if is_all else len(found) - 1, kinds
         labels, edges, few = self._fit_numbers(numbers, weights[known], j)
         if kind in LOGARITHMIC and numbers.min(initial=1.0) <= 0:
             raise ValueError(
@@ -116,7 +148,7 @@ class PanelEncoder:
                 f"got {numbers.min():g} in {self.name_of(j)}."
             )
         auto = LABELS if few else _numeric_kinds(numbers, weights[known])
-        return labels, edges, auto if kind == "auto" else (kind,)
+        return labels, edges, None, auto if kind == "auto" else (kind,)
 
     def _fit_numbers(self, numbers, weights, j):
         """Labels and inner edges of numbers, and whether they are few."""
@@ -158,13 +190,15 @@ class PanelEncoder:
             )
         codes = np.full(panel.shape, MISSING, dtype=np.int64)
         unseen = []
-        for j, (labels, edges) in enumerate(
-            zip(self.categories_, self.edges_, strict=True)
+        for j, (labels, edges, others) in enumerate(
+            zip(self.categories_, self.edges_, self.others_, strict=True)
         ):
             known = ~is_missing(panel[:, :, j])
             values = panel[known, j]
             found = _encode_feature(values, labels, edges, self.name_of(j))
-            if (found == MISSING).any():
+            if others is not None:
+                found[found == MISSING] = others
+            elif (found == MISSING).any():
                 example = values[found == MISSING][:1].tolist()[0]
                 unseen.append(f"{self.name_of(j)} ({example!r})")
             codes[known, j] = found
@@ -212,12 +246,17 @@ def _spread(values, weights) -> float:
 
 
 def known_orders(dtypes: Sequence) -> dict[int, list]:
-    """Labels of ordered pandas categories, by number of the column."""
+    """Labels of ordered categories, none of others, by number of the column."""
     return {
-        j: list(dtype.categories)
+        j: list(dtype.categories) if getattr(dtype, "ordered", False) else []
         for j, dtype in enumerate(dtypes)
-        if getattr(dtype, "ordered", False)
+        if is_category(dtype)
     }
+
+
+def is_category(dtype) -> bool:
+    """Whether a type of pandas or polars says that labels are categories."""
+    return str(dtype).startswith(("category", "Categorical", "Enum"))
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:

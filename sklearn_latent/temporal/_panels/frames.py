@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._validation import check_choice, check_columns, check_flag, shown
+from .encoding import is_category
 from .sequences import Labels, Reading, Sequences
 from .times import check_shared, numbered, slices_of, warn_of_alphabet
 
@@ -168,7 +169,14 @@ def _as_pandas(frame):
     if hasattr(frame, "with_columns") and hasattr(frame, "columns"):
         import pandas as pd
 
-        return pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
+        columns = {
+            name: pd.Series(
+                frame[name].to_list(),
+                dtype="category" if is_category(frame[name].dtype) else None,
+            )
+            for name in frame.columns
+        }
+        return pd.DataFrame(columns)
     raise TypeError(
         f"frame must be a pandas or polars DataFrame, got {type(frame).__name__}."
     )

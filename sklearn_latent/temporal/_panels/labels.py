@@ -9,6 +9,14 @@ from ..._warn import warn
 from ...exceptions import PoorDataWarning
 
 EXPECTED = "labels or numbers"
+
+# Categories of a feature, at the most. Time and memory grow with their square, and
+# labels of 2% of the rows and less hardly show a latent.
+MAX_LABELS = 50
+OTHERS = "(other)"
+
+# A feature with more labels than this share of its values names the rows.
+NAMES = 0.8
 DATES = "make labels of it; sequences_from_frame takes a column of times"
 
 
@@ -54,11 +62,29 @@ def check_slices(feature: np.ndarray, name: str) -> None:
         )
 
 
-def check_labels(labels: list, name: str, most: int) -> None:
+def common_labels(labels: np.ndarray, values, weights, most: int) -> np.ndarray:
+    """Labels of a feature that are categories: none if they name the rows.
+
+    Of many the most frequent, and one for all others; most: as in `check_labels`
+    """
+    import pandas as pd
+
+    if len(labels) > max(most, NAMES * weights.sum()):
+        return labels[:0]
+    if len(labels) <= MAX_LABELS:
+        return labels
+    place = pd.Index(labels).get_indexer(pd.Index(values, dtype=object))
+    mass = np.bincount(place, weights, minlength=len(labels))
+    order = np.argsort(-mass, kind="stable")
+    common = labels[np.sort(order[labels[order] != OTHERS][: MAX_LABELS - 1])]
+    return np.append(common, np.array([OTHERS], dtype=object))
+
+
+def check_labels(labels: list, name: str, most: float) -> None:
     """Refuse numbers stored as text, and warn of labels that may mean missing.
 
     labels: the different labels of a feature; most: number of those of a feature of
-    integers, above which they are not categories
+    integers, above which they are not categories, infinite if they are said to be
     """
     text = [label for label in labels if isinstance(label, str)]
     others = [label for label in labels if not isinstance(label, str)]

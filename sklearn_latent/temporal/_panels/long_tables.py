@@ -55,7 +55,8 @@ def fill_long(frame, X: Sequences, filled: np.ndarray):
     there = visits >= 0
     names = X.feature_names
     gaps = np.zeros((len(frame), len(names)), dtype=bool)
-    gaps[visits[there]] = is_missing(np.asarray(X))[there]
+    empty = is_missing(np.asarray(X)) & ~is_missing(filled)
+    gaps[visits[there]] = empty[there]
     values = np.empty(gaps.shape, dtype=filled.dtype)
     values[visits[there]] = filled[there]
     part = fill_gaps(frame[names], gaps, values)
