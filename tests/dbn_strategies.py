@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import cauchy, halfcauchy, norm
 
 from sklearn_latent.temporal import LatentDBN, TemporalGraph
 from sklearn_latent.temporal._emissions.gaussian import Gaussian
@@ -62,8 +62,8 @@ def graphs(draw, max_latents=3, max_observed=4, undirected=True):
     return TemporalGraph(measurement, intra, inter)
 
 
-def random_emission(kind, n_states, width, rng):
-    """An emission with random parameters."""
+def random_emission(kind, n_states, width, rng, contamination=0.0):
+    """An emission with random parameters; numbers may be contaminated."""
     table = rng.dirichlet(np.ones(width), n_states)
     if kind.startswith(("gaussian", "lognormal")):
         # Exponentials of logarithms of a wide range would have no stable moments.
@@ -74,12 +74,12 @@ def random_emission(kind, n_states, width, rng):
         parameters.append(rng.uniform(low, high, n_states))
         single = {"gaussian": Gaussian, "lognormal": LogNormal}
         if kind in single:
-            return single[kind](*parameters, center, scale)
+            return single[kind](*parameters, center, scale, contamination)
         parameters.append(size * rng.normal(size=n_states))
         parameters.append(rng.uniform(-0.8, 0.9, n_states))
         noise = rng.uniform(low, high, n_states)
         memory = GaussianMemory if kind == "gaussian memory" else LogNormalMemory
-        return memory(*parameters, noise, center, scale)
+        return memory(*parameters, noise, center, scale, contamination)
     if kind.startswith("ordinal"):
         parts = [np.sort(rng.normal(size=width - 1)), rng.normal(size=n_states)]
         if kind == "ordinal":
@@ -127,8 +127,9 @@ def _number_likelihood(emission, state, value, before):
     """Density of a number, plainly; NaN is missing."""
     if np.isnan(value):
         return 1.0
-    factor = 1.0
+    factor, far = 1.0, cauchy.pdf(value, emission.center, emission.scale)
     if emission.kind.startswith("lognormal"):
+        far = halfcauchy.pdf(value, 0, np.exp(emission.center))
         factor, value, before = 1 / value, np.log(value), np.log(before)
     mean, std = emission.mean[state], emission.std[state]
     if emission.kind.endswith("memory") and not np.isnan(before):
@@ -136,10 +137,13 @@ def _number_likelihood(emission, state, value, before):
             before - emission.center
         )
         std = emission.noise[state]
-    return factor * norm.pdf(value, mean, std)
+    own = factor * norm.pdf(value, mean, std)
+    return own + emission.contamination * (far - own)
 
 
-def random_dbn(graph, cardinality, n_categories, seed, zeros=False, kinds=None):
+def random_dbn(
+    graph, cardinality, n_categories, seed, zeros=False, kinds=None, contamination=0.0
+):
     """A network with random tables, some of whose entries may be 0."""
     kinds = kinds or ["categorical"] * len(n_categories)
     rng = np.random.default_rng(seed)
@@ -163,7 +167,7 @@ def random_dbn(graph, cardinality, n_categories, seed, zeros=False, kinds=None):
     for f, width in enumerate(n_categories):
         parents = np.flatnonzero(graph.structure[:, f])
         rows = cardinality[parents[0]] if len(parents) else 1
-        emission.append(random_emission(kinds[f], rows, width, rng))
+        emission.append(random_emission(kinds[f], rows, width, rng, contamination))
     return LatentDBN(graph, cardinality, start, transition, emission)
 
 
@@ -178,13 +182,15 @@ def dbns(draw, zeros=False, **options):
 
 
 @st.composite
-def mixed_dbns(draw, kinds=KINDS, **options):
+def mixed_dbns(draw, kinds=KINDS, most_far=0.3, **options):
     """Networks whose features have emissions of several kinds."""
     graph = draw(graphs(**options))
     cardinality = [draw(st.integers(1, 2)) for _ in range(graph.n_latents)]
     n_categories = [draw(st.integers(1, 3)) for _ in range(graph.n_observed)]
     chosen = [draw(st.sampled_from(kinds)) for _ in range(graph.n_observed)]
-    return random_dbn(graph, cardinality, n_categories, draw(seeds), kinds=chosen)
+    far = draw(st.sampled_from([0.0, most_far]))
+    seed = draw(seeds)
+    return random_dbn(graph, cardinality, n_categories, seed, False, chosen, far)
 
 
 def sequences(network, n, n_slices, seed, missing=0.3):

@@ -164,6 +164,10 @@ def _best_kind(panel: Panel, data: ChainData, f: int, current: Emission, states)
         flat = current if kind == current.kind else KINDS[kind].flat(column)
         statistics = data.statistics(f, flat, states)
         emission = flat.fitted(statistics)
+        if kind != current.kind and emission.contamination:
+            # Now it is known how far numbers are from their states.
+            statistics = data.statistics(f, emission, states)
+            emission = emission.fitted(statistics)
         value = emission.expected_log_likelihood(statistics) - price * emission.n_free
         if value > highest + SMALLEST_GAIN:
             best, highest = emission, value

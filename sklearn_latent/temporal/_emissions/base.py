@@ -60,6 +60,8 @@ class Emission(Persistent, ABC):
     has_memory: ClassVar[bool] = False
     # Whether values are numbers, not categories.
     is_numeric: ClassVar[bool] = False
+    # Share of values that do not depend on the state; only numbers have any.
+    contamination: float = 0.0
 
     @classmethod
     @abstractmethod
@@ -136,12 +138,12 @@ class Emission(Persistent, ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_states={self.n_states})"
 
-    def _with(self, **parameters: np.ndarray) -> Self:
+    def _with(self, **parameters: Any) -> Self:
         """The same kind with other parameters, not checked: each step of EM has one."""
         other = object.__new__(type(self))
         for name in self._fields:
             value = parameters.get(name, getattr(self, name))
-            if name in parameters:
+            if name in parameters and isinstance(value, np.ndarray):
                 value.setflags(write=False)
             setattr(other, name, value)
         return other

@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from ..._persistence import Array
-from ..._validation import check_numbers
-from .base import SMOOTHING, Column, Emission, previous_values
+from ..._validation import check_numbers, check_probabilities
+from .base import SMALLEST_LOG, SMOOTHING, Column, Emission, previous_values
 
 # Smallest variance of a state, relative to that of the column: a state of one repeated
 # value would otherwise have an infinite density.
@@ -24,22 +24,35 @@ ROUNDING = 1e-14
 # Standardised numbers end here, so that their squares do not overflow.
 FARTHEST = 1e50
 
+# Center and scale of a column are those of its numbers within the outer fences of
+# Tukey, three times the distance between two quantiles beyond these. With quartiles, a
+# class of a quarter of the rows could lie outside; of normal numbers none does.
+FIRST_QUANTILE = 1 / 16
+FENCE = 3.0
+MOST_HALVINGS = 20
+
 # Inner edges of bins of standardised numbers, for shares of numbers by state.
 EDGES = np.linspace(-4.0, 4.0, 33)
 
 
 class Gaussian(Emission):
-    """Numbers that are normal given the state.
+    """Numbers that are normal given the state, but for a few that are anywhere.
+
+    A normal density alone would let one far value outweigh all others. So a number is
+    normal with a probability of ``1 - contamination``, or else Cauchy with `center` and
+    `scale`, whatever the state. Predictions are those of normal numbers.
 
     Parameters
     ----------
     mean, std : array-like of shape (n_states,)
         Mean and standard deviation of the numbers in each state.
     center, scale : float, default=0 and 1
-        Mean and standard deviation of the whole column. Statistics are those of
-        standardised numbers, which keeps their digits; the prior of a state is a tenth
-        of an observation of the whole column, and its variance is at least a millionth
-        of the column's.
+        Mean and standard deviation of the whole column without far values. Statistics
+        are those of standardised numbers, which keeps their digits; the prior of a
+        state is a tenth of an observation of the whole column, and its variance is at
+        least a millionth of the column's.
+    contamination : float, default=0
+        Share of numbers that are anywhere.
 
     Examples
     --------
@@ -52,11 +65,15 @@ class Gaussian(Emission):
     kind = "gaussian"
     is_numeric = True
     n_categories = 0
+    # Statistics of normal numbers. Two more follow: how many are not, and what these
+    # add to the expected log-likelihood whatever the parameters.
+    n_own: ClassVar[int] = 3
     _fields: ClassVar = {
         "mean": Array("float", 1),
         "std": Array("float", 1),
         "center": Array("float", 0),
         "scale": Array("float", 0),
+        "contamination": Array("float", 0, omitted=True),
     }
 
     def __init__(
@@ -65,18 +82,24 @@ class Gaussian(Emission):
         std: ArrayLike,
         center: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
+        contamination: ArrayLike = 0.0,
     ):
         self.mean = check_vector("mean", mean)
         self.std = check_vector("std", std, len(self.mean), positive=True)
         self.center = float(check_vector("center", np.atleast_1d(center), 1)[0])
         scale = check_vector("scale", np.atleast_1d(scale), 1, positive=True)
         self.scale = float(scale[0])
+        share = check_vector("contamination", np.atleast_1d(contamination), 1)
+        check_probabilities("contamination", share)
+        self.contamination = float(share[0])
 
     @classmethod
     def flat(cls, column: Column) -> Self:
-        """Mean and standard deviation of the column."""
-        center, scale = mean_and_spread(column.values, column.weights)
-        return cls([center], [scale], center, scale)
+        """Mean and standard deviation of the column; few numbers are far."""
+        center, scale = mean_and_spread(fenced(column), column.weights)
+        n_known = column.weights @ (~np.isnan(column.values)).sum(axis=1)
+        few = SMOOTHING / (n_known + 2 * SMOOTHING)
+        return cls([center], [scale], center, scale, few)
 
     @property
     def n_states(self) -> int:
@@ -86,7 +109,7 @@ class Gaussian(Emission):
     @property
     def n_free(self) -> int:
         """Number of free parameters."""
-        return 2 * self.n_states
+        return 2 * self.n_states + (self.contamination > 0)
 
     @property
     def key(self) -> tuple:
@@ -96,28 +119,68 @@ class Gaussian(Emission):
     @cached_property
     def natural(self) -> np.ndarray:
         """Coefficients of 1, z and z squared; z is the standardised number."""
-        return self._natural(*self._relative(self.mean, self.std))
+        return self._padded(self._natural(*self._relative(self.mean, self.std)))
+
+    def _padded(self, natural) -> np.ndarray:
+        """Coefficients of normal numbers, and those of the others."""
+        far = [np.log(self.contamination) if self.contamination else SMALLEST_LOG, 1.0]
+        return np.append(natural, np.tile(far, (len(natural), 1)), axis=1)
 
     def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
         """1, z and z squared."""
         z = self._relative_numbers(values)
-        powers = np.stack([np.ones_like(z), z, z**2], axis=1)
+        none = np.zeros_like(z)
+        powers = np.stack([np.ones_like(z), z, z**2, none, none], axis=1)
         return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, powers))
 
     def pseudo_statistics(self, smoothing: float) -> np.ndarray:
         """Standard normal numbers: those of the column."""
-        return smoothing * np.array([1.0, 0.0, 1.0])
+        return smoothing * np.array([1.0, 0.0, 1.0, 1.0, 0.0])
 
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Mean and variance of the numbers."""
         statistics = statistics + self.pseudo_statistics(smoothing)
         mean, variance = moments(statistics[:, :3])
         mean, std = self._in_units(mean, variance)
-        return self._with(mean=mean, std=std)
+        share = self._contamination(statistics)
+        return self._with(mean=mean, std=std, contamination=share)
+
+    def _contamination(self, statistics) -> float:
+        """Share of numbers that are anywhere; none of those that do not say so."""
+        if not self.contamination:
+            return 0.0
+        # With memory, those after another number and those after none.
+        own, far = (
+            statistics[:, : self.n_own : 6].sum(),
+            statistics[:, self.n_own].sum(),
+        )
+        return far / (own + far) if own + far else self.contamination
+
+    def far_from(self, values: ArrayLike) -> np.ndarray:
+        """Log-density of numbers that do not depend on the state; missing: -inf."""
+        z = self.standardized(values)
+        logs = -np.log(np.pi * self.scale) - np.log1p(z**2)
+        return np.where(np.isnan(z), -np.inf, logs)
 
     def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw numbers."""
-        return rng.normal(self.mean[states], self.std[states])
+        drawn = rng.normal(self.mean[states], self.std[states])
+        return self._contaminated(drawn, rng)
+
+    def _contaminated(self, drawn: np.ndarray, rng: Any) -> np.ndarray:
+        """Replace a few numbers by such that are anywhere."""
+        if not self.contamination:
+            return drawn
+        place = rng.uniform(size=(2, *drawn.shape))
+        return np.where(place[0] < self.contamination, self._far_at(place[1]), drawn)
+
+    def _far_at(self, place: np.ndarray) -> np.ndarray:
+        """Quantiles of numbers that are anywhere."""
+        return self.center + self.scale * np.tan(np.pi * (place - 0.5))
+
+    def _far_below(self, z: np.ndarray) -> np.ndarray:
+        """Share of them that is below standardised numbers."""
+        return 0.5 + np.arctan(z) / np.pi
 
     def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:
         """Mean and standard deviation of each number."""
@@ -127,7 +190,9 @@ class Gaussian(Emission):
         """P(a number is less | state), (n, n_slices, n_states)."""
         z = self.standardized(values)
         mean, variance = self._after(previous_values(z))
-        return ndtr((z[..., None] - mean) / np.sqrt(variance))
+        own = ndtr((z[..., None] - mean) / np.sqrt(variance))
+        far = self._far_below(z)[..., None]
+        return own + self.contamination * (far - own)
 
     def _after(self, before) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of standardised numbers of each state, after others."""
@@ -165,6 +230,7 @@ class Gaussian(Emission):
         """Coefficients of 1, z and z squared."""
         constant = -(mean**2) / variance - np.log(2 * np.pi * variance)
         constant = constant / 2 - np.log(self.scale)
+        constant = constant + np.log1p(-min(self.contamination, 1 - ROUNDING))
         return np.stack([constant, mean / variance, -0.5 / variance], axis=1)
 
     def _mixed(self, posterior, mean, variance) -> np.ndarray:
@@ -191,6 +257,28 @@ def mean_and_spread(values, weights=None) -> tuple[float, float]:
     if spread <= ROUNDING * abs(center):
         spread = abs(center) or 1.0
     return float(center * largest), float(spread * largest)
+
+
+def fenced(column: Column) -> np.ndarray:
+    """Numbers of a column, none beyond its outer fences; missing ones stay."""
+    known = ~np.isnan(column.values) & (column.weights > 0)[:, None]
+    weights = np.broadcast_to(column.weights[:, None], known.shape)[known]
+    values, place = np.unique(column.values[known], return_inverse=True)
+    if len(values) < 2:
+        return column.values
+    mass = np.cumsum(np.bincount(place.ravel(), weights))
+    # Of a column of many equal values, quantiles farther out.
+    shares = mass[-1] * FIRST_QUANTILE * 0.5 ** np.arange(MOST_HALVINGS)
+    low = values[np.searchsorted(mass, shares)]
+    high = values[np.searchsorted(mass, mass[-1] - shares)]
+    first = (high > low).argmax()
+    low, high = low[first], high[first]
+    if not high > low:
+        return column.values
+    # The distance may overflow.
+    with np.errstate(over="ignore"):
+        reach = FENCE * (high - low)
+        return np.clip(column.values, low - reach, high + reach)
 
 
 def moments(statistics) -> tuple[np.ndarray, np.ndarray]:

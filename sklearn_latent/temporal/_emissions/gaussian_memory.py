@@ -35,7 +35,7 @@ class GaussianMemory(Gaussian):
         Of numbers before which none is known.
     level, slope, noise : array-like of shape (n_states,)
         Regression of a number on that before.
-    center, scale : float, default=0 and 1
+    center, scale, contamination : float, default=0, 1 and 0
         As for `Gaussian`.
 
     Examples
@@ -48,6 +48,7 @@ class GaussianMemory(Gaussian):
 
     kind = "gaussian memory"
     has_memory = True
+    n_own = 9
     _fields: ClassVar = {
         "mean": Array("float", 1),
         "std": Array("float", 1),
@@ -56,6 +57,7 @@ class GaussianMemory(Gaussian):
         "noise": Array("float", 1),
         "center": Array("float", 0),
         "scale": Array("float", 0),
+        "contamination": Array("float", 0, omitted=True),
     }
 
     def __init__(
@@ -67,8 +69,9 @@ class GaussianMemory(Gaussian):
         noise: ArrayLike,
         center: ArrayLike = 0.0,
         scale: ArrayLike = 1.0,
+        contamination: ArrayLike = 0.0,
     ):
-        super().__init__(mean, std, center, scale)
+        super().__init__(mean, std, center, scale, contamination)
         self.level = check_vector("level", level, self.n_states)
         self.slope = check_vector("slope", slope, self.n_states)
         self.noise = check_vector("noise", noise, self.n_states, positive=True)
@@ -77,13 +80,14 @@ class GaussianMemory(Gaussian):
     def flat(cls, column: Column) -> Self:
         """Mean and standard deviation of the column, and no memory yet."""
         flat = Gaussian.flat(column)
-        parameters = flat.mean, flat.std
-        return cls(*parameters, flat.mean, [0.0], flat.std, flat.center, flat.scale)
+        after = flat.mean, [0.0], flat.std
+        column_wide = flat.center, flat.scale, flat.contamination
+        return cls(flat.mean, flat.std, *after, *column_wide)
 
     @property
     def n_free(self) -> int:
         """Number of free parameters."""
-        return 5 * self.n_states
+        return 5 * self.n_states + (self.contamination > 0)
 
     @cached_property
     def natural(self) -> np.ndarray:
@@ -101,15 +105,15 @@ class GaussianMemory(Gaussian):
         z, p = self._relative_numbers(values), self._relative_numbers(previous)
         powers = np.stack([np.ones_like(z), z, z**2, p, p**2, z * p], axis=1)
         alone = powers[:, :3] * np.isnan(p)[:, None]
-        rows = np.concatenate(
-            [np.where(np.isnan(p)[:, None], 0.0, powers), alone], axis=1
-        )
+        after = np.where(np.isnan(p)[:, None], 0.0, powers)
+        rows = np.concatenate([after, alone, np.zeros((len(z), 2))], axis=1)
         return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, rows))
 
     def pseudo_statistics(self, smoothing: float) -> np.ndarray:
         """Pairs of independent standard normal numbers, and single ones."""
-        alone = np.array([1.0, 0.0, 1.0])
-        return smoothing * np.concatenate([alone, alone[1:], [0.0], alone])
+        alone = super().pseudo_statistics(smoothing)
+        after = smoothing * np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0])
+        return np.concatenate([after, alone])
 
     def fitted(self, statistics: np.ndarray, smoothing: float = SMOOTHING) -> Self:
         """Mean and spread of numbers, and regression on those before."""
@@ -117,7 +121,9 @@ class GaussianMemory(Gaussian):
         mean, std = self._in_units(*moments(statistics[:, 6:9]))
         level, slope, noise = _regression(statistics[:, :6])
         level, noise = self._in_units(level, noise)
-        return self._with(mean=mean, std=std, level=level, slope=slope, noise=noise)
+        after = {"level": level, "slope": slope, "noise": noise}
+        share = self._contamination(statistics)
+        return self._with(mean=mean, std=std, contamination=share, **after)
 
     def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw numbers slice by slice."""
@@ -127,7 +133,8 @@ class GaussianMemory(Gaussian):
             state = states[:, t]
             before = values[:, t - 1] - self.center
             mean = self.level[state] + self.slope[state] * before
-            values[:, t] = rng.normal(mean, self.noise[state])
+            drawn = rng.normal(mean, self.noise[state])
+            values[:, t] = self._contaminated(drawn, rng)
         return values
 
     def predicted(self, posterior: ArrayLike, values: ArrayLike) -> np.ndarray:

@@ -22,6 +22,9 @@ LEAST, MOST = -690.0, 350.0
 class Logarithmic(Gaussian):
     """What emissions of logarithms add to those of numbers.
 
+    Numbers that are anywhere have a half-Cauchy density, whose median is that of all:
+    it is finite at zero, where that of a logarithm is not.
+
     Parameters are those of logarithms. The last statistic of a number is its logarithm
     with a minus, the logarithm of the derivative: likelihoods are densities of numbers.
     """
@@ -46,6 +49,20 @@ class Logarithmic(Gaussian):
     def pseudo_statistics(self, smoothing: float) -> np.ndarray:
         """Those of logarithms."""
         return np.append(super().pseudo_statistics(smoothing), 0.0)
+
+    def far_from(self, values: ArrayLike) -> np.ndarray:
+        """Log-density of numbers that do not depend on the state; missing: -inf."""
+        logs = logarithms(values)
+        missing = np.isnan(logs)
+        distance = np.where(missing, 0.0, logs - self.center)
+        density = np.log(2 / np.pi) - self.center - np.logaddexp(0.0, 2 * distance)
+        return np.where(missing, -np.inf, density)
+
+    def _far_at(self, place: np.ndarray) -> np.ndarray:
+        return self.center + np.log(np.tan(np.pi / 2 * place))
+
+    def _far_below(self, z: np.ndarray) -> np.ndarray:
+        return 2 / np.pi * np.arctan(np.exp(np.minimum(self.scale * z, MOST)))
 
     def draw(self, states: np.ndarray, rng: Any) -> np.ndarray:
         """Draw positive numbers."""
@@ -84,9 +101,8 @@ class LogNormal(Logarithmic):
     ----------
     mean, std : array-like of shape (n_states,)
         Mean and standard deviation of the logarithms in each state.
-    center, scale : float, default=0 and 1
-        Mean and standard deviation of the logarithms of the whole column; see
-        `Gaussian`.
+    center, scale, contamination : float, default=0, 1 and 0
+        Of the logarithms of the whole column; see `Gaussian`.
 
     Examples
     --------
@@ -108,8 +124,8 @@ class LogNormalMemory(Logarithmic, GaussianMemory):
         Of logarithms of numbers before which none is known.
     level, slope, noise : array-like of shape (n_states,)
         Regression of a logarithm on that before; see `GaussianMemory`.
-    center, scale : float, default=0 and 1
-        Mean and standard deviation of the logarithms of the whole column.
+    center, scale, contamination : float, default=0, 1 and 0
+        Of the logarithms of the whole column; see `Gaussian`.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -55,30 +56,79 @@ class SlicePatterns:
     def log_likelihood(self, emissions) -> np.ndarray:
         """Logarithm of P(pattern | state), shape (n_patterns, n_states)."""
         emissions = [as_emission(emission) for emission in emissions]
-        if not emissions:
-            return np.zeros((len(self.values), 1))
-        natural = np.concatenate([emission.natural for emission in emissions], axis=1)
-        # A sparse product skips the zeros, so that 0 times log(0) does not arise.
-        return self._design(emissions)[0] @ natural.T
+        total = np.zeros((len(self.values), 1))
+        pure, mixed = _by_contamination(emissions)
+        if pure:
+            natural = np.concatenate([emissions[f].natural for f in pure], axis=1)
+            # A sparse product skips the zeros, so that 0 times log(0) does not arise.
+            total = self._design(emissions, pure)[0] @ natural.T
+        for f in mixed:
+            total = total + self._mixture(emissions, f)[0]
+        return total
 
     def statistics(self, posterior: np.ndarray, emissions) -> list[np.ndarray]:
         """Expected sufficient statistics of each feature, given weighted states."""
-        if not emissions:
-            return []
         mass = _sums_by(self.index.ravel(), posterior, len(self.values))
-        totals = (self._design(emissions)[1] @ mass).T
-        widths = [emission.natural.shape[1] for emission in emissions]
-        return np.split(totals, np.cumsum(widths)[:-1], axis=1)
+        pure, mixed = _by_contamination(emissions)
+        found: dict[int, np.ndarray] = {}
+        if pure:
+            totals = (self._design(emissions, pure)[1] @ mass).T
+            widths = [emissions[f].natural.shape[1] for f in pure]
+            parts = np.split(totals, np.cumsum(widths)[:-1], axis=1)
+            found = dict(zip(pure, parts, strict=True))
+        for f in mixed:
+            found[f] = self._of_mixture(emissions, f, mass)
+        return [found[f] for f in range(len(emissions))]
 
-    def _design(self, emissions) -> tuple[sparse.csr_array, sparse.csc_array]:
-        """Statistics of the patterns, and transposed; EM needs both in every step."""
+    def _of_mixture(self, emissions, f: int, mass) -> np.ndarray:
+        """Statistics of numbers that depend on the state, or not."""
+        emission, (log, own, share) = emissions[f], self._mixture(emissions, f)
+        first = share.shape[1] != mass.shape[1]
+        if first:
+            # States that nothing is known of yet: what is far from all other numbers
+            # may be what a state is made of.
+            common = share[:, 0] @ mass < 0.5 * mass.sum(axis=0)
+            share = np.where(common, 1.0, share)
+        weighted = mass * share
+        totals = (self._design(emissions, [f])[1] @ weighted).T
+        far = mass - weighted
+        totals[:, emission.n_own] = far.sum(axis=0)
+        if not first:
+            # The expected log-likelihood is that of the mixture.
+            price = np.log(emission.contamination)
+            rest = mass * log - weighted * own - price * far
+            totals[:, emission.n_own + 1] = rest.sum(axis=0)
+        return totals
+
+    def _mixture(self, emissions, f: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log-likelihood, that of the state alone, P(a value depends on the state).
+
+        All have shape (n_patterns, n_states). An E-step needs them twice.
+        """
+        cache = self.__dict__.setdefault("_mixtures", {})
+        emission = emissions[f]
+        if cache.get(f, [None])[0] is not emission.natural:
+            design, _, far = self._design(emissions, [f])
+            own = design @ emission.natural.T
+            log = np.logaddexp(own, far + np.log(emission.contamination))
+            cache[f] = emission.natural, (log, own, np.exp(own - log))
+        return cache[f][1]
+
+    def _design(self, emissions, own) -> tuple[sparse.csr_array, sparse.csc_array, Any]:
+        """Statistics of some features, and transposed; EM needs both in every step.
+
+        And the log-density of values of a single one that do not depend on the state.
+        """
         cache = self.__dict__.setdefault("_designs", {})
-        key = tuple(emission.key for emission in emissions)
+        key = tuple((f, emissions[f].key) for f in own)
         if key not in cache:
-            columns = zip(emissions, self.values.T, self.previous.T, strict=True)
-            parts = [emission.design(now, past) for emission, now, past in columns]
+            now, past = self.values.T, self.previous.T
+            parts = [emissions[f].design(now[f], past[f]) for f in own]
             design = sparse.hstack(parts, format="csr")
-            cache[key] = design, design.T
+            first, far = emissions[own[0]], None
+            if first.contamination:
+                far = first.far_from(now[own[0]])[:, None]
+            cache[key] = design, design.T, far
         return cache[key]
 
 
@@ -128,6 +178,12 @@ class Evidence:
             scale[index[rows]].sum(axis=1)
             for scale, index in zip(self.scale, self.index, strict=True)
         )
+
+
+def _by_contamination(emissions) -> tuple[list[int], list[int]]:
+    """Emissions without and with values that do not depend on the state."""
+    pure = [f for f, one in enumerate(emissions) if not one.contamination]
+    return pure, [f for f, one in enumerate(emissions) if one.contamination]
 
 
 def _sums_by(group: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray:
