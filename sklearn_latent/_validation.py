@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
+from os import PathLike
 from reprlib import Repr
 from typing import Any
 
@@ -164,6 +165,26 @@ def check_columns(name: str, table) -> None:
             f"{name} must have no two columns of the same name, got "
             f"{columns[columns.duplicated()][0]!r} twice."
         )
+
+
+def check_table(name: str, table) -> None:
+    """Refuse what is no table, with what to pass instead, and columns of one name."""
+    records = isinstance(table, list) and isinstance(next(iter(table), None), Mapping)
+    remedy = ""
+    if isinstance(table, Mapping) or records:
+        remedy = f"; pass pd.DataFrame({name})"
+    elif isinstance(table, str | bytes | PathLike):
+        remedy = f"; read the file first, for example with pd.read_csv({name})"
+    elif getattr(table, "ndim", 2) == 1 and hasattr(table, "to_frame"):
+        remedy = f"; pass {name}.to_frame() if it is a single column"
+    elif any(hasattr(table, a) for a in ("__len__", "__array__", "shape")):
+        # scikit-learn says what is wrong with other arrays.
+        check_columns(name, table)
+        return
+    raise TypeError(
+        f"{name} must be a table of rows and columns, an array or a data frame, got "
+        f"{shown(table)}{remedy}."
+    )
 
 
 @contextmanager

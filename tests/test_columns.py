@@ -21,6 +21,7 @@ VALUES = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, 1.5, 7.0, np.nan])
 TABLES = hnp.arrays(
     float, st.tuples(st.integers(1, 8), st.integers(1, 4)), elements=VALUES
 )
+pytestmark = pytest.mark.filterwarnings("ignore:structure=None assumes")
 ESTIMATORS = [
     NoisyOrMoMLearner(),
     NoisyOrEM(random_state=0),

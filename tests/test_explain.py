@@ -292,7 +292,7 @@ def named(X):
 
 
 ESTIMATORS = [
-    (NoisyOrMoMLearner(), BINARY),
+    (NoisyOrMoMLearner(np.ones((1, BINARY.shape[1]))), BINARY),
     (NoisyOrEM(2, random_state=0), BINARY),
     (QuartetStructureLearner(random_state=0), BINARY),
     (IdealParentGaussianBN(max_latents=1, bipartite=True), FACTORS),

@@ -98,7 +98,7 @@ def rows():
 @pytest.mark.parametrize(
     "model",
     [
-        NoisyOrMoMLearner(),
+        NoisyOrMoMLearner(np.ones((1, 6))),
         QuartetStructureLearner(),
         NoisyOrEM(random_state=0),
         NoisyOrEM(inference="variational", random_state=0),

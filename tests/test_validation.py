@@ -1,5 +1,7 @@
 """Checks of arguments that every family shares."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -146,6 +148,25 @@ def test_columns_of_the_same_name_are_refused(model):
     frame = pd.DataFrame(np.eye(4), columns=["a", "b", "a", "c"])
     with pytest.raises(ValueError, match="no two columns of the same name, got 'a' tw"):
         clone(model).fit(frame)
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    ("table", "remedy"),
+    [
+        ({"a": [0, 1], "b": [1, 0]}, r"; pass pd\.DataFrame\(X\)"),
+        ([{"a": 0, "b": 1}, {"a": 1, "b": 0}], r"; pass pd\.DataFrame\(X\)"),
+        ("rows.csv", r"got 'rows.csv'; read the file first, .* pd\.read_csv\(X\)"),
+        (Path("rows.csv"), r"rows.csv.*; read the file first, .* pd\.read_csv\(X\)"),
+        (pd.Series([0, 1]), r"; pass X\.to_frame\(\) if it is a single column"),
+        (None, "got None"),
+        (3.0, r"got 3\.0"),
+    ],
+    ids=["dict", "records", "str", "Path", "Series", "None", "number"],
+)
+def test_what_is_no_table_is_refused_with_the_remedy(model, table, remedy):
+    with pytest.raises(TypeError, match=rf"X must be a table of rows .*{remedy}\.$"):
+        clone(model).fit(table)
 
 
 BINARY = np.random.default_rng(0).integers(0, 2, (40, 6))

@@ -350,14 +350,14 @@ TABLES = [
     Table(
         "yes, no and maybe",
         instead(["yes", "no", "maybe"]),
-        binary="OneHotEncoder",
+        binary="Use LPCC, whose features are categories",
         numbers=NO_NUMBERS,
         arranged=ranked(2, 1, 0),
     ),
     Table(
         "words of two pairs",
         instead(["yes", "no", "true"]),
-        binary="OneHotEncoder",
+        binary="Use LPCC, whose features are categories",
         numbers=NO_NUMBERS,
         arranged=ranked(2, 0, 1),
     ),

@@ -16,7 +16,7 @@ from .._explain import MEAN, Evidence
 from .._fill import fill_gaps
 from .._single_row import SingleRow
 from .._summary import Parts
-from .._validation import check_columns, within_floats
+from .._validation import check_table, within_floats
 from ._diagnosis.diagnosis import (
     Subject,
     compare_moments,
@@ -76,7 +76,7 @@ class GaussianModel(BaseLatentModel):
 
     def _check_X(self, X, *, reset=False) -> np.ndarray:
         """Validate `X`; NaN is allowed, infinity is not."""
-        check_columns("X", X)
+        check_table("X", X)
         X = read_numbers(X, REMEDY)
         with within_floats("X"):
             X = validate_data(

@@ -271,9 +271,8 @@ def _refuse_words(column: Column, spelled: dict[str, str], before) -> None:
         )
     column.refuse(
         EXPECTED,
-        "Use a column of 0 and 1 for each value (OneHotEncoder of scikit-learn), say "
-        f"which is on, as in {column.access} == {words[0]!r}, drop the column, or use "
-        "LPCC, whose features are categories.",
+        "Use LPCC, whose features are categories, say which value is on, as in "
+        f"{column.access} == {words[0]!r}, or drop the column.",
     )
 
 

@@ -25,7 +25,7 @@ from .._fill import fill_gaps
 from .._rows import look_at_rows, read_blocks
 from .._single_row import SingleRow
 from .._summary import Parts
-from .._validation import check_columns, check_flag, within_floats
+from .._validation import check_flag, check_table, within_floats
 from .._warn import warn
 from ..exceptions import PoorDataWarning
 from ._coding import (
@@ -168,7 +168,7 @@ class NoisyOrModel(BaseLatentModel):
     def _check_X(self, X, *, reset=False):
         """Validate `X`; sparse input becomes CSR, NaN is allowed, words are decoded."""
         check_binarize(self.binarize)
-        check_columns("X", X)
+        check_table("X", X)
         names = getattr(self, "feature_names_in_", None)
         columns: Any = getattr(X, "columns", names)
         # Else scikit-learn says that the names are others.
@@ -179,7 +179,7 @@ class NoisyOrModel(BaseLatentModel):
 
     def _learn_X(self, X, *, reset):
         """Validate rows to learn from, whose words may be new."""
-        check_columns("X", X)
+        check_table("X", X)
         self._coding = learn_coding(X, {} if reset else self._coding)
         return self._check_X(X, reset=reset)
 

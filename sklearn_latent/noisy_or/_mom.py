@@ -44,8 +44,9 @@ class NoisyOrMoMLearner(NoisyOrModel):
     structure : array-like or sparse matrix of shape (n_latents, n_features) or None, \
 default=None
         True where a latent is a parent of a feature. None: one latent over all
-        features. A data frame is matched with `X` by the names of its columns, and the
-        labels of its rows name the latents.
+        features, with a warning if there are more than three. A data frame is matched
+        with `X` by the names of its columns, and the labels of its rows name the
+        latents.
     use_pairs : bool, default=True
         Whether to use pairs of features too, once a latent is partly known.
     clean_up : bool, default=True
@@ -296,6 +297,15 @@ default=None
 
     def _warn(self, schedule, learned):
         """Say which parameters the structure or the data leave open."""
+        n = self.n_features_in_
+        # Three features cannot show more than one latent.
+        if self.structure is None and n > 3:
+            warn(
+                f"structure=None assumes a single latent behind all {n} features. "
+                "QuartetStructureLearner finds out how many there are; pass structure "
+                f"if it is known, np.ones((1, {n})) if one is meant.",
+                PoorDataWarning,
+            )
         if not schedule.is_complete:
             edges = [(int(i), int(j)) for i, j in schedule.unreached]
             shown = ", ".join(map(str, edges[:20])) + (

@@ -15,7 +15,7 @@ from .._base import BaseLatentModel
 from .._blocks import Blocks
 from .._rows import read_blocks
 from .._single_row import SingleRow
-from .._validation import check_columns, check_count, check_tol
+from .._validation import check_count, check_table, check_tol
 from ._emissions.request import requested_kinds
 from ._model import MOST_JOINT_STATES
 from ._panels.columns import slice_names, warn_of_layout
@@ -89,7 +89,7 @@ class PanelInput(BaseLatentModel):
 
         `shape` is (n_slices, n_observed) of sequences seen before, None for the first.
         """
-        check_columns("X", X)
+        check_table("X", X)
         if shape is not None:
             X = self._sequences_of(X)
         n_slices = None

@@ -88,7 +88,8 @@ class Columns(NamedTuple):
             (
                 other & ~coded,
                 "not binary, and binarize=0.0 takes all values above 0 as on; use "
-                "another threshold, or X of 0 and 1",
+                "another threshold, X of 0 and 1, or LPCC, which takes ratings and "
+                "numbers as they are",
             ),
             (self.on & ~self.off & ~coded, "always on, which tells nothing of latents"),
             (self.off & ~self.on, "never on, which tells nothing of latents"),
