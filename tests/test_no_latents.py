@@ -51,6 +51,16 @@ def test_one_warning_names_what_follows_and_the_remedy(estimator, X):
         assert word in str(warning.message)
 
 
+def test_edges_and_classes_are_not_called_independence():
+    chain = NOISE.cumsum(axis=1)
+    groups = np.vstack([NOISE, NOISE + 9.0])
+    for rows, what in ((NOISE, "independent"), (chain, "edge"), (groups, "2 classes")):
+        found = messages(lambda: IdealParentGaussianBN(output="latents").fit(rows))[1]
+        (warning,) = found
+        assert what in str(warning.message)
+        assert ("independent" in str(warning.message)) == (rows is NOISE)
+
+
 def test_the_pipeline_fails_and_the_remedy_works():
     y = X[:, 0]
     learner, classifier = QuartetStructureLearner(), LogisticRegression()
