@@ -260,7 +260,7 @@ def test_full_graphs_and_strengths_of_one_are_named():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     free = IdealParentGaussianBN().fit(X).summary()
-    full = IdealParentGaussianBN().fit(X @ [[1, 1, 2], [0, 1, 1], [0, 0, 1]]).summary()
+    full = IdealParentGaussianBN().fit(X @ [[1, 1, 3], [0, 1, 1], [0, 0, 1]]).summary()
     copy = np.column_stack([X, X[:, 0] + 1e-3 * rng.normal(size=200)])
     copied = IdealParentGaussianBN().fit(copy).summary()
     assert "all 3 edges" in full and "all 3" not in free + copied
