@@ -76,15 +76,19 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """Free parameters of the fitted network."""
         return self.network_.n_parameters
 
-    def _warn_if_no_latents(self, reason: str) -> None:
-        """Say what follows from a model without latents, if this is one."""
+    def _warn_if_no_latents(
+        self, reason: str, left: str = "treats the features as independent"
+    ) -> None:
+        """Say what follows from a model without latents, if this is one.
+
+        left: what it is then
+        """
         if not self.n_latents_:
             warn(
-                f"No latent found: {reason}. The model treats the features as "
-                "independent. transform returns no columns, and most estimators that "
-                "come next in a pipeline refuse those: more rows or another threshold "
-                "may find latents, and a FeatureUnion with 'passthrough' keeps the "
-                "features.",
+                f"No latent found: {reason}. The model {left}. transform returns no "
+                "columns, and most estimators that come next in a pipeline refuse "
+                "those: more rows or another threshold may find latents, and a "
+                "FeatureUnion with 'passthrough' keeps the features.",
                 PoorDataWarning,
             )
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
@@ -461,3 +461,16 @@ class TestGroupsBesideLatents:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ModelMisfitWarning)
             IdealParentGaussianBN(max_latents=1).fit(X)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4, 1e5, 1e7])
+def test_how_far_groups_are_apart_does_not_matter(offset):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    X[:, 1] += X[:, 0]
+    second = np.arange(400)[:, np.newaxis] >= 200
+    near = IdealParentGaussianBN().fit(X + 10.0 * second)
+    far = IdealParentGaussianBN().fit(X + offset * second)
+    assert near.n_classes_ == far.n_classes_ == 2
+    assert_array_equal(near.adjacency_, far.adjacency_)
+    assert_allclose(near.log_likelihood_, far.log_likelihood_, rtol=1e-4)

@@ -1,6 +1,7 @@
 """A fit without latents says what that means for the steps that come next."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -49,6 +50,16 @@ def test_one_warning_names_what_follows_and_the_remedy(estimator, X):
     assert warning.category is PoorDataWarning
     for word in ("no columns", "pipeline", "FeatureUnion", "passthrough"):
         assert word in str(warning.message)
+
+
+def test_edges_and_classes_are_not_called_independence():
+    chain = NOISE.cumsum(axis=1)
+    groups = np.vstack([NOISE, NOISE + 9.0])
+    for rows, what in ((NOISE, "independent"), (chain, "edge"), (groups, "2 classes")):
+        model = IdealParentGaussianBN(output="latents")
+        (warning,) = messages(partial(model.fit, rows))[1]
+        assert what in str(warning.message)
+        assert ("independent" in str(warning.message)) == (rows is NOISE)
 
 
 def test_the_pipeline_fails_and_the_remedy_works():

@@ -254,3 +254,23 @@ def test_words_that_count_as_on_are_told():
     frame = pd.DataFrame(np.where(X == 1, "yes", "no"), columns=list("abc"))
     text = NoisyOrEM(random_state=0).fit(frame).summary()
     assert "count as on: yes in a, yes in b, yes in c." in " ".join(text.split())
+
+
+def test_full_graphs_and_strengths_of_one_are_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    free = IdealParentGaussianBN().fit(X).summary()
+    full = IdealParentGaussianBN().fit(X @ [[1, 1, 3], [0, 1, 1], [0, 0, 1]]).summary()
+    copy = np.column_stack([X, X[:, 0] + 1e-3 * rng.normal(size=200)])
+    copied = IdealParentGaussianBN().fit(copy).summary()
+    assert "all 3 edges" in full and "all 3" not in free + copied
+    assert "1 edge has a strength of 1" in copied and "strength of 1" not in free + full
+
+
+def test_latents_of_few_rows_are_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1)) + 0.3 * rng.normal(size=(300, 30))
+    with pytest.warns(PoorDataWarning, match="Latents were found in 8 rows"):
+        model = IdealParentGaussianBN(max_latents=1).fit(X[:8])
+    assert model.n_latents_ == 1 and "8 rows" in model.summary()
+    IdealParentGaussianBN(max_latents=1).fit(X[:40])

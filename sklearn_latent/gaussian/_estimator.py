@@ -31,6 +31,7 @@ from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
 from ._reading import NO_GAPS, can_add_up, read, wanted_margins
 from ._statistics.rows import Rows
+from ._summary import describe_edges
 
 
 class IdealParentGaussianBN(GaussianModel):
@@ -310,7 +311,8 @@ class IdealParentGaussianBN(GaussianModel):
                 self._warn_if_no_latents(
                     "none improves the score"
                     if self.max_latents
-                    else "max_latents is 0, although output is 'latents'"
+                    else "max_latents is 0, although output is 'latents'",
+                    describe_edges(self.network_),
                 )
             # A saved model must not carry the rows of people along.
             is_sums = isinstance(data, SeenRows) and data.sample is None

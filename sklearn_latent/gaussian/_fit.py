@@ -25,6 +25,7 @@ from ._reading import (
     seeks_classes,
     wanted_margins,
     warn_degenerate,
+    warn_few_rows,
     warn_unseen,
     warn_without_noise,
 )
@@ -71,6 +72,7 @@ def fit_rows(
     ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
     learned = learn_network(known, options, ranked)
     warn_degenerate(known, learned.network, np.array(names)[seen])
+    warn_few_rows(data.weight, learned.network)
     network = extend_network(learned.network, np.flatnonzero(seen), names)
     estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not estimated

@@ -22,6 +22,8 @@ from ._margins.columns import bent_columns
 
 # Nodes beyond which the equivalence class is not computed.
 MOST_NODES = 500
+# A strength from which tables show 1.
+FULL = 0.9995
 
 
 def describe(model: Any) -> Parts:
@@ -45,7 +47,17 @@ def describe(model: Any) -> Parts:
         *edges_section("Edges to latents", upper),
         *edges_section("Edges between features", edges, [_meaning(network)]),
     ]
-    return Parts(_found(network), sections, _cautions(network))
+    cautions = _cautions(network) + _suspicious(network, np.abs(strengths))
+    return Parts(_found(network), sections, cautions)
+
+
+def describe_edges(network) -> str:
+    """What a network without latents is."""
+    n_edges = int(network.adjacency.sum())
+    edges = f"{count(n_edges, 'edge')} between the features"
+    if network.classes:
+        return f"has {count(network.n_classes, 'class', 'classes')} of rows and {edges}"
+    return f"has {edges}" if n_edges else "treats the features as independent"
 
 
 def _meaning(network) -> str:
@@ -96,6 +108,25 @@ def _latents(network, latents, names, strengths) -> list[Section]:
         )
     lines = [_meaning(network).replace("strength:", "Beside each feature:")]
     return latents_section(("latent", "variance", "leading features"), rows, lines)
+
+
+def _suspicious(network, strengths) -> list[str]:
+    """Graphs that say little: with all edges, or with edges that are identities."""
+    found = []
+    n = network.n_features
+    n_edges = int(network.adjacency[:n, :n].sum())
+    if n > 2 and n_edges == n * (n - 1) // 2:
+        found.append(
+            f"The graph has all {n_edges} edges that it can have, so that it says "
+            "nothing of which features are independent of which."
+        )
+    n_full = int((strengths >= FULL).sum())
+    if n_full and (network.is_jointly_gaussian or network.classes):
+        found.append(
+            f"{count(n_full, 'edge has', 'edges have')} a strength of 1, the most: the "
+            "child is almost a copy of the parent, or its parents say almost the same."
+        )
+    return found
 
 
 def _cautions(network) -> list[str]:

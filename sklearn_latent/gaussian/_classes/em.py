@@ -19,8 +19,11 @@ from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 # that a class of few rows does not collapse (Fraley and Raftery, 2007, Journal of
 # Classification 24). Five or ten predict olives worse, other tables alike.
 PRIOR_ROWS = 2.0
-# Smallest weight of a row in a class.
-LEAST_SHARE = 1e-10
+# Smallest weight of a row in a class. Groups may be 1e8 times as far apart as they are
+# wide, and squares of these distances must not count.
+LEAST_SHARE = 1e-30
+# Variance within classes, in standard units, that is rounding.
+ROUNDING = 1e-24
 MAX_ITER = 100
 # Gain per row at which EM ends.
 TOL = 1e-4
@@ -32,11 +35,13 @@ class ClassMoments:
 
     weight (n_classes,), mean (n_classes, n_nodes), covariance (n_classes, n_nodes,
     n_nodes)
+    floor: smallest variance of a node within a class, (n_nodes,)
     """
 
     weight: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
+    floor: np.ndarray
 
     @classmethod
     def of(cls, rows: Rows, share, before: ClassParameters | None) -> ClassMoments:
@@ -56,7 +61,9 @@ class ClassMoments:
         weight, mean, scatter = map(np.array, zip(*moments, strict=True))
         pooled = scatter.sum(axis=0) / weight.sum()
         total = (weight + PRIOR_ROWS)[:, None, None]
-        return cls(weight, mean, (scatter + PRIOR_ROWS * pooled) / total)
+        within = np.diagonal(pooled)
+        floor = NOISE_SHARE * np.where(within > ROUNDING, within, 1.0)
+        return cls(weight, mean, (scatter + PRIOR_ROWS * pooled) / total, floor)
 
     @property
     def statistics(self) -> list[GaussianStatistics]:
@@ -70,7 +77,9 @@ def _complete_moments(X, weights):
     for own in weights:
         weight = own.sum()
         mean = own @ X / weight
-        yield weight, mean, (X.T * own) @ X - weight * np.outer(mean, mean)
+        # Around their own mean, classes that are far apart keep their digits.
+        centred = X - mean
+        yield weight, mean, (centred.T * own) @ centred
 
 
 def _expected_moments(rows: Rows, weights, before: ClassParameters):
@@ -94,7 +103,7 @@ class ClassParameters:
     def of(cls, adjacency, moments: ClassMoments) -> ClassParameters:
         """Most probable parameters; all classes are solved in one call per node."""
         variance = np.einsum("kii->ki", moments.covariance)
-        variance = np.maximum(variance, NOISE_SHARE)
+        variance = np.maximum(variance, moments.floor)
         scale = np.sqrt(variance)
         correlation = moments.covariance / (scale[:, :, None] * scale[:, None, :])
         weights = np.zeros_like(correlation)

@@ -30,6 +30,9 @@ PATIENCE = 2
 MUCH = 0.05
 # Searches for a graph and fits of classes in turn.
 MAX_ROUNDS = 3
+# Squared distance of a row from a group, in mean squared distances within groups, from
+# which it counts less there.
+FAR = 100.0
 # Classes that matter show in so many rows.
 MOST_ROWS = 1000
 # Rows per column below which no classes are tried, and rows in all: parameters of
@@ -203,11 +206,19 @@ def much(rows: Rows) -> float:
 
 
 def _first_shares(rows: Rows, n_classes) -> np.ndarray:
-    """P(class) of each row to begin with, by k-means."""
+    """P(class) of each row to begin with, by k-means.
+
+    Groups overlap a little, less the farther they are apart: what they add to the
+    spread of each other is no more than that itself.
+    """
     means = KMeans(n_classes, n_init=1, random_state=0)
-    means.fit(np.nan_to_num(rows.X), sample_weight=rows.weights)
-    label = means.labels_[:, None]
-    return 0.98 * (label == np.arange(n_classes)) + 0.02 / n_classes
+    distance = means.fit_transform(np.nan_to_num(rows.X), sample_weight=rows.weights)
+    away = distance**2 * rows.weight / max(means.inertia_, 1e-300)
+    share = 0.02 / n_classes * np.minimum(1.0, FAR / np.maximum(away, 1e-300))
+    own = means.labels_[:, None] == np.arange(n_classes)
+    share[own] = 0.0
+    share[own] = 1.0 - share.sum(axis=1)
+    return share
 
 
 def _search_graph(moments: ClassMoments, adjacency, options) -> np.ndarray:
