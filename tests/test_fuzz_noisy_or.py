@@ -247,7 +247,7 @@ def test_network(data):
         return
     assert_valid(network)
     X = data.draw(fitting(n_features, st.sampled_from([0.0, 1.0, 1.0, np.nan])))
-    method = data.draw(arguments("auto", "exact", "variational"))
+    method = data.draw(arguments("auto", "exact"))
     log_likelihood = attempt(
         "NoisyOrNetwork.log_likelihood", network.log_likelihood, X, method
     )

@@ -203,19 +203,18 @@ def test_out_of_reach_is_labelled(monkeypatch):
 
 @pytest.mark.parametrize("beam", [True, False])
 def test_sum_over_likeliest_states_is_a_close_bound(beam, monkeypatch):
-    """Closer than mean field, and exact if there is little to sum."""
+    """Some hundredths of a nat, and exact if there is little to sum."""
     if not beam:
         monkeypatch.setattr(_inference, "MAX_BEAM", 0)
     network = wide_network(4)
     X, _ = network.sample(200, random_state=0)
     X[np.cumsum(X, axis=1) > 12] = 0
     exact = network.log_likelihood(X, method="exact"), network.posterior(X, "exact")
-    loose = network.log_likelihood(X, method="variational")
     monkeypatch.setattr(_inference, "MAX_COST", {"auto": 2, "exact": 2})
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = network.log_likelihood(X), network.posterior(X)
     assert (bound <= exact[0] + 1e-9).all()
-    assert (exact[0] - bound).mean() < 0.1 * (exact[0] - loose).mean()
+    assert (exact[0] - bound).mean() < 0.03
     assert np.abs(posterior - exact[1]).mean() < 2e-3
     few = random_network(8, 6, 8, density=0.8)
     X = random_rows(0, 30, 8, missing=0.2)
@@ -224,33 +223,20 @@ def test_sum_over_likeliest_states_is_a_close_bound(beam, monkeypatch):
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = few.log_likelihood(X), few.posterior(X)
     expected = answer(few, X)
-    if beam:
-        # A beam leaves out states with less than this share of the likeliest one.
-        assert (bound <= expected[0] + 1e-9).all()
-        least = _inference.WIDE.least
-        np.testing.assert_allclose(bound, expected[0], atol=2**6 * least)
-        np.testing.assert_allclose(posterior, expected[1], atol=2**6 * least)
-        every = _inference.WIDE._replace(least=1e-300, expanded=0.0)
-        monkeypatch.setattr(_inference, "WIDE", every)
-        with pytest.warns(ApproximateInferenceWarning):
-            bound, posterior = few.log_likelihood(X), few.posterior(X)
+    # A beam leaves out states with less than this share of the likeliest one.
+    assert (bound <= expected[0] + 1e-9).all()
+    least = _inference.WIDE.least
+    np.testing.assert_allclose(bound, expected[0], atol=2**6 * least)
+    np.testing.assert_allclose(posterior, expected[1], atol=2**6 * least)
+    every = _inference.WIDE._replace(least=1e-300, expanded=0.0)
+    monkeypatch.setattr(_inference, "WIDE", every)
+    with pytest.warns(ApproximateInferenceWarning):
+        bound, posterior = few.log_likelihood(X), few.posterior(X)
     np.testing.assert_allclose(bound, expected[0], atol=1e-9)
     np.testing.assert_allclose(posterior, expected[1], atol=1e-9)
 
 
-def test_variational_is_a_lower_bound_and_close():
-    network = wide_network(3)
-    X, _ = network.sample(200, random_state=0)
-    X[np.cumsum(X, axis=1) > 12] = 0
-    exact = network.log_likelihood(X, method="exact")
-    bound = network.log_likelihood(X, method="variational")
-    assert (bound <= exact + 1e-9).all()
-    assert (exact - bound).mean() < 0.5
-    posterior = network.posterior(X, method="variational")
-    assert np.abs(posterior - network.posterior(X, method="exact")).mean() < 0.02
-
-
-@pytest.mark.parametrize("method", ["auto", "exact", "variational"])
+@pytest.mark.parametrize("method", ["auto", "exact"])
 @pytest.mark.parametrize("leak", [1e-150, 1e-300, 1e-320])
 def test_findings_that_only_a_tiny_leak_explains(method, leak):
     """The other finding alone decides about the latent, by Bayes' rule."""

@@ -114,8 +114,6 @@ def test_large_components_are_inferred_class_by_class(method):
     np.testing.assert_allclose(
         network.class_posterior(X, method), small.class_posterior(X), atol=1e-8
     )
-    bound = small.log_likelihood(X, "variational")
-    assert (bound <= small.log_likelihood(X) + 1e-8).all()
 
 
 @settings(max_examples=40, deadline=None)

@@ -278,7 +278,7 @@ class NoisyOrNetwork(Network):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of 0 and 1, or booleans; NaN is missing and is summed out.
-        method : {"auto", "exact", "variational"}, default="auto"
+        method : {"auto", "exact"}, default="auto"
             As in `posterior`; what is not exact is a lower bound.
 
         Returns
@@ -299,11 +299,10 @@ class NoisyOrNetwork(Network):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of 0 and 1, or booleans; NaN is missing.
-        method : {"auto", "exact", "variational"}, default="auto"
+        method : {"auto", "exact"}, default="auto"
             "exact" raises ValueError if some row is out of reach. "auto" gives those
             rows the sum over their likeliest states, a lower bound, and warns with
-            `ApproximateInferenceWarning`. "variational" is the mean-field lower bound
-            for all rows, cheaper and much looser.
+            `ApproximateInferenceWarning`.
 
         Returns
         -------
@@ -320,7 +319,7 @@ class NoisyOrNetwork(Network):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of 0 and 1, or booleans; NaN is missing.
-        method : {"auto", "exact", "variational"}, default="auto"
+        method : {"auto", "exact"}, default="auto"
             As in `posterior`.
 
         Returns

@@ -44,7 +44,7 @@ def _mix(network, on, observed, method="auto") -> Inference:
     largest = max((len(latents) for latents, _ in parts), default=0)
     if largest > MAX_TABLE and method == "auto" and network.failure.size <= MAX_BEAM:
         return _by_reach(network, on, observed)
-    if method == "variational" or largest > MAX_TABLE:
+    if largest > MAX_TABLE:
         return _one_by_one(network, on, observed, method)
     found = _together(network, parts, on, observed)
     # Shares below floating point: classes that different parts of a row rule out.

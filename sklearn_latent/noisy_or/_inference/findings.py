@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from .._numerics import LOG_ZERO, log_not, safe_log
+from .._numerics import log_not, safe_log
 from .kernels import Answer, Parts
 
 # A latent is settled if its log-odds are beyond this in every state of the others: the
@@ -144,29 +144,6 @@ class NegativeEvidence:
         return log_on - shift, self._log_off - shift, leaked + total.sum(axis=1)
 
 
-class FlatParts(NamedTuple):
-    """Parts of any shape as lists of findings, latents and edges.
-
-    findings, latents: where they stand in the batch of rows
-    finding_part, latent_part: part of each, in order
-    log_leak_off: log P(finding off | the part's latents off), (n_findings,)
-    log_on, log_off: Log-probabilities of the latents, at least LOG_ZERO, (n_latents,)
-    edge_finding, edge_latent: ends of each edge, (n_edges,)
-    failure: failure probabilities, (n_edges,)
-    """
-
-    findings: np.ndarray
-    latents: np.ndarray
-    finding_part: np.ndarray
-    latent_part: np.ndarray
-    log_leak_off: np.ndarray
-    log_on: np.ndarray
-    log_off: np.ndarray
-    edge_finding: np.ndarray
-    edge_latent: np.ndarray
-    failure: np.ndarray
-
-
 def places(labels, n_labels):
     """Rank of each item among those of its label, in order."""
     order = np.argsort(labels, kind="stable")
@@ -242,26 +219,6 @@ class PositiveEvidence:
             rank = np.repeat(np.arange(len(chosen)), counts)
             found.append((order[expand(bounds[chosen], counts)], rank))
         return found
-
-    def flatten(self, chosen) -> FlatParts:
-        """Pack some parts into lists, numbered anew."""
-        (findings, of_finding), (latents, of_latent), (edges, _) = self.members(chosen)
-        new_finding = np.empty(len(self.finding_part), dtype=np.intp)
-        new_finding[findings] = np.arange(len(findings))
-        new_latent = np.empty(len(self.latent), dtype=np.intp)
-        new_latent[latents] = np.arange(len(latents))
-        return FlatParts(
-            findings,
-            self.latent[latents],
-            of_finding,
-            of_latent,
-            self.log_off_alone[findings],
-            np.maximum(self.log_on[self.latent[latents]], LOG_ZERO),
-            np.maximum(self.log_off[self.latent[latents]], LOG_ZERO),
-            new_finding[self.edges.finding[edges]],
-            new_latent[self.edges.latent[edges]],
-            self.edges.failure[edges],
-        )
 
     def gather(self, chosen, n_latents, n_findings) -> Parts:
         """Pack some parts into padded arrays."""

@@ -15,15 +15,12 @@ from .._likelihood.exact import (
     row_chunks,
 )
 from .._likelihood.layered import Layered
-from .._likelihood.variational import Couplings, log_fired, mean_field
-from .._numerics import clip_probability
 from .._statistics.moments import negative_moments
 from .._statistics.patterns import Patterns, components
-from .findings import FlatParts, NegativeEvidence, PositiveEvidence
+from .findings import NegativeEvidence, PositiveEvidence
 from .kernels import BATCH_ELEMENTS, sum_over_findings, sum_over_latents
-from .truncated import truncated_sum
 
-METHODS = ("auto", "exact", "variational")
+METHODS = ("auto", "exact")
 
 # Components with at most this many latents are summed for all rows by matrix products.
 MAX_TABLE = 12
@@ -32,10 +29,9 @@ MAX_TABLE = 12
 # tenths of a millisecond; with method="exact", a second or two and 400 MB.
 MAX_COST = {"auto": 1 << 16, "exact": 1 << 24}
 
-# Edges and non-edges of the largest component whose rows out of reach are left to a
-# beam. It is faster and its bound is better than that of single parts (on 40 coupled
-# latents 0.6 ms a row instead of 3, and 0.04 nats), but it visits all features, and in
-# wide networks few of them are on.
+# Edges and non-edges of the largest component whose rows out of reach share beams.
+# Beams visit all features, of which few are on in wide networks: there rows have beams
+# of their own, of the features that are on.
 MAX_BEAM = 1 << 17
 
 # Rows that share a beam.
@@ -72,8 +68,7 @@ def infer(
     for latents, features in components(failure < 1.0):
         parameters = prior[latents], failure[np.ix_(latents, features)], leak[features]
         data = on[:, features], None if observed is None else observed[:, features]
-        small = len(latents) <= (0 if method == "variational" else MAX_TABLE)
-        if small:
+        if len(latents) <= MAX_TABLE:
             value, posterior[:, latents] = _by_table(parameters, *data)
         else:
             value, posterior[:, latents], out = _by_parts(
@@ -161,7 +156,7 @@ def _by_table(parameters, on, observed):
 
 def _by_parts(parameters, on, observed, method, n_classes=1):
     """Split the positive findings of each row into parts, and sum over each."""
-    most = MAX_COST.get(method, 0) // n_classes
+    most = MAX_COST[method] // n_classes
     prior, failure, leak = parameters
     negative = NegativeEvidence(prior, failure, leak)
     parents = sparse.csr_array(failure.T < 1.0)
@@ -172,7 +167,7 @@ def _by_parts(parameters, on, observed, method, n_classes=1):
         known = None if observed is None else observed[rows]
         log_on, log_off, value = negative(on[rows], known)
         positive = PositiveEvidence(log_on, log_off, failure, leak, parents, on[rows])
-        part_value, posterior[rows], approximate = _sum_parts(positive, method, most)
+        part_value, posterior[rows], approximate = _sum_parts(positive, most)
         value += positive.settled_log_likelihood()
         value += np.bincount(positive.row, part_value, minlength=len(value))
         log_likelihood[rows] = value
@@ -183,12 +178,26 @@ def _by_parts(parameters, on, observed, method, n_classes=1):
             f"share them, in each row; got {beyond.sum()} of {len(on)} rows out of "
             "reach. method='auto' gives those a lower bound."
         )
-    if method == "auto" and beyond.any() and failure.size <= MAX_BEAM:
-        rows = np.flatnonzero(beyond & ~np.isneginf(log_likelihood))
-        known = None if observed is None else observed[rows]
+    rows = np.flatnonzero(beyond & ~np.isneginf(log_likelihood))
+    known = None if observed is None else observed[rows]
+    if failure.size <= MAX_BEAM:
         network = Layered.single(prior, failure, leak)
         found = infer_by_beam(network, on[rows], known)
         log_likelihood[rows], posterior[rows] = found.log_likelihood, found.posterior
+    elif len(rows):
+        log_on, _, log_likelihood[rows] = negative(on[rows], known)
+        posterior[rows] = np.exp(log_on)
+        for row in rows:
+            features = np.flatnonzero(on[row])
+            latents = np.flatnonzero((failure[:, features] < 1.0).any(axis=1))
+            network = Layered.single(
+                posterior[row, latents],
+                failure[np.ix_(latents, features)],
+                leak[features],
+            )
+            found = infer_by_beam(network, on[row : row + 1, features], None)
+            log_likelihood[row] += found.log_likelihood[0]
+            posterior[row, latents] = found.posterior[0]
     return log_likelihood, posterior, beyond
 
 
@@ -243,14 +252,11 @@ def infer_by_beam(network: Layered, on, observed) -> Inference:
     return Inference(log_likelihood, posterior, is_bound, classes)
 
 
-def _sum_parts(positive: PositiveEvidence, method, most):
-    """Sum over every part by the cheapest route."""
+def _sum_parts(positive: PositiveEvidence, most):
+    """Sum over every part by the cheapest route; says which are out of reach."""
     n_latents, n_findings = positive.n_part_latents, positive.n_part_findings
     by_latents, by_findings = _costs(positive)
-    if method == "variational":
-        beyond = n_latents > 0
-    else:
-        beyond = np.minimum(by_latents, by_findings) > most
+    beyond = np.minimum(by_latents, by_findings) > most
     log_likelihood = np.zeros(positive.n_parts)
     posterior = positive.settled_posterior()
     surprise = np.ones(len(positive.finding_part))
@@ -267,12 +273,6 @@ def _sum_parts(positive: PositiveEvidence, method, most):
     for chosen, width in _batches(second, n_findings, n_latents):
         parts = positive.gather(chosen, width, n_findings[chosen[0]])
         record(chosen, sum_over_findings(parts))
-    if beyond.any() and method != "exact":
-        bound = _mean_field_parts if method == "variational" else truncated_sum
-        flat = positive.flatten(np.flatnonzero(beyond))
-        log_likelihood[beyond], posterior[flat.latents], surprise[flat.findings] = (
-            bound(flat, int(beyond.sum()))
-        )
     posterior[positive.lone.latent] = positive.lone_posterior(surprise)
     return log_likelihood, posterior.reshape(positive.shape), beyond
 
@@ -300,26 +300,3 @@ def _batches(mask, exponent, other):
         step = max(1, BATCH_ELEMENTS // int(padded << size))
         for start in range(0, len(parts), step):
             yield parts[start : start + step], int(padded)
-
-
-def _mean_field_parts(flat: FlatParts, n_parts):
-    """Mean-field lower bound of some parts; as `truncated_sum`."""
-    # The bound needs a leak, so that a finding can be on whatever single latent is off.
-    leak = clip_probability(-np.expm1(flat.log_leak_off))
-    failure = clip_probability(flat.failure)
-    theta0 = -np.log1p(-leak)
-    couplings = Couplings(
-        flat.latent_part,
-        flat.log_on,
-        flat.log_off,
-        theta0,
-        flat.edge_finding,
-        flat.edge_latent,
-        -np.log(failure),
-    )
-    point = mean_field(couplings)
-    value = np.bincount(flat.latent_part, point.log_normalizer, minlength=n_parts)
-    value += np.bincount(flat.finding_part, log_fired(theta0), minlength=n_parts)
-    miss = np.log1p(-point.posterior[flat.edge_latent] * (1.0 - failure))
-    off = np.exp(couplings.per_finding(miss) - theta0)
-    return value, point.posterior, 1.0 / (1.0 - off)

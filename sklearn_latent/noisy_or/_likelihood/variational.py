@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ..._climb import Ascent, Convergence, climb
+from ..._climb import Ascent, climb
 from .._numerics import clip_probability
 from .._statistics.patterns import Patterns
 from .exact import Parameters, clip_parameters
@@ -60,10 +60,6 @@ class Couplings(NamedTuple):
     def per_finding(self, values) -> np.ndarray:
         """Sum over the edges of each finding."""
         return np.bincount(self.finding, values, minlength=len(self.theta0))
-
-    def even_shares(self) -> np.ndarray:
-        """Shares to start from: each edge the same."""
-        return 1.0 / self.per_finding(None)[self.finding]
 
     def reach(self, shares) -> np.ndarray:
         """Scale the strengths to theta / q, capped where g no longer changes."""
@@ -129,28 +125,6 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
         moved = np.where(keep, moved, shares)
         value = couplings.per_finding(shares * on * lift)
     return shares, lift
-
-
-def mean_field(couplings: Couplings, *, max_iter=100, tol=1e-4) -> MeanField:
-    """Maximise the bound of every unit."""
-    own = Convergence(tol)
-
-    def expect(state):
-        shares, lift = state
-        point = best_posterior(couplings, shares, lift)
-        return np.bincount(couplings.unit, point.log_normalizer), point
-
-    def maximize(state, point):
-        # A unit that has converged stays where it is, whatever others do.
-        bound = np.bincount(couplings.unit, point.log_normalizer)
-        moving = ~own.update(bound)[couplings.unit[couplings.latent]]
-        shares, lift = state
-        new = better_shares(couplings, shares, lift, point.posterior)
-        return tuple(np.where(moving, *pair) for pair in zip(new, state, strict=True))
-
-    shares = couplings.even_shares()
-    start = shares, couplings.lift(shares)
-    return climb(expect, maximize, start, tol=tol, max_iter=max_iter).statistics
 
 
 class VariationalEM:
