@@ -240,13 +240,18 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
     return np.where(weights < LIGHTEST, 0.0, weights)
 
 
+def is_whole(weights: np.ndarray) -> bool:
+    """Whether all weights are counts."""
+    return bool((weights == np.floor(weights)).all())
+
+
 def effective_weights(weights: np.ndarray | None) -> np.ndarray | None:
     """Weights whose sum is the number of rows that the data are worth.
 
     Whole numbers are counts. Others are sampling weights, whose scale says nothing and
     whose effective number of rows is (sum w)^2 / sum w^2 (Kish, 1965).
     """
-    if weights is None or (weights == np.floor(weights)).all():
+    if weights is None or is_whole(weights):
         return weights
     # Equal weights become exactly 1.
     shares = weights / weights.max()
@@ -264,9 +269,9 @@ def check_training_weight(sample_weight, n_samples: int) -> np.ndarray | None:
         n_rows = np.count_nonzero(weights)
         if weights.sum() > MOST_COPIES * n_rows:
             warn(
-                f"sample_weight holds whole numbers, which are taken as counts: {n_rows} "
-                f"rows stand for {weights.sum():.6g}. If they are sampling weights, "
-                "pass sample_weight / sample_weight.mean().",
+                f"sample_weight holds whole numbers, which are taken as counts: "
+                f"{n_rows} rows stand for {weights.sum():.6g}. If they are sampling "
+                "weights, pass sample_weight / sample_weight.mean().",
                 PoorDataWarning,
             )
     return effective
