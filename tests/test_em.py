@@ -105,6 +105,7 @@ def test_exact_beats_variational():
 
 # The rows are noise, and a row that counts three times is none by chance.
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
+@pytest.mark.filterwarnings("ignore:sample_weight holds whole numbers")
 @pytest.mark.parametrize("inference", ["exact", "truncated", "variational"])
 def test_weights_are_copies(inference, use):
     rng = np.random.default_rng(0)
