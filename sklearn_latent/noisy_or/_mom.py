@@ -95,7 +95,7 @@ default=None
     schedule_ : Schedule
         The schedule.
     n_samples_seen_ : float
-        Number of rows, or sum of their weights.
+        Number of rows; of weighted ones the effective number.
     n_features_in_ : int
         Number of features seen in `fit`.
     on_values_ : dict of str
