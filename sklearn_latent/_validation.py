@@ -253,8 +253,9 @@ def effective_weights(weights: np.ndarray | None) -> np.ndarray | None:
     """
     if weights is None or is_whole(weights):
         return weights
-    # Equal weights become exactly 1.
+    # Equal weights become exactly 1, and squares stay positive.
     shares = weights / weights.max()
+    shares[shares < LIGHTEST] = 0.0
     return shares * (shares.sum() / (shares @ shares))
 
 

@@ -242,6 +242,9 @@ def test_sampling_weights_add_up_to_the_effective_number_of_rows():
     np.testing.assert_allclose(found / found[0], weights / weights[0])
     for same in (found, 1e-90 * weights):
         np.testing.assert_allclose(check_training_weight(same, 50), found)
+    # A square that is zero cannot be divided by.
+    heavy = check_training_weight([1e80, 0.5, 1e-90], 3)
+    np.testing.assert_array_equal(heavy > 0.0, [True, True, False])
     counts = np.arange(5.0)
     np.testing.assert_array_equal(check_training_weight(counts, 5), counts)
 
