@@ -217,7 +217,7 @@ def test_weight_two_is_a_row_twice(images):
 
 
 @pytest.mark.parametrize(("weight", "n_latents"), [(12.0, 1), (12.5, 0)])
-@pytest.mark.filterwarnings("ignore:No latent found")
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
 def test_copies_of_a_row_make_a_latent_and_a_heavy_row_does_not(weight, n_latents):
     X = np.random.default_rng(0).random((300, 12)) < 0.05
     X[0] = np.arange(12) < 6
