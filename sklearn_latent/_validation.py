@@ -270,7 +270,7 @@ def check_training_weight(sample_weight, n_samples: int) -> np.ndarray | None:
         n_rows = np.count_nonzero(weights)
         if weights.sum() > MOST_COPIES * n_rows:
             warn(
-                f"sample_weight holds whole numbers, which are taken as counts: "
+                "sample_weight holds whole numbers, which are taken as counts: "
                 f"{n_rows} rows stand for {weights.sum():.6g}. If they are sampling "
                 "weights, pass sample_weight / sample_weight.mean().",
                 PoorDataWarning,
