@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
 from ._blocks import Blocks, LocalBlocks
-from ._validation import check_sample_weight
+from ._validation import check_training_weight
 
 
 def is_blockwise(X) -> bool:
@@ -50,7 +50,7 @@ def read_blocks(
             (block for table in tables for block in _cut(table, None, cut)), n_jobs
         )
     X = check(X)
-    weights = check_sample_weight(sample_weight, X.shape[0])
+    weights = check_training_weight(sample_weight, X.shape[0])
     blocks = _cut(X, weights, cut)
     return LocalBlocks(blocks if cut else list(blocks), n_jobs)
 

@@ -352,6 +352,7 @@ def test_hard_columns_with_a_given_number(groups):
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight holds whole numbers")
 def test_whether_classes_are_sought(groups):
     def found(X, weights=None, **parameters):
         model = IdealParentGaussianBN(**parameters).fit(X, sample_weight=weights)

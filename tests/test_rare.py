@@ -248,7 +248,7 @@ class TestGroups:
     @pytest.mark.parametrize("missing", [False, True])
     def test_groups_agree_with_all_states(self, missing):
         parameters, _, patterns = self.table(missing)
-        exact = expected_statistics(*parameters, *patterns)
+        exact = expected_statistics(*parameters, *patterns[:3])
         groups = group_rows(parameters, patterns)
         grouped = grouped_statistics(parameters, groups)
         for one, other in zip(exact, grouped, strict=True):

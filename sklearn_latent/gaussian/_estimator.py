@@ -294,7 +294,8 @@ class IdealParentGaussianBN(GaussianModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter.
 
         Returns
         -------
@@ -341,7 +342,9 @@ class IdealParentGaussianBN(GaussianModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter. Each
+            batch then counts by its own effective number of rows.
         update : bool, default=True
             Whether to learn the network now. Pass False for all but the last of many
             batches to save time.
