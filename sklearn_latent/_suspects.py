@@ -146,9 +146,9 @@ def _copies(columns: list[Column], keys: np.ndarray) -> Iterator[str]:
     if max(levels) >= 0.9 * n and len(columns) > 1:
         repeated = once <= 1.0 - SEVERAL_TIMES
     else:
-        # Real cells are far from equally likely, as copies of a few rows are.
-        even = counts.var() <= 1.5 * counts.mean()
-        repeated = even and once <= ONCE and np.prod(levels) >= 2.0 * n
+        # Many of few cells, or cells of any frequency, are those of real categories.
+        even = np.quantile(counts, 0.9) <= 3.0 * np.median(counts)
+        repeated = even and once <= ONCE and np.prod(levels) >= 4.0 * n
     if repeated and n >= FEWEST_ROWS:
         yield (
             f"{len(keys) - n} of {len(keys)} rows are copies of others, but rows count "
@@ -161,9 +161,10 @@ def _order(columns: list[Column], keys: np.ndarray) -> Iterator[str]:
     """Rows that resemble their neighbours, but not because they were sorted."""
     varying = [c for c in columns if (np.diff(c.ranks) < 0).any()]
     least = max(CLOSER, CHANCE / np.sqrt(len(keys)))
-    # Tables of counts, with a row per person, are sorted by all of their columns.
-    runs = (keys[1:] == keys[:-1]).mean() > 0.5
-    if len(varying) >= FEWEST_COLUMNS and not runs:
+    # Tables of counts, made one of persons, have all copies of a row together.
+    n_runs, n_different = 1 + np.diff(keys).astype(bool).sum(), len(np.unique(keys))
+    is_sorted = n_runs == n_different < 0.9 * len(keys)
+    if len(varying) >= FEWEST_COLUMNS and not is_sorted:
         closer = np.quantile([_closeness(column) for column in varying], 0.25)
         if closer > least:
             yield (
