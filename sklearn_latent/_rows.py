@@ -52,8 +52,8 @@ def read_blocks(
         )
     given, X = X, check(X)
     weights = check_sample_weight(sample_weight, X.shape[0])
-    everyone = weights is None or weights.all()
-    warn_of_suspects(given, X if everyone else X[weights > 0])
+    counted = X if weights is None or weights.all() else X[weights > 0]
+    warn_of_suspects(given, counted)
     blocks = _cut(X, weights, cut)
     return LocalBlocks(blocks if cut else list(blocks), n_jobs)
 
