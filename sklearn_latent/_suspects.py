@@ -80,11 +80,12 @@ def warn_of_suspects(X, values) -> None:
 def _column(name: str, column: np.ndarray) -> Column:
     import pandas as pd
 
-    numeric = column.dtype.kind in "biuf"
+    known, numeric = ~pd.isna(column), column.dtype.kind in "biuf"
     if not numeric:
         numeric = pd.api.types.infer_dtype(column, skipna=True) in NUMBERS
         column = column if numeric else pd.factorize(column)[0]
-    values = column.astype(np.float64)
+    values = np.full(len(column), np.nan)
+    values[known] = column[known].astype(np.float64)
     ranks = np.unique(values, return_inverse=True)[1].ravel()
     return Column(name, values, ranks, numeric)
 
