@@ -290,6 +290,7 @@ def test_units_and_order_do_not_matter(factor):
     assert_allclose(second.log_likelihood_ + shift, first.log_likelihood_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 def test_weights_are_copies(groups):
     weighted = IdealParentGaussianBN().fit(groups, sample_weight=np.full(300, 2.0))
     twice = IdealParentGaussianBN().fit(np.vstack([groups, groups]))

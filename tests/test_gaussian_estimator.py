@@ -518,6 +518,7 @@ def test_chance_is_scikit_learns(data, monkeypatch):
     assert seen == [None, rng, 5]
 
 
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 def test_a_larger_tolerance_per_row_makes_fewer_moves(data):
     moves = [
         IdealParentGaussianBN(search="greedy", tol=tol).fit(data.X).n_iter_
