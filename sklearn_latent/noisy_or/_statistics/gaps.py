@@ -13,8 +13,8 @@ from .patterns import Patterns
 
 # Rows to count in: as many as have so many values, but at least so many.
 MOST_VALUES, LEAST_ROWS = 1 << 22, 1000
-# A warning should be rarer than a failing check: one in 200 tables, where gaps depend on
-# nothing; 2 of 900 got one, and 45 at the level of the checks.
+# A warning should be rarer than a failing check: where gaps depend on nothing, 2 of 900
+# tables got one, and 45 at the level of the checks.
 CAUTION = 10
 
 
