@@ -20,7 +20,7 @@ from .._validation import (
     check_random_state,
     check_running,
 )
-from ._confidence import bootstrap_confidence, bootstrap_shares
+from ._confidence import bootstrap_shares
 from ._fit import fit_rows
 from ._groups import warn_groups
 from ._margins.margins import Margin
@@ -382,11 +382,10 @@ class IdealParentGaussianBN(GaussianModel):
         X: Any,
         n_bootstraps: int = 100,
         *,
-        calibrate: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> NDArray[np.float64]:
-        """Probability of each edge, from fits to bootstrap samples.
+        """Share of fits to bootstrap samples that have each edge, by direction.
 
         Parameters
         ----------
@@ -395,12 +394,6 @@ class IdealParentGaussianBN(GaussianModel):
         n_bootstraps : int, default=100
             Number of fits, each to as many rows drawn with replacement. If the
             estimator is fitted, they use the margins that it chose.
-        calibrate : bool, default=True
-            Whether to turn shares of fits into probabilities: of edges with a
-            confidence of 0.8 to 0.9, about 80 to 90% are true, as simulations show. An
-            edge whose direction data cannot tell is then a half in either direction.
-            Simulations were with linear networks and the extended BIC; for others, as
-            for False, shares of fits are returned.
         n_jobs : int or None, default=None
             Number of jobs, through joblib.
         random_state : int, RandomState instance or None, default=None
@@ -409,13 +402,21 @@ class IdealParentGaussianBN(GaussianModel):
         Returns
         -------
         confidence : ndarray of shape (n_features, n_features)
-            ``[i, j]`` is the probability of the edge i -> j. Add the transpose for
-            edges of either direction. Latents are not part of it, because they cannot
-            be told apart between fits.
+            ``[i, j]`` is the share of fits with the edge i -> j, and the sum with the
+            transpose that of fits that join i and j in either direction. In linear
+            networks, an edge whose direction data cannot tell is a half in either
+            one. Latents are not part of it, because they cannot be told apart between
+            fits.
+
+        Notes
+        -----
+        A share is no probability, which would depend on how many edges are to be
+        expected. It is seldom too high: in simulations of linear networks, about as
+        many directed edges were true as their share says, and of pairs that half of
+        the fits join, two thirds were (see the user guide).
         """
         check_running(self)
         check_jobs(n_jobs)
-        check_flag("calibrate", calibrate)
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
@@ -427,8 +428,7 @@ class IdealParentGaussianBN(GaussianModel):
             self.random_state if random_state is None else random_state
         )
         draws = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
-        method = bootstrap_confidence if calibrate else bootstrap_shares
-        return method(model, X, draws, n_jobs)
+        return bootstrap_shares(model, X, draws, n_jobs)
 
     def _learn(
         self, rows: Rows | SeenRows | ScoredRows, progress, again=None
