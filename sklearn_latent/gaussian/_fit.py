@@ -14,7 +14,7 @@ from ._learn import (
     log_likelihood,
     restrict_network,
 )
-from ._margins.columns import Margins, to_scores
+from ._margins.columns import Margins
 from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
@@ -121,7 +121,9 @@ def _with_classes(
     found = learn_classes(own, known, options, estimator.n_classes, choices)
     if found is None:
         return None
-    spread = np.nanvar(to_scores(found.margins, own.X)[0], axis=0)
+    # Within classes: however far these are apart, it is no noise that they lack.
+    each = [np.diagonal(part.joint()[1]) for part in found.classes]
+    spread = found.class_weight @ np.array(each)
     warn_without_noise(spread, found, np.array(network.node_names)[seen])
     mixed = extend_network(found, np.flatnonzero(seen), network.node_names)
     return mixed, rows.sum(mixed.log_likelihood(rows.X))
