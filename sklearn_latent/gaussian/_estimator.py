@@ -23,6 +23,7 @@ from .._validation import (
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._fit import fit_rows
 from ._groups import warn_groups
+from ._margins.columns import estimated
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows
 from ._model import GaussianModel
@@ -365,7 +366,7 @@ class IdealParentGaussianBN(GaussianModel):
                 raise ValueError(NO_GAPS)
             rows: SeenRows | ScoredRows = seen
             if isinstance(before, ScoredRows):
-                margins = self.network_.margins
+                margins = estimated(self.network_.margins)
                 rows = before + ScoredRows.of_seen(seen, margins, again)
             elif before is not None:
                 rows = before + seen
@@ -417,7 +418,7 @@ class IdealParentGaussianBN(GaussianModel):
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
         if hasattr(self, "network_") and self.margins == "auto":
-            model.margins = list(self.network_.margins or ()) or "normal"
+            model.margins = list(estimated(self.network_.margins) or ()) or "normal"
         if hasattr(self, "network_"):
             model.n_classes = self.n_classes_
         rng = check_random_state(

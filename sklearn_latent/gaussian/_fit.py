@@ -13,18 +13,23 @@ from ._learn import (
     learn_network,
     log_likelihood,
     restrict_network,
+    settled,
+    with_constants,
 )
-from ._margins.columns import Margins
+from ._background import Background
+from ._margins.columns import Margins, atom_columns, estimated, to_scores
 from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
+from ._nonlinear.noise import get_noise
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
     seeks_classes,
     wanted_margins,
     warn_degenerate,
+    warn_constant,
     warn_few_rows,
     warn_unseen,
     warn_without_noise,
@@ -62,42 +67,90 @@ def fit_rows(
     """
     data: Rows | RowStatistics
     if isinstance(rows, ScoredRows):
-        margins = estimator.network_.margins
+        margins = estimated(estimator.network_.margins)
         data, log_slope = rows.statistics, rows.log_slope
     else:
         margins = estimate_margins(wanted_margins(estimator), rows, names)
         data, log_slope = score(rows, margins, again)
-    seen, known = _seen_features(estimator, data, names)
+    seen, known, constants = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))
     ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
-    learned = learn_network(known, options, ranked)
+    learned = learn_network(known, options, ranked and ranked.columns(seen))
     warn_degenerate(known, learned.network, np.array(names)[seen])
     warn_few_rows(data.weight, learned.network)
     network = extend_network(learned.network, np.flatnonzero(seen), names)
     estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not estimated
-    fitted = log_likelihood(network, data) + log_slope
+    fitted = log_likelihood(learned.network, known) + log_slope
     network = network.with_margins(margins)
     scored = None if isinstance(data, Rows) else ScoredRows(data, log_slope)
     if not isinstance(rows, ScoredRows):
         mixed = _with_classes(estimator, rows, network, seen, options)
         if mixed is not None:
             (network, fitted), scored = mixed, None
+    network = with_constants(network, constants)
+    if isinstance(rows, ScoredRows):
+        # Of rows that are gone, the share of those far away stays as it was.
+        background = estimator.network_.background
+        network = network._with(background=background)
+        if background is not None:
+            fitted += data.weight * np.log1p(-background.share)
+            is_exact = False
+    elif isinstance(wanted := wanted_margins(estimator), str) and wanted != "normal":
+        network, gain = _with_background(network, _kept(rows))
+        fitted += gain
     return Fit(network, learned, options, fitted, data.weight, is_exact, scored)
+
+
+def _kept(rows: Rows | SeenRows) -> Rows:
+    """Rows that are in memory, with the weight of all."""
+    if isinstance(rows, Rows):
+        return rows
+    assert rows.sample is not None  # kept for this
+    return rows.sample.rows
+
+
+def _with_background(
+    network: GaussianNetwork, rows: Rows
+) -> tuple[GaussianNetwork, float]:
+    """Network with atoms and rows that may be anywhere, and what these gain."""
+    before = None
+    if atom_columns(network.margins):
+        Z, log_slope = to_scores(network.margins, rows.X)
+        before = network.with_margins(None).log_likelihood(Z) + log_slope
+        network = settled(network)
+    own = network.log_likelihood(rows.X)
+    background = Background.of(rows)
+    far = background.log_densities(rows.X, network.margins).sum(axis=1)
+    background = background.fitted(own, far, rows)
+    found = background.mixed(own, rows.X, network.margins)
+    gain = rows.sum(found - (own if before is None else before))
+    return network._with(background=background), gain
 
 
 def _seen_features(
     estimator, data: Rows | RowStatistics, names
-) -> tuple[np.ndarray, Rows | RowStatistics]:
-    """Which features have a value, with a warning of the others; data of these."""
-    if not isinstance(data, Rows):
-        return np.ones(len(names), dtype=bool), data
-    seen = ~np.isnan(data.X).all(axis=0)
-    warn_unseen(seen, names)
-    known = data.columns(seen)
-    if adds_up(estimator) and not known.has_gaps:
-        return seen, RowStatistics.of(known.X, known.weights)
-    return seen, known
+) -> tuple[np.ndarray, Rows | RowStatistics, dict[int, float]]:
+    """Which features have different values, with a warning of the others.
+
+    Also data of these, and the values of those that are constant.
+    """
+    if isinstance(data, Rows):
+        seen = ~np.isnan(data.X).all(axis=0)
+        warn_unseen(seen, names)
+        values = np.where(seen, np.nan_to_num(np.fmin.reduce(data.X)), 0.0)
+        varies = seen & (np.fmax.reduce(data.X) > values)
+    else:
+        seen, values = np.ones(len(names), dtype=bool), data.moments.mean
+        varies = data.moments.variance > 0.0
+    if get_noise(estimator.noise).positive:
+        varies = seen
+    constants = {j: float(values[j]) for j in np.flatnonzero(seen & ~varies).tolist()}
+    warn_constant(list(constants), names)
+    known = data.columns(varies)
+    if isinstance(known, Rows) and adds_up(estimator) and not known.has_gaps:
+        known = RowStatistics.of(known.X, known.weights)
+    return varies, known, constants
 
 
 def _with_classes(
@@ -110,9 +163,10 @@ def _with_classes(
     """Network with classes of rows and its log-likelihood; None if without is best."""
     if not seeks_classes(estimator) or not seen.any():
         return None
-    if isinstance(rows, SeenRows):
-        assert rows.sample is not None  # kept for this
-        rows = rows.sample.rows
+    if atom_columns(network.margins) and estimator.n_classes == "auto":
+        # Classes would have spikes on atoms.
+        return None
+    rows = _kept(rows)
     known = restrict_network(network, seen)
     choices: list[Margins] = [known.margins]
     if wanted_margins(estimator) == "auto" and known.margins is not None:

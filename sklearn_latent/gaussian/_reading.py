@@ -24,6 +24,7 @@ NO_GAPS = (
     "in memory instead."
 )
 
+CONSTANT = "are constant and have no edges"
 # Rows below which latents are hardly evidence: of 30 independent columns the largest
 # correlation is .65 in 20 rows and .91 in 8.
 FEW_ROWS = 20
@@ -106,7 +107,7 @@ def wanted_margins(estimator) -> str | Margin | list:
 
 
 def _keeps_rows(estimator) -> bool:
-    """Whether rows are needed to estimate margins or find classes."""
+    """Whether rows are needed to estimate margins, or to find classes."""
     margins = wanted_margins(estimator)
     bent = not isinstance(margins, str) or margins != "normal"
     return bent or seeks_classes(estimator)
@@ -144,16 +145,16 @@ def warn_few_rows(weight: float, network: GaussianNetwork) -> None:
         )
 
 
+def warn_constant(constant, names) -> None:
+    """Say which features have a single value."""
+    _warn_of(np.isin(np.arange(len(names)), constant), names, CONSTANT)
+
+
 def warn_degenerate(data: Rows | RowStatistics, network: GaussianNetwork, names):
-    """Say which features are constant, or follow from others without noise."""
-    if isinstance(data, Rows):
-        variance = np.nanvar(data.X, axis=0)
-        variance[np.nanmin(data.X, axis=0) == np.nanmax(data.X, axis=0)] = 0.0
-    else:
-        variance = data.moments.variance
-    constant = variance == 0.0
-    _warn_of(constant, names, "are constant and have no edges")
-    warn_without_noise(np.where(constant, -np.inf, variance), network, names)
+    """Say which features follow from others without noise."""
+    rows = isinstance(data, Rows)
+    variance = np.nanvar(data.X, axis=0) if rows else data.moments.variance
+    warn_without_noise(variance, network, names)
 
 
 def warn_without_noise(variance, network: GaussianNetwork, names) -> None:
