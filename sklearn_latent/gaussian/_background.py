@@ -114,7 +114,10 @@ def _center_and_scale(column, weights) -> tuple[float, float]:
     if not len(values):
         return 0.0, 1.0
     order = np.argsort(values)
-    ends = [(values[order], weights[order]), (-values[order[::-1]], weights[order[::-1]])]
+    ends = [
+        (values[order], weights[order]),
+        (-values[order[::-1]], weights[order[::-1]]),
+    ]
 
     def middle(share):
         return [v[np.searchsorted(np.cumsum(w), share * w.sum())] for v, w in ends]

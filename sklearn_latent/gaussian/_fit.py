@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ._background import Background
 from ._classes.learn import learn_classes
 from ._learn import (
     choose_search,
@@ -16,8 +17,7 @@ from ._learn import (
     settled,
     with_constants,
 )
-from ._background import Background
-from ._margins.columns import Margins, atom_columns, estimated, to_scores
+from ._margins.columns import Margins, atom_columns, estimated
 from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
@@ -26,10 +26,11 @@ from ._nonlinear.noise import get_noise
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
+    has_background,
     seeks_classes,
     wanted_margins,
-    warn_degenerate,
     warn_constant,
+    warn_degenerate,
     warn_few_rows,
     warn_unseen,
     warn_without_noise,
@@ -76,29 +77,32 @@ def fit_rows(
     options = choose_search(options.restricted(seen))
     ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
     learned = learn_network(known, options, ranked and ranked.columns(seen))
-    warn_degenerate(known, learned.network, np.array(names)[seen])
+    own_names, n_known = np.array(names)[seen], int(seen.sum()) + len(constants)
+    warn_degenerate(known, learned.network, own_names, n_known)
     warn_few_rows(data.weight, learned.network)
     network = extend_network(learned.network, np.flatnonzero(seen), names)
-    estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
-    is_exact = network.is_jointly_gaussian or not estimated
-    fitted = log_likelihood(learned.network, known) + log_slope
+    unseen = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
+    is_exact = network.is_jointly_gaussian or not unseen
+    fitted = None
     network = network.with_margins(margins)
     scored = None if isinstance(data, Rows) else ScoredRows(data, log_slope)
     if not isinstance(rows, ScoredRows):
-        mixed = _with_classes(estimator, rows, network, seen, options)
+        mixed = _with_classes(estimator, rows, network, seen, options, n_known)
         if mixed is not None:
             (network, fitted), scored = mixed, None
     network = with_constants(network, constants)
+    if not isinstance(rows, ScoredRows) and (
+        has_background(estimator) or atom_columns(network.margins)
+    ):
+        network, fitted = _with_atoms(network, rows, again, has_background(estimator))
+    elif fitted is None:
+        fitted = log_likelihood(learned.network, known) + log_slope
     if isinstance(rows, ScoredRows):
         # Of rows that are gone, the share of those far away stays as it was.
-        background = estimator.network_.background
-        network = network._with(background=background)
-        if background is not None:
-            fitted += data.weight * np.log1p(-background.share)
-            is_exact = False
-    elif isinstance(wanted := wanted_margins(estimator), str) and wanted != "normal":
-        network, gain = _with_background(network, _kept(rows))
-        fitted += gain
+        network = settled(network)._with(background=estimator.network_.background)
+        if network.background is not None:
+            fitted += data.weight * np.log1p(-network.background.share)
+        is_exact = network.background is None and not atom_columns(margins)
     return Fit(network, learned, options, fitted, data.weight, is_exact, scored)
 
 
@@ -110,22 +114,31 @@ def _kept(rows: Rows | SeenRows) -> Rows:
     return rows.sample.rows
 
 
-def _with_background(
-    network: GaussianNetwork, rows: Rows
+def _with_atoms(
+    network: GaussianNetwork, rows: Rows | SeenRows, again, everywhere: bool
 ) -> tuple[GaussianNetwork, float]:
-    """Network with atoms and rows that may be anywhere, and what these gain."""
-    before = None
-    if atom_columns(network.margins):
-        Z, log_slope = to_scores(network.margins, rows.X)
-        before = network.with_margins(None).log_likelihood(Z) + log_slope
-        network = settled(network)
-    own = network.log_likelihood(rows.X)
-    background = Background.of(rows)
-    far = background.log_densities(rows.X, network.margins).sum(axis=1)
-    background = background.fitted(own, far, rows)
-    found = background.mixed(own, rows.X, network.margins)
-    gain = rows.sum(found - (own if before is None else before))
-    return network._with(background=background), gain
+    """Network whose atoms have probabilities, and its log-likelihood.
+
+    everywhere: whether also to let rows be anywhere
+    """
+    kept = _kept(rows)
+    network = settled(network)
+    found = network.log_likelihood(kept.X)
+    if everywhere:
+        background = Background.of(kept)
+        far = background.log_densities(kept.X, network.margins).sum(axis=1)
+        background = background.fitted(found, far, kept)
+        found = background.mixed(found, kept.X, network.margins)
+        network = network._with(background=background)
+    if again is None or not isinstance(rows, SeenRows) or rows.sample.is_all:
+        return network, kept.sum(found)
+    return network, again.sum(_log_likelihood_of, network)
+
+
+def _log_likelihood_of(block, network) -> float:
+    """Log-likelihood of a block that was read before."""
+    rows = Rows.of(*block)
+    return rows.sum(network.log_likelihood(rows.X))
 
 
 def _seen_features(
@@ -159,6 +172,7 @@ def _with_classes(
     network: GaussianNetwork,
     seen,
     options: SearchOptions,
+    n_known: int,
 ) -> tuple[GaussianNetwork, float] | None:
     """Network with classes of rows and its log-likelihood; None if without is best."""
     if not seeks_classes(estimator) or not seen.any():
@@ -178,6 +192,6 @@ def _with_classes(
     # Within classes: however far these are apart, it is no noise that they lack.
     each = [np.diagonal(part.joint()[1]) for part in found.classes]
     spread = found.class_weight @ np.array(each)
-    warn_without_noise(spread, found, np.array(network.node_names)[seen])
+    warn_without_noise(spread, found, np.array(network.node_names)[seen], n_known)
     mixed = extend_network(found, np.flatnonzero(seen), network.node_names)
-    return mixed, rows.sum(mixed.log_likelihood(rows.X))
+    return mixed, own.sum(found.log_likelihood(own.X))

@@ -315,7 +315,7 @@ class GaussianNetwork(RowInference, Network):
             X = self.background.scatter(X, self.margins, rng)
         return X, values[:, self.n_features :]
 
-    def _draw(self, n_samples, rng, atoms) -> np.ndarray:
+    def _draw(self, n_samples, rng, atoms=()) -> np.ndarray:
         """Scores of rows, (n_samples, n_nodes)."""
         values = np.zeros((n_samples, self.n_nodes))
         if self.classes:

@@ -113,6 +113,13 @@ def _keeps_rows(estimator) -> bool:
     return bent or seeks_classes(estimator)
 
 
+def has_background(estimator) -> bool:
+    """Whether rows may be anywhere; not in the networks of the paper."""
+    margins = wanted_margins(estimator)
+    free = isinstance(margins, str) and margins != "normal"
+    return free and estimator.search != "greedy"
+
+
 def seeks_classes(estimator) -> bool:
     """Whether rows may belong to classes.
 
@@ -150,14 +157,18 @@ def warn_constant(constant, names) -> None:
     _warn_of(np.isin(np.arange(len(names)), constant), names, CONSTANT)
 
 
-def warn_degenerate(data: Rows | RowStatistics, network: GaussianNetwork, names):
+def warn_degenerate(
+    data: Rows | RowStatistics, network: GaussianNetwork, names, n_features: int
+) -> None:
     """Say which features follow from others without noise."""
     rows = isinstance(data, Rows)
     variance = np.nanvar(data.X, axis=0) if rows else data.moments.variance
-    warn_without_noise(variance, network, names)
+    warn_without_noise(variance, network, names, n_features)
 
 
-def warn_without_noise(variance, network: GaussianNetwork, names) -> None:
+def warn_without_noise(
+    variance, network: GaussianNetwork, names, n_features: int
+) -> None:
     """Say which features follow from others without noise, in the largest class."""
     n = len(variance)
     exact = network.noise_variance[:n] <= 2.0 * NOISE_SHARE * variance
@@ -169,12 +180,14 @@ def warn_without_noise(variance, network: GaussianNetwork, names) -> None:
         names,
         "are fitted without noise, as copies and sums of others are, so that their "
         "density has no upper limit; consider dropping them",
+        n_features,
     )
 
 
-def _warn_of(which, names, what: str) -> None:
-    """Warn of some features."""
+def _warn_of(which, names, what: str, n_features: int | None = None) -> None:
+    """Warn of some of all features."""
     named = [names[i] for i in np.flatnonzero(which)]
     if named:
         shown = ", ".join(named[:10]) + (", ..." if len(named) > 10 else "")
-        warn(f"{len(named)} of {len(which)} features {what}: {shown}.", PoorDataWarning)
+        total = len(which) if n_features is None else n_features
+        warn(f"{len(named)} of {total} features {what}: {shown}.", PoorDataWarning)

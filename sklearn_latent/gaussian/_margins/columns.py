@@ -117,7 +117,7 @@ class MarginsField:
         if isinstance(margin, tuple(_WRITTEN.values())):
             return margin.to_dict()
         raise ValueError(
-            f"Only normal and estimated margins can be written, got {margin!r}."
+            f"Only normal and smooth margins can be written, got {margin!r}."
         )
 
     def decode(self, name, value):
@@ -130,7 +130,9 @@ class MarginsField:
         ]
 
 
-def _margin_type(plain) -> type[MixtureMargin] | type[AtomMargin] | type[ConstantMargin]:
+def _margin_type(
+    plain,
+) -> type[MixtureMargin] | type[AtomMargin] | type[ConstantMargin]:
     """The class that a plain form names; its own check says if that is wrong."""
     name = plain.get("type") if isinstance(plain, dict) else None
     return _WRITTEN.get(name if isinstance(name, str) else "", MixtureMargin)

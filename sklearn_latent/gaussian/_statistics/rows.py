@@ -69,7 +69,9 @@ class RowStatistics:
         """Some of the columns; seen (n_features,)."""
         if seen.all():
             return self
-        return RowStatistics(self.moments.reordered(np.flatnonzero(seen)), self.distinct)
+        return RowStatistics(
+            self.moments.reordered(np.flatnonzero(seen)), self.distinct
+        )
 
     @property
     def weight(self) -> float:
