@@ -22,7 +22,6 @@ from .._validation import (
 )
 from ._confidence import bootstrap_confidence, bootstrap_shares
 from ._fit import fit_rows
-from ._groups import warn_groups
 from ._margins.columns import estimated
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows
@@ -30,7 +29,7 @@ from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
-from ._reading import NO_GAPS, can_add_up, read, wanted_margins
+from ._reading import NO_GAPS, can_add_up, read
 from ._statistics.rows import Rows
 from ._summary import describe_edges
 
@@ -306,8 +305,6 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
-            if wanted_margins(self) == "auto" and self.max_latents:
-                warn_groups(self.network_, data)
             if self.output == "latents":
                 self._warn_if_no_latents(
                     "none improves the score"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.base import clone
 
+from .._criteria import bic
+from .._warn import unheard, warn
+from ..exceptions import ModelMisfitWarning
 from ._background import Background
 from ._classes.learn import learn_classes
+from ._groups import warn_groups
 from ._learn import (
     choose_search,
     extend_network,
@@ -22,11 +27,11 @@ from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
-from ._nonlinear.noise import get_noise
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
     has_background,
+    keeps_rows,
     seeks_classes,
     wanted_margins,
     warn_constant,
@@ -36,6 +41,7 @@ from ._reading import (
     warn_without_noise,
 )
 from ._statistics.rows import Rows, RowStatistics
+from ._summary import describe_edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +64,14 @@ class Fit:
     is_exact: bool
     scored: ScoredRows | None
 
+    @property
+    def criterion(self) -> float:
+        """BIC of all rows, in units of the penalty if that is a number."""
+        given = self.options.penalty
+        price = 1.0 if isinstance(given, str) else given
+        n_parameters = price * self.network.n_parameters
+        return bic(self.log_likelihood, n_parameters, self.weight)
+
 
 def fit_rows(
     estimator, rows: Rows | SeenRows | ScoredRows, options: SearchOptions, names, again
@@ -66,6 +80,40 @@ def fit_rows(
 
     again: blocks that can be read again, or None
     """
+    fit = _fit_once(estimator, rows, options, names, again)
+    if not isinstance(rows, Rows) or not estimator.max_latents:
+        return fit
+    plain = None
+    if fit.network.is_jointly_gaussian and not options.published:
+        # Latents come one by one, and a network of them may be behind that of edges.
+        plain = _without_latents(estimator, rows, options, names)
+        if plain.criterion < fit.criterion and plain.network.n_classes == 1:
+            return plain
+    told = wanted_margins(estimator) == "auto" and warn_groups(fit.network, rows)
+    if plain is not None and plain.criterion < fit.criterion and not told:
+        warn(
+            f"With max_latents=0 the BIC is {plain.criterion:.8g}, where it "
+            f"{describe_edges(plain.network)}, instead of {fit.criterion:.8g}. "
+            "Classes of rows describe the table better than latents do.",
+            ModelMisfitWarning,
+        )
+    return fit
+
+
+def _without_latents(estimator, rows: Rows, options: SearchOptions, names) -> Fit:
+    """What the estimator would find with ``max_latents=0``."""
+    estimator = clone(estimator).set_params(max_latents=0)
+    seen: Rows | SeenRows = rows
+    if adds_up(estimator) and not rows.has_gaps:
+        seen = SeenRows.of(rows, keeps_rows(estimator))
+    with unheard():
+        return _fit_once(estimator, seen, replace(options, max_latents=0), names, None)
+
+
+def _fit_once(
+    estimator, rows: Rows | SeenRows | ScoredRows, options: SearchOptions, names, again
+) -> Fit:
+    """The same, with latents wherever the search adds them."""
     data: Rows | RowStatistics
     if isinstance(rows, ScoredRows):
         margins = estimated(estimator.network_.margins)
@@ -156,8 +204,6 @@ def _seen_features(
     else:
         seen, values = np.ones(len(names), dtype=bool), data.moments.mean
         varies = data.moments.variance > 0.0
-    if get_noise(estimator.noise).positive:
-        varies = seen
     constants = {j: float(values[j]) for j in np.flatnonzero(seen & ~varies).tolist()}
     warn_constant(list(constants), names)
     known = data.columns(varies)

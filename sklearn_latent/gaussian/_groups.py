@@ -16,7 +16,6 @@ from ..exceptions import ModelMisfitWarning
 from ._margins.atoms import ConstantMargin
 from ._margins.choice import few_values, ordered_sample
 from ._margins.columns import atom_columns
-from ._margins.sample import SeenRows
 from ._network import GaussianNetwork
 from ._statistics.incomplete import distinct_rows
 from ._statistics.rows import Rows
@@ -36,13 +35,10 @@ DIFFERENT = 0.9
 LEAST_VARIANCE = 1e-4
 
 
-def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
+def warn_groups(network: GaussianNetwork, rows: Rows) -> bool:
     """Warn if rows of a network that cannot have classes form groups."""
-    if isinstance(rows, SeenRows):
-        assert rows.sample is not None  # from which margins are estimated
-        rows = rows.sample.rows
     if rows.has_gaps:
-        return
+        return False
     found = compare_groups(network, rows.X, rows.weights)
     # A single one is better only where edges were forbidden or cost too much.
     if found is not None and found.n_groups > 1 and found.mixture > found.own:
@@ -54,6 +50,8 @@ def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
             'allows for classes of rows. Or responses are curved: try link="sigmoid".',
             ModelMisfitWarning,
         )
+        return True
+    return False
 
 
 class Groups(NamedTuple):

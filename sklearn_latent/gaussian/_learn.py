@@ -285,7 +285,11 @@ def with_constants(network: GaussianNetwork, constants) -> GaussianNetwork:
     margins = list(network.margins or [NormalMargin()] * network.n_features)
     for number, value in constants.items():
         margins[number] = ConstantMargin(value)
-    return network.with_margins(margins)
+    # With a density of 1 at its score, a column adds nothing.
+    noise = network._parameters[2].copy()
+    density = network._noise.root.log_density(np.zeros(1), np.zeros(1), np.ones(1))
+    noise[..., list(constants)] = np.exp(2.0 * density)
+    return network._with(margins=margins, noise_variance=noise)
 
 
 def settled(network: GaussianNetwork) -> GaussianNetwork:

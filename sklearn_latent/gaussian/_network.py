@@ -28,6 +28,7 @@ from ._margins.columns import (
     MarginsField,
     atom_columns,
     check_margins,
+    estimated,
     to_values,
 )
 from ._margins.margins import Margin
@@ -190,7 +191,7 @@ class GaussianNetwork(RowInference, Network):
         check_distinct("node_names", self.node_names)
         self.topological_order = topological_order(self.adjacency)
         self.margins = check_margins(margins, self.n_features)
-        if self.margins is not None and self._noise.positive:
+        if estimated(self.margins) is not None and self._noise.positive:
             raise ValueError(
                 f"margins must be None with noise={noise!r}, which needs positive "
                 "values where scores are not, got a list."

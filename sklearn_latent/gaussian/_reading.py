@@ -71,7 +71,7 @@ def read(
 
     blocks = read_blocks(X, sample_weight, check, check_block)
     if is_blockwise(X):
-        seen = blocks.sum(_sum_up, _keeps_rows(estimator))
+        seen = blocks.sum(_sum_up, keeps_rows(estimator))
         if seen is None:
             raise ValueError(
                 "X must have at least one row of positive weight, got none."
@@ -79,7 +79,7 @@ def read(
         return seen, None if isinstance(X, Iterator) else blocks
     rows = blocks.gather(_as_rows)[0]
     if adds_up(estimator) and not rows.has_gaps:
-        return SeenRows.of(rows, _keeps_rows(estimator)), blocks
+        return SeenRows.of(rows, keeps_rows(estimator)), blocks
     return rows, None
 
 
@@ -106,7 +106,7 @@ def wanted_margins(estimator) -> str | Margin | list:
     return "normal" if noise.positive or (heavy and margins == "auto") else margins
 
 
-def _keeps_rows(estimator) -> bool:
+def keeps_rows(estimator) -> bool:
     """Whether rows are needed to estimate margins, or to find classes."""
     margins = wanted_margins(estimator)
     bent = not isinstance(margins, str) or margins != "normal"

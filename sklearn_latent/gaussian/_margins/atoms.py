@@ -46,8 +46,8 @@ class ConstantMargin(Persistent, Margin):
         return np.zeros_like(values)
 
     def log_slopes(self, values: Floats) -> Floats:
-        """What makes the probability of the value 1, and that of others 0."""
-        return np.where(self.atoms_of(values)[0], 0.5 * LOG_2_PI, -np.inf)
+        """None for the value; no other has a density."""
+        return np.where(self.atoms_of(values)[0], 0.0, -np.inf)
 
     def values(self, scores: Floats) -> Floats:
         """The value."""

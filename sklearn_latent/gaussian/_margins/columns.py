@@ -41,10 +41,11 @@ def estimated(margins: Margins) -> Margins:
     """Margins as they were estimated, without those that say what is constant."""
     if margins is None:
         return None
-    return tuple(
+    own = [
         NormalMargin() if isinstance(margin, ConstantMargin) else margin
         for margin in margins
-    )
+    ]
+    return check_margins(own, len(own))
 
 
 def atom_columns(margins: Margins) -> dict[int, AtomMargin]:
