@@ -396,7 +396,7 @@ def test_interrupted_fit_leaves_no_half_model(data, monkeypatch):
         model.fit(data.X[:50])
     for name in ("network_", "adjacency_", "history_", "bic_"):
         assert vars(model)[name] is before[name]
-    fresh = IdealParentGaussianBN()
+    fresh = IdealParentGaussianBN(search="greedy")
     with pytest.raises(KeyboardInterrupt):
         fresh.fit(data.X)
     with pytest.raises(NotFittedError):

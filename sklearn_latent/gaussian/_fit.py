@@ -65,12 +65,17 @@ class Fit:
     scored: ScoredRows | None
 
     @property
-    def criterion(self) -> float:
-        """BIC of all rows, in units of the penalty if that is a number."""
-        given = self.options.penalty
-        price = 1.0 if isinstance(given, str) else given
-        n_parameters = price * self.network.n_parameters
-        return bic(self.log_likelihood, n_parameters, self.weight)
+    def bic(self) -> float:
+        """BIC of all rows, margins included."""
+        return bic(self.log_likelihood, self.network.n_parameters, self.weight)
+
+    @property
+    def score(self) -> float:
+        """Log-likelihood of all rows, margins included, less what searches pay."""
+        penalty = self.options.penalties(self.weight)[0]
+        price = penalty.parameter * self.network.n_parameters
+        price += penalty.structure(self.learned.network.adjacency)
+        return self.log_likelihood - price
 
 
 def fit_rows(
@@ -83,17 +88,19 @@ def fit_rows(
     fit = _fit_once(estimator, rows, options, names, again)
     if not isinstance(rows, Rows) or not estimator.max_latents:
         return fit
-    plain = None
+    behind = False
     if fit.network.is_jointly_gaussian and not options.published:
         # Latents come one by one, and a network of them may be behind that of edges.
         plain = _without_latents(estimator, rows, options, names)
-        if plain.criterion < fit.criterion and plain.network.n_classes == 1:
+        classes = plain.network.n_classes > 1
+        if plain.score > fit.score and not (classes and fit.network.n_latents):
             return plain
+        behind = classes and plain.bic < fit.bic
     told = wanted_margins(estimator) == "auto" and warn_groups(fit.network, rows)
-    if plain is not None and plain.criterion < fit.criterion and not told:
+    if behind and not told:
         warn(
-            f"With max_latents=0 the BIC is {plain.criterion:.8g}, where it "
-            f"{describe_edges(plain.network)}, instead of {fit.criterion:.8g}. "
+            f"With max_latents=0 the BIC is {plain.bic:.8g}, where it "
+            f"{describe_edges(plain.network)}, instead of {fit.bic:.8g}. "
             "Classes of rows describe the table better than latents do.",
             ModelMisfitWarning,
         )
