@@ -53,6 +53,10 @@ class ConstantMargin(Persistent, Margin):
         """The value."""
         return np.full_like(scores, self.value)
 
+    def expectation(self, mean: Floats, variance: Floats) -> Floats:
+        """Expected values: the value."""
+        return np.full_like(mean, self.value)
+
     def atoms_of(self, values, share: float = 0.5):
         """As for all margins."""
         at = np.abs(values - self.value) <= SAME * abs(self.value) + np.sqrt(TINY)
