@@ -22,14 +22,14 @@ from .._validation import (
 )
 from ._confidence import bootstrap_shares
 from ._fit import fit_rows
-from ._groups import warn_groups
+from ._margins.columns import estimated
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows
 from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
-from ._reading import NO_GAPS, can_add_up, read, wanted_margins
+from ._reading import NO_GAPS, can_add_up, read
 from ._statistics.rows import Rows
 from ._summary import describe_edges
 
@@ -306,8 +306,6 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
-            if wanted_margins(self) == "auto" and self.max_latents:
-                warn_groups(self.network_, data)
             if self.output == "latents":
                 self._warn_if_no_latents(
                     "none improves the score"
@@ -368,7 +366,7 @@ class IdealParentGaussianBN(GaussianModel):
                 raise ValueError(NO_GAPS)
             rows: SeenRows | ScoredRows = seen
             if isinstance(before, ScoredRows):
-                margins = self.network_.margins
+                margins = estimated(self.network_.margins)
                 rows = before + ScoredRows.of_seen(seen, margins, again)
             elif before is not None:
                 rows = before + seen
@@ -421,7 +419,7 @@ class IdealParentGaussianBN(GaussianModel):
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
         if hasattr(self, "network_") and self.margins == "auto":
-            model.margins = list(self.network_.margins or ()) or "normal"
+            model.margins = list(estimated(self.network_.margins) or ()) or "normal"
         if hasattr(self, "network_"):
             model.n_classes = self.n_classes_
         rng = check_random_state(
