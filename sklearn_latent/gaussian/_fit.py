@@ -185,7 +185,8 @@ def _with_atoms(
         background = background.fitted(found, far, kept)
         found = background.mixed(found, kept.X, network.margins)
         network = network._with(background=background)
-    if again is None or not isinstance(rows, SeenRows) or rows.sample.is_all:
+    sample = rows.sample if isinstance(rows, SeenRows) else None
+    if again is None or sample is None or sample.is_all:
         return network, kept.sum(found)
     return network, again.sum(_log_likelihood_of, network)
 

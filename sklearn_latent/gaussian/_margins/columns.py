@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._persistence import Persistent
 from .atoms import AtomMargin, ConstantMargin
 from .margins import Margin, MixtureMargin, NormalMargin
 
-_WRITTEN = {
+_WRITTEN: dict[str, type[Persistent]] = {
     margin.__name__: margin for margin in (MixtureMargin, AtomMargin, ConstantMargin)
 }
 
