@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._persistence import Persistent
 from .atoms import AtomMargin, ConstantMargin
 from .margins import Margin, MixtureMargin, NormalMargin
 
-_WRITTEN: dict[str, type[Persistent]] = {
+_WRITTEN: dict[str, Any] = {
     margin.__name__: margin for margin in (MixtureMargin, AtomMargin, ConstantMargin)
 }
 
