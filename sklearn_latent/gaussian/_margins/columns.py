@@ -11,7 +11,7 @@ import numpy as np
 from .atoms import AtomMargin, ConstantMargin
 from .margins import Margin, MixtureMargin, NormalMargin
 
-_WRITTEN: dict[str, Any] = {
+_WRITTEN = {
     margin.__name__: margin for margin in (MixtureMargin, AtomMargin, ConstantMargin)
 }
 
@@ -115,7 +115,7 @@ class MarginsField:
     def _plain(margin):
         if isinstance(margin, NormalMargin):
             return None
-        if isinstance(margin, tuple(_WRITTEN.values())):
+        if isinstance(margin, MixtureMargin | AtomMargin | ConstantMargin):
             return margin.to_dict()
         raise ValueError(
             f"Only normal and smooth margins can be written, got {margin!r}."
