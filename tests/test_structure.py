@@ -205,6 +205,7 @@ def test_standard_errors_are_calibrated():
 
 
 # Quartets alone leave much unexplained, and the fit says so.
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
 def test_weight_two_is_a_row_twice(images):
     X = images.X[:300]
