@@ -145,13 +145,14 @@ def _copies(columns: list[Column], keys: np.ndarray) -> Iterator[str]:
     """Rows that are repeated as hardly any real ones are."""
     counts = np.unique(keys, return_counts=True)[1]
     n, once = len(counts), (counts == 1).mean()
-    levels = [float(column.ranks.max()) + 1.0 for column in columns]
-    if max(levels) >= 0.9 * n and len(columns) > 1:
+    levels = np.array([column.ranks.max() + 1.0 for column in columns])
+    if levels.max() >= 0.9 * n and len(columns) > 1:
         repeated = once <= 1.0 - SEVERAL_TIMES
     else:
         # Many of few cells, or cells of any frequency, are those of real categories.
         even = np.quantile(counts, 0.9) <= 3.0 * np.median(counts)
-        repeated = even and once <= ONCE and np.prod(levels) >= 4.0 * n
+        many = np.log(levels).sum() >= np.log(4.0 * n)
+        repeated = even and once <= ONCE and many
     if repeated and n >= FEWEST_ROWS:
         yield (
             f"{len(keys) - n} of {len(keys)} rows are copies of others, but rows count "
