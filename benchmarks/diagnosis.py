@@ -1,8 +1,10 @@
 """Checks of `diagnose`: how often they fail on data of the model, and on other data.
 
 Under the model: random networks of each family; an estimator learns from one table, and
-is asked about this table ("training rows") and about another one of the same network
-("new rows"). Counted are tables with at least one failing check; the level is 5%.
+is asked about this table ("training"), about another one of the same network ("new"),
+and about rows drawn from what it learned ("own"), from which it then learns anew
+("refit"). Values are missing at random, completely or ("MAR") where the feature before
+is large. Counted are tables with at least one failing check; the level is 5%.
 
 Violations: data that no model of the family can make. The table says in how many tables
 each check fails, and which of them should.
@@ -25,6 +27,7 @@ from sklearn_latent import (
     IdealParentGaussianBN,
     LGLPCCTemporal,
     NoisyOrEM,
+    NoisyOrMoMLearner,
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
@@ -34,18 +37,32 @@ BLOCKS = np.kron(np.eye(3, dtype=bool), np.ones((1, 6), dtype=bool))
 N_SLICES = 6
 
 
+def hide(X, seed, missing=0.0, at_random=True):
+    """Values that are missing completely at random, or where others are large.
+
+    In the latter case every second column is, mostly where the one before is.
+    """
+    chance = np.full(X.shape, missing)
+    if not at_random:
+        chance[:, ::2] = 0.0
+        before = X[:, : 2 * (X.shape[1] // 2) : 2]
+        large = before > before.mean(axis=0)
+        chance[:, 1::2] = np.where(large, 4.0, 0.5) * missing
+    gaps = np.random.default_rng(seed).random(X.shape) < chance
+    return np.where(gaps, np.nan, X)
+
+
 # Gaussian networks
 
 
-def gaussian_pair(seed, n=800, bend=False, missing=0.0, **options):
+def gaussian_pair(seed, n=800, bend=False, missing=0.0, at_random=True, **options):
     """Two tables of one network."""
     data = make_gaussian_bn(10, n_samples=2 * n, random_state=seed, **options)
     X = data.X
     if bend:
         scale = (X - X.mean(axis=0)) / X.std(axis=0)
         X = np.where(np.arange(10) % 2, np.exp(scale), scale + 0.3 * scale**3)
-    gaps = np.random.default_rng(seed).random(X.shape) < missing
-    X = np.where(gaps, np.nan, X)
+    X = hide(X, seed, missing, at_random)
     return X[:n], X[n:], data.network
 
 
@@ -117,8 +134,18 @@ def groups(rng, n=800):
     return centres[rng.integers(3, size=n)] + rng.normal(size=(n, 5))
 
 
+def product(rng, n=800):
+    cause = rng.normal(size=n)
+    others = rng.normal(size=(n, 2))
+    return np.column_stack([cause, cause * rng.normal(size=n), others])
+
+
 def hidden_cause(rng, n=800):
     return rng.normal(size=(n, 1)) + rng.normal(size=(n, 6))
+
+
+def learn_one_class(X, truth=None):
+    return IdealParentGaussianBN(margins="normal", n_classes=1).fit(X)
 
 
 def learn_no_edges(X, truth=None):
@@ -129,7 +156,7 @@ def learn_no_edges(X, truth=None):
 # Noisy-or networks
 
 
-def noisy_or_pair(seed, n=2000, missing=0.0):
+def noisy_or_pair(seed, n=2000, missing=0.0, at_random=True):
     rng = np.random.default_rng(seed)
     network = NoisyOrNetwork(
         rng.uniform(0.1, 0.4, 3),
@@ -137,12 +164,16 @@ def noisy_or_pair(seed, n=2000, missing=0.0):
         rng.uniform(0.01, 0.1, 18),
     )
     X = network.sample(2 * n, random_state=seed)[0].astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
+    X = hide(X, seed, missing, at_random)
     return X[:n], X[n:], network
 
 
 def learn_em(X, truth=None):
     return NoisyOrEM(3, structure=BLOCKS, random_state=0).fit(X)
+
+
+def learn_moments(X, truth=None):
+    return NoisyOrMoMLearner(BLOCKS).fit(X)
 
 
 def learn_quartets(X, truth=None):
@@ -174,10 +205,9 @@ def chain_of_columns(rng, n=2000):
 # Panels
 
 
-def panel_pair(seed, n=300, missing=0.0, n_slices=N_SLICES):
+def panel_pair(seed, n=300, missing=0.0, at_random=True, n_slices=N_SLICES):
     data = make_latent_dbn("G2", 2 * n, n_slices, random_state=seed)
-    X = data.X.astype(float)
-    X[np.random.default_rng(seed).random(X.shape) < missing] = np.nan
+    X = hide(data.X.astype(float), seed, missing, at_random)
     return X[:n], X[n:], data.network
 
 
@@ -227,19 +257,19 @@ def learn_plain_panel(X, truth=None):
     ).fit(X)
 
 
+SOME, MAR = {"missing": 0.15}, {"missing": 0.15, "at_random": False}
+FACTORS = {"n_latents": 2, "bipartite": True}
 UNDER_THE_MODEL = {
     "gaussian": [
         ("linear", learn_normal, gaussian_pair, {}),
         ("linear, margins chosen", learn_linear, gaussian_pair, {}),
-        ("15% missing", learn_normal, gaussian_pair, {"missing": 0.15}),
-        ("latents", learn_latents, gaussian_pair, {"n_latents": 2, "bipartite": True}),
-        (
-            "latents, 15% missing",
-            learn_latents,
-            gaussian_pair,
-            {"n_latents": 2, "bipartite": True, "missing": 0.15},
-        ),
+        ("15% missing", learn_normal, gaussian_pair, SOME),
+        ("MAR", learn_normal, gaussian_pair, MAR),
+        ("latents", learn_latents, gaussian_pair, FACTORS),
+        ("latents, 15% missing", learn_latents, gaussian_pair, FACTORS | SOME),
+        ("latents, MAR", learn_latents, gaussian_pair, FACTORS | MAR),
         ("bent margins", learn_linear, gaussian_pair, {"bend": True}),
+        ("bent margins, MAR", learn_linear, gaussian_pair, {"bend": True} | MAR),
         ("sigmoid, known edges", learn_sigmoid, gaussian_pair, {"link": "sigmoid"}),
         (
             "multiplicative, known edges",
@@ -251,12 +281,17 @@ UNDER_THE_MODEL = {
     ],
     "noisy_or": [
         ("known structure", learn_em, noisy_or_pair, {}),
-        ("known structure, 15% missing", learn_em, noisy_or_pair, {"missing": 0.15}),
+        ("known structure, 15% missing", learn_em, noisy_or_pair, SOME),
+        ("known structure, MAR", learn_em, noisy_or_pair, MAR),
+        ("moments", learn_moments, noisy_or_pair, {}),
+        ("moments, MAR", learn_moments, noisy_or_pair, MAR),
         ("structure learned", learn_quartets, noisy_or_pair, {}),
+        ("structure learned, MAR", learn_quartets, noisy_or_pair, MAR),
     ],
     "temporal": [
         ("panel", learn_panel, panel_pair, {}),
-        ("panel, 15% missing", learn_panel, panel_pair, {"missing": 0.15}),
+        ("panel, 15% missing", learn_panel, panel_pair, SOME),
+        ("panel, MAR", learn_panel, panel_pair, MAR),
         ("rows", learn_rows, panel_pair, {"n": 500, "n_slices": 1}),
     ],
 }
@@ -267,7 +302,8 @@ VIOLATIONS = {
         ("heavy tails (t3)", heavy_tails, learn_normal, "tails"),
         ("curved responses", curved, learn_normal, "curvature"),
         ("noise that grows", changing_noise, learn_normal, "changing spread"),
-        ("rows in groups", groups, learn_linear, "groups"),
+        ("a column times noise", product, learn_one_class, "changing spread"),
+        ("rows in groups", groups, learn_one_class, "groups"),
         ("missing cause", hidden_cause, learn_no_edges, "pair"),
     ],
     "noisy_or": [
@@ -295,21 +331,25 @@ def shown(counts: Counter, total: int) -> str:
 
 def under_the_model(report, family, n_tables):
     """Share of tables of the model with a failing check."""
-    header = "data", "training rows", "new rows", "seconds", "what fails"
+    header = "data", "training", "new", "own", "refit", "seconds", "what fails"
     report.text(f"## {family}: {n_tables} networks, tables with a failing check")
-    report.begin(header, (30, 6, 6, 5, 40))
+    report.begin(header, (30, 6, 6, 6, 6, 5, 40))
     for name, learn, draw, options in UNDER_THE_MODEL[family]:
-        failed, kinds, start = [0, 0], Counter(), time.process_time()
+        failed, kinds, start = [0] * 4, Counter(), time.process_time()
         for seed in range(n_tables):
-            *tables, truth = draw(seed, **options)
-            model = learn(tables[0], truth)
-            for place, table in enumerate(tables):
-                found = failing(model, table)
+            first, other, truth = draw(seed, **options)
+            model = learn(first, truth)
+            own = model.sample(len(first), random_state=seed)[0].astype(float)
+            own = hide(own, seed, **{key: options[key] for key in MAR.keys() & options})
+            asked = (model, first), (model, other), (model, own)
+            refit = learn(own, model.network_), own
+            for place, (fitted, table) in enumerate([*asked, refit]):
+                found = failing(fitted, table)
                 failed[place] += bool(found)
                 kinds.update(found)
         shares = [f"{count / n_tables:.0%}" for count in failed]
         seconds = f"{time.process_time() - start:.0f}"
-        report.row([name, *shares, seconds, shown(kinds, 2 * n_tables)])
+        report.row([name, *shares, seconds, shown(kinds, 4 * n_tables)])
 
 
 def violated(report, family, n_tables):

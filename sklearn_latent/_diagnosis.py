@@ -112,11 +112,11 @@ def shown_lines(z, limit) -> np.ndarray:
 
 
 def note_duplicates(pairs: Comparison, limit: float) -> list[Check]:
-    """Pairs that correlate more than a limit: no misfit, but they say the same."""
+    """Pairs that correlate more than a limit; no misfit, but it hurts reading."""
     found = np.flatnonzero(np.abs(pairs.observed) > limit)
     order = found[np.argsort(-np.abs(pairs.observed[found]), kind="stable")]
     return [
-        line._replace(check="near-duplicates", z=np.nan, ok=True)
+        line._replace(check="near-duplicates", z=np.nan, ok=False)
         for line in pairs.take(order[:MOST_FAILING])
     ]
 

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from ._blocks import Blocks, LocalBlocks
 from ._suspects import warn_of_suspects
-from ._validation import check_sample_weight
+from ._validation import check_training_weight
 
 
 def is_blockwise(X) -> bool:
@@ -51,7 +51,7 @@ def read_blocks(
             (block for table in tables for block in _cut(table, None, cut)), n_jobs
         )
     given, X = X, check(X)
-    weights = check_sample_weight(sample_weight, X.shape[0])
+    weights = check_training_weight(sample_weight, X.shape[0])
     counted = X if weights is None or weights.all() else X[weights > 0]
     warn_of_suspects(given, counted)
     blocks = _cut(X, weights, cut)

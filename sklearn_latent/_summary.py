@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ._diagnosis import CERTAIN
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -320,6 +322,8 @@ def diagnosis_section(checks: pd.DataFrame, unit: str) -> Section:
     failing = checks[~checks.ok]
     if failing.empty:
         lines.append("No check fails: nothing in X contradicts the model.")
+    vague = (checks.check == "certainty") & (checks.observed < CERTAIN)
+    failing = checks[~checks.ok | vague]
     for kind, found in failing.groupby("check", sort=False):
         worst = found.iloc[0]
         meaning = MEANING.get(kind, "X differs from what the model says")

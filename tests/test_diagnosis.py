@@ -17,6 +17,7 @@ from sklearn_latent import (
     QuartetStructureLearner,
 )
 from sklearn_latent._diagnosis import Check, checks_to_frame, count_z, critical_z
+from sklearn_latent._summary import diagnosis_section
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.noisy_or._diagnosis.completion import complete
 from sklearn_latent.noisy_or._diagnosis.diagnosis import (
@@ -363,8 +364,7 @@ def test_near_duplicates_are_named():
     frame = diagnose(TRUTH, X)
     lines = frame[frame.check == "near-duplicates"]
     assert lines.what.tolist() == ["x0, x1"]
-    # A note for the reader; that the model says otherwise is another check.
-    assert lines.ok.all()
+    assert not lines.ok.any()
     assert "x0, x1" in set(frame.what[(frame.check == "pair") & ~frame.ok])
     # Three rows say nothing.
     few = np.zeros((500, 18), dtype=int)
@@ -381,7 +381,10 @@ def test_latents_that_no_row_reveals_are_named():
     lines = frame[frame.check == "certainty"]
     assert lines.what.tolist() == ["latent1"]
     assert lines.observed.between(0, 0.1).all()
+    # The model is right; the summary says that it is of little use.
     assert frame.ok.all()
+    section = diagnosis_section(frame, "row")
+    assert any("hardly ever certain" in line for line in section.lines)
 
 
 def test_rows_twice_are_rows_of_twice_the_weight_in_any_order():

@@ -195,7 +195,7 @@ class TestPublished:
     @pytest.mark.parametrize("search", ["greedy", "order"])
     def test_penalty_of_one_is_the_bic(self, search, max_latents):
         model = IdealParentGaussianBN(
-            search=search, penalty=1.0, max_latents=max_latents
+            search=search, penalty=1.0, max_latents=max_latents, margins="normal"
         )
         X = noise(15, 8, 0)
         assert model.fit(X).penalty_ == 1.0

@@ -156,4 +156,4 @@ class TestPoorData:
         noise = rng.random((2, 500)) < 0.1
         X = np.column_stack([on, ~on, on ^ noise[0], ~on ^ noise[1]])
         with pytest.warns(ModelMisfitWarning, match="pairs of features differ"):
-            NoisyOrMoMLearner(refine=refine).fit(X)
+            NoisyOrMoMLearner(np.ones((1, 4)), refine=refine).fit(X)

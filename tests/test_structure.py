@@ -217,6 +217,16 @@ def test_weight_two_is_a_row_twice(images):
         np.testing.assert_array_equal(weighted.prior_, repeated.prior_)
 
 
+@pytest.mark.parametrize(("weight", "n_latents"), [(12.0, 1), (12.5, 0)])
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
+def test_copies_of_a_row_make_a_latent_and_a_heavy_row_does_not(weight, n_latents):
+    X = np.random.default_rng(0).random((300, 12)) < 0.05
+    X[0] = np.arange(12) < 6
+    weights = np.where(np.arange(300), 1.0, weight)
+    learner = QuartetStructureLearner(dependence=None, random_state=0)
+    assert learner.fit(X, sample_weight=weights).n_latents_ == n_latents
+
+
 def test_order_of_rows_does_not_matter(images, fitted):
     order = np.random.RandomState(0).permutation(len(images.X))
     again = QuartetStructureLearner().fit(images.X[order])

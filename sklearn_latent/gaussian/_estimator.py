@@ -20,16 +20,16 @@ from .._validation import (
     check_random_state,
     check_running,
 )
-from ._confidence import bootstrap_confidence, bootstrap_shares
+from ._confidence import bootstrap_shares
 from ._fit import fit_rows
-from ._groups import warn_groups
+from ._margins.columns import estimated
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows
 from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
-from ._reading import NO_GAPS, can_add_up, read, wanted_margins
+from ._reading import NO_GAPS, can_add_up, read
 from ._statistics.rows import Rows
 from ._summary import describe_edges
 
@@ -294,7 +294,8 @@ class IdealParentGaussianBN(GaussianModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter.
 
         Returns
         -------
@@ -305,8 +306,6 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
-            if wanted_margins(self) == "auto" and self.max_latents:
-                warn_groups(self.network_, data)
             if self.output == "latents":
                 self._warn_if_no_latents(
                     "none improves the score"
@@ -341,7 +340,9 @@ class IdealParentGaussianBN(GaussianModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter. Each
+            batch then counts by its own effective number of rows.
         update : bool, default=True
             Whether to learn the network now. Pass False for all but the last of many
             batches to save time.
@@ -365,7 +366,7 @@ class IdealParentGaussianBN(GaussianModel):
                 raise ValueError(NO_GAPS)
             rows: SeenRows | ScoredRows = seen
             if isinstance(before, ScoredRows):
-                margins = self.network_.margins
+                margins = estimated(self.network_.margins)
                 rows = before + ScoredRows.of_seen(seen, margins, again)
             elif before is not None:
                 rows = before + seen
@@ -379,11 +380,10 @@ class IdealParentGaussianBN(GaussianModel):
         X: Any,
         n_bootstraps: int = 100,
         *,
-        calibrate: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> NDArray[np.float64]:
-        """Probability of each edge, from fits to bootstrap samples.
+        """Share of fits to bootstrap samples that have each edge, by direction.
 
         Parameters
         ----------
@@ -392,12 +392,6 @@ class IdealParentGaussianBN(GaussianModel):
         n_bootstraps : int, default=100
             Number of fits, each to as many rows drawn with replacement. If the
             estimator is fitted, they use the margins that it chose.
-        calibrate : bool, default=True
-            Whether to turn shares of fits into probabilities: of edges with a
-            confidence of 0.8 to 0.9, about 80 to 90% are true, as simulations show. An
-            edge whose direction data cannot tell is then a half in either direction.
-            Simulations were with linear networks and the extended BIC; for others, as
-            for False, shares of fits are returned.
         n_jobs : int or None, default=None
             Number of jobs, through joblib.
         random_state : int, RandomState instance or None, default=None
@@ -406,26 +400,33 @@ class IdealParentGaussianBN(GaussianModel):
         Returns
         -------
         confidence : ndarray of shape (n_features, n_features)
-            ``[i, j]`` is the probability of the edge i -> j. Add the transpose for
-            edges of either direction. Latents are not part of it, because they cannot
-            be told apart between fits.
+            ``[i, j]`` is the share of fits with the edge i -> j, and the sum with the
+            transpose that of fits that join i and j in either direction. In linear
+            networks, an edge whose direction data cannot tell is a half in either
+            one. Latents are not part of it, because they cannot be told apart between
+            fits.
+
+        Notes
+        -----
+        A share is no probability, which would depend on how many edges are to be
+        expected. It is seldom too high: in simulations of linear networks, about as
+        many directed edges were true as their share says, and of pairs that half of
+        the fits join, two thirds were (see the user guide).
         """
         check_running(self)
         check_jobs(n_jobs)
-        check_flag("calibrate", calibrate)
         n_bootstraps = check_count("n_bootstraps", n_bootstraps, high=MOST_ROWS)
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
         if hasattr(self, "network_") and self.margins == "auto":
-            model.margins = list(self.network_.margins or ()) or "normal"
+            model.margins = list(estimated(self.network_.margins) or ()) or "normal"
         if hasattr(self, "network_"):
             model.n_classes = self.n_classes_
         rng = check_random_state(
             self.random_state if random_state is None else random_state
         )
         draws = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
-        method = bootstrap_confidence if calibrate else bootstrap_shares
-        return method(model, X, draws, n_jobs)
+        return bootstrap_shares(model, X, draws, n_jobs)
 
     def _learn(
         self, rows: Rows | SeenRows | ScoredRows, progress, again=None

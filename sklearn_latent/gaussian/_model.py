@@ -219,15 +219,18 @@ class GaussianModel(BaseLatentModel):
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.
 
-        A check fails if the difference is larger than chance explains, given that many
-        checks are made: at most about 5% of the tables that follow the model have a
-        check that fails, whether the model was learned from them or from other rows.
-        At most 5,000 rows are used, chosen at random but always the same.
+        The checks of a table share a level of 5%: each kind has an equal part of it,
+        divided by the number of its tests (Bonferroni). So at most about 5% of the
+        tables that follow the model have any check that fails, whether the model was
+        learned from them or from other rows. Missing values are drawn from the model
+        first, given the others of their row, which is right if they are missing at
+        random, completely or not. At most 5,000 rows are used, chosen at random but
+        always the same.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; NaN is missing. Values should not be missing because of what they are.
+            Data; NaN is missing.
 
         Returns
         -------
@@ -244,13 +247,14 @@ class GaussianModel(BaseLatentModel):
             - "skewed noise", "tails": skewness and excess kurtosis of the noise of a
               feature, that is of its residuals;
             - "curvature": correlation of these residuals with the square of another
-              feature, "changing spread" of their sizes with another feature: a
-              response that is not as the link says;
+              feature, "changing spread" of their sizes with another feature or its
+              size: a response that is not as the link says, or noise that varies;
             - "groups": log-likelihood per row, less the penalty of the BIC, and that of
               a mixture of normal distributions, which should be smaller;
-            - "certainty": share of the variance of a latent that the rows tell; it
-              fails below 0.1;
-            - "near-duplicates": correlation of two features; it fails above 0.99.
+            - "certainty": share of the variance of a latent that the rows tell, for the
+              reader: it is never a failure;
+            - "near-duplicates": correlation of two features; it fails above 0.99, which
+              hurts reading, though the model may be right.
 
             With margins that are not normal, all but "groups" is about the normal
             scores of the columns. Residuals are given the features that come before in

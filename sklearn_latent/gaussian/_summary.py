@@ -146,14 +146,19 @@ def _cautions(network) -> list[str]:
             f"Rows cannot tell the direction of {n_open} of the {n_edges} edges: "
             "graphs with others fit as well."
         )
-    if n_edges:
+    if n_edges > n_open:
+        shapes = "" if linear else ", and on the shapes of responses and noise"
         cautions.append(
-            "Edges are estimates: edge_confidence(X) says how sure they are."
+            f"{count(n_edges - n_open, 'direction rests', 'directions rest')} on which "
+            f"nodes are independent given others{shapes}, in these rows: no experiment "
+            "stands behind them."
         )
     if n_edges:
-        cautions.append(
-            "Arrows are causes only if no common cause of the features is missing."
-        )
+        cautions += [
+            "Edges and directions are estimates: edge_confidence(X) says in which "
+            "share of resamples each is found.",
+            "Arrows are causes only if no common cause of the features is missing.",
+        ]
     if network.n_latents:
         cautions.append("The sign and the scale of a latent are conventions.")
     return cautions

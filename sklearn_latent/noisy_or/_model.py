@@ -317,11 +317,13 @@ class NoisyOrModel(BaseLatentModel):
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether rows follow the fitted model.
 
-        A check fails if the difference is larger than chance explains, given that many
-        checks are made: at most about 5% of the tables that follow the model have a
-        check that fails, whether the model was learned from them or from other rows.
-        Small differences show in many rows, so at most 5,000 rows are
-        used, chosen at random but always the same.
+        The checks of a table share a level of 5%: each kind has an equal part of it,
+        divided by the number of its tests (Bonferroni). So at most about 5% of the
+        tables that follow the model have any check that fails, whether the model was
+        learned from them or from other rows. Missing values are drawn from the model
+        first, given the others of their row, which is right if they are missing at
+        random, completely or not. Small differences show in many rows, so at most
+        5,000 rows are used, chosen at random but always the same.
 
         Parameters
         ----------
@@ -347,13 +349,13 @@ class NoisyOrModel(BaseLatentModel):
             - "dependent latents": correlation of the posteriors of two latents in the
               rows, and in rows drawn from the model;
             - "certainty": share of the variance of a latent that the rows tell, in the
-              rows and in rows drawn from the model; it fails below 0.1;
-            - "near-duplicates": correlation of two features; it fails above 0.95.
+              rows and in rows drawn from the model, for the reader: it is never a
+              failure;
+            - "near-duplicates": correlation of two features; it fails above 0.95, which
+              hurts reading, though the model may be right.
 
             Features that the model reads as their opposite are called "not ..." in
-            pairs, and count as on when they are 0. Where values are missing, the checks
-            that draw rows ("row total", "dependent latents", "certainty") assume that
-            this does not depend on the values.
+            pairs, and count as on when they are 0.
 
         Examples
         --------

@@ -31,15 +31,15 @@ LABEL_FONT = 10.0
 
 
 class EdgeConfidenceDisplay:
-    """Bars of the probabilities of edges, one per pair of features.
+    """Bars of the shares of bootstrap fits that have an edge, one per pair of features.
 
-    The two parts of a bar are the two directions, the more probable one first. The
-    pairs that are joined most surely are at the top.
+    The two parts of a bar are the two directions, the more frequent one first. The
+    pairs that are joined most often are at the top.
 
     Parameters
     ----------
     confidence : array-like of shape (n_features, n_features)
-        ``[i, j]`` is the probability of the edge i -> j, as returned by
+        ``[i, j]`` is the share of fits with the edge i -> j, as returned by
         `IdealParentGaussianBN.edge_confidence`.
     feature_names : sequence of str or None, default=None
         Names of the features. If None, they are x0, x1, ...
@@ -125,7 +125,7 @@ class EdgeConfidenceDisplay:
         max_pairs : int, default=20
             Maximum number of pairs to show, at most 40.
         least : float, default=0.05
-            Pairs that are joined less surely are not shown.
+            Pairs that are joined less often are not shown.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class EdgeConfidenceDisplay:
         backward = ax.barh(places, second, left=first, color=NEGATIVE_COLOR)
         ax.set_yticks(places, list(map(spelled, labels)), fontsize=LABEL_FONT)
         ax.set_xlim(0.0, 1.0)
-        ax.set_xlabel("probability of the edge")
+        ax.set_xlabel("share of bootstrap fits with the edge")
         entries = [(forward, "this direction"), (backward, "the other direction")]
         add_legend(ax, entries, loc="lower left", bbox_to_anchor=(0.0, 1.0))
         self.ax_, self.figure_ = ax, ax.figure
@@ -162,7 +162,7 @@ class EdgeConfidenceDisplay:
 
 
 def _surest(confidence, max_pairs, least) -> list[tuple[int, int]]:
-    """Pairs that are joined most surely, each in its more probable direction."""
+    """Pairs that are joined most often, each in its more frequent direction."""
     both = np.triu(confidence + confidence.T, 1)
     order = np.argsort(-both, axis=None, kind="stable")[:max_pairs]
     chosen = [divmod(int(place), len(both)) for place in order]

@@ -81,7 +81,9 @@ class PanelModel(PanelInput):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_sequences,) or None, default=None
-            Weights of the sequences; a weight of 2 is a sequence twice.
+            Weights of the sequences. Whole numbers are counts: a weight of 2 is a
+            sequence twice. If any is not whole, all are sampling weights, whose scale
+            does not matter.
 
         Returns
         -------
@@ -238,10 +240,14 @@ class PanelModel(PanelInput):
     def diagnose(self, X: Any) -> pd.DataFrame:
         """Check whether sequences follow the fitted model.
 
-        Rates, pairs and the like are compared with those of 40 tables that are drawn
-        from the model, with the same gaps. A check fails if the difference is larger
-        than chance explains, given that many checks are made. At most 2,000 sequences
-        are used, chosen at random but always the same.
+        The checks of a table share a level of 5%: each kind has an equal part of it,
+        divided by the number of its tests (Bonferroni). So at most about 5% of the
+        tables that follow the model have any check that fails, whether the model was
+        learned from them or from other sequences. Rates, pairs and the like are
+        compared with those of 40 tables that are drawn from the model. Missing values
+        are drawn from it first, given the others of their sequence, which is right if
+        they are missing at random, completely or not. At most 2,000 sequences are used,
+        chosen at random but always the same.
 
         Parameters
         ----------
@@ -269,7 +275,7 @@ class PanelModel(PanelInput):
               (weighted) counts: a process that changes;
             - "tails": fourth powers of numbers;
             - "certainty": share of the uncertainty about a latent that the sequences
-              take away; it fails below 0.1.
+              take away, for the reader: it is never a failure.
 
         Examples
         --------
