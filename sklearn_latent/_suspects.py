@@ -20,8 +20,8 @@ from .exceptions import PoorDataWarning
 # Fewer rows, or different ones, say little.
 FEWEST_ROWS = 30
 
-# Values that are looked at, in a fifth of a second; of larger tables the first rows.
-MOST_VALUES = 2_000_000
+# Values that are looked at, in half a second; of longer tables the first rows.
+MOST_VALUES, MOST_COLUMNS = 2_000_000, 5_000
 
 # Pairs of equal values that whole numbers spread evenly over their range would have by
 # chance. Without any they number rows or people: in measurements 1 of 20,000 times.
@@ -43,7 +43,7 @@ CLOSER, CHANCE, FEWEST_COLUMNS = 0.35, 4.5, 4
 
 
 class Column(NamedTuple):
-    """Values as floats, labels by number; their ranks; whether they are numbers."""
+    """Values as floats, those of labels numbered, and their ranks."""
 
     name: str
     values: np.ndarray
@@ -63,7 +63,7 @@ def warn_of_suspects(X, values) -> None:
     width = values[0].size if is_table else values.shape[2]
     values = values.reshape(-1, width)
     values = values[: max(FEWEST_ROWS, MOST_VALUES // width)]
-    if len(values) < FEWEST_ROWS:
+    if len(values) < FEWEST_ROWS or width > MOST_COLUMNS:
         return
     names = getattr(X, "columns", getattr(X, "feature_names", None))
     if names is None:
@@ -72,7 +72,8 @@ def warn_of_suspects(X, values) -> None:
     parts = [text for column in columns for text in _codes(column)]
     if is_table:
         keys = _keys(columns)
-        parts += [*_numbers(columns), *_copies(columns, keys), *_order(columns, keys)]
+        parts += _numbers(columns, hasattr(X, "columns"))
+        parts += [*_copies(columns, keys), *_order(columns, keys)]
     if parts:
         warn(f"X looks suspicious. {' '.join(parts)}", PoorDataWarning)
 
@@ -108,14 +109,15 @@ def _codes(column: Column) -> Iterator[str]:
             )
 
 
-def _numbers(columns: list[Column]) -> Iterator[str]:
+def _numbers(columns: list[Column], is_frame: bool) -> Iterator[str]:
     """Columns that number rows or people, or are times."""
     found = [column.name for column in columns if _names_rows(column)]
     if found:
+        remedy = f"X.drop(columns={found})" if is_frame else "a table without them"
         yield (
             f"{', '.join(found)}: numbers that rise with the rows, or whole ones that "
-            "are all different, as those of rows, people and times do. X.drop(columns="
-            "[...]) leaves out what is no measurement."
+            "are all different, as those of rows, people and times do; if they "
+            f"measure nothing else, fit {remedy}."
         )
 
 
@@ -143,13 +145,14 @@ def _copies(columns: list[Column], keys: np.ndarray) -> Iterator[str]:
     """Rows that are repeated as hardly any real ones are."""
     counts = np.unique(keys, return_counts=True)[1]
     n, once = len(counts), (counts == 1).mean()
-    levels = [float(column.ranks.max()) + 1.0 for column in columns]
-    if max(levels) >= 0.9 * n and len(columns) > 1:
+    levels = np.array([column.ranks.max() + 1.0 for column in columns])
+    if levels.max() >= 0.9 * n and len(columns) > 1:
         repeated = once <= 1.0 - SEVERAL_TIMES
     else:
         # Many of few cells, or cells of any frequency, are those of real categories.
         even = np.quantile(counts, 0.9) <= 3.0 * np.median(counts)
-        repeated = even and once <= ONCE and np.prod(levels) >= 4.0 * n
+        many = np.log(levels).sum() >= np.log(4.0 * n)
+        repeated = even and once <= ONCE and many
     if repeated and n >= FEWEST_ROWS:
         yield (
             f"{len(keys) - n} of {len(keys)} rows are copies of others, but rows count "

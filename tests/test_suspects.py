@@ -90,6 +90,7 @@ def test_few_rows_that_are_drawn_many_times(kind):
     few = rows(2, 100, 20 if kind == "binary" else 8, kind)
     drawn = few[np.random.default_rng(2).integers(100, size=500)]
     assert "rows are copies" in said(drawn)
+    assert "rows are copies" in said(np.tile(drawn, 150)[:, :2500])
     assert not said(np.random.default_rng(0).permutation(np.unique(drawn, axis=0)))
 
 
