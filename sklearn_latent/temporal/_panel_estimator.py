@@ -241,11 +241,11 @@ class PanelModel(PanelInput):
         The checks of a table share a level of 5%: each kind has an equal part of it,
         divided by the number of its tests (Bonferroni). So at most about 5% of the
         tables that follow the model have any check that fails, whether the model was
-        learned from them or from other sequences. Rates, pairs and the like are compared
-        with those of 40 tables that are drawn from the model. Missing values are drawn
-        from it first, given the others of their sequence, which is right if they are
-        missing at random, completely or not. At most 2,000 sequences are used, chosen at
-        random but always the same.
+        learned from them or from other sequences. Rates, pairs and the like are
+        compared with those of 40 tables that are drawn from the model. Missing values
+        are drawn from it first, given the others of their sequence, which is right if
+        they are missing at random, completely or not. At most 2,000 sequences are used,
+        chosen at random but always the same.
 
         Parameters
         ----------
