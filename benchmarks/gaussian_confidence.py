@@ -19,7 +19,7 @@ from gaussian_graphs import draw_rows, random_graph
 from sklearn_latent.gaussian import IdealParentGaussianBN
 
 LIMITS = np.array([0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.9, 0.975, 1.0])
-N_BOOTSTRAPS, N_FEATURES, ROWS = 40, 8, (60, 250, 1000)
+N_BOOTSTRAPS, N_FEATURES, ROWS = 40, 8, (60, 250)
 
 
 def draw_case(seed, n_rows):

@@ -256,6 +256,16 @@ def test_words_that_count_as_on_are_told():
     assert "count as on: yes in a, yes in b, yes in c." in " ".join(text.split())
 
 
+def test_what_directions_rest_on_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    X[:, 2] += X[:, 0] + X[:, 1]
+    X[:, 4] += X[:, 3]
+    text = " ".join(str(IdealParentGaussianBN().fit(X).summary()).split())
+    assert "cannot tell the direction of 1 of the 3 edges" in text
+    assert "2 directions rest on which nodes are independent" in text
+
+
 def test_full_graphs_and_strengths_of_one_are_named():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))

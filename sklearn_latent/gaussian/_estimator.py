@@ -409,9 +409,9 @@ class IdealParentGaussianBN(GaussianModel):
         Notes
         -----
         A share is no probability, which would depend on how many edges are to be
-        expected. It is seldom too high: in simulations of linear networks, about as
-        many directed edges were true as their share says, and of pairs that half of
-        the fits join, two thirds were (see the user guide).
+        expected. In simulations of linear networks with 60 and 250 rows, it overstated
+        no interval by more than 0.05, and understated pairs: of those that about half
+        of the fits join, three quarters were true (see the user guide).
         """
         check_running(self)
         check_jobs(n_jobs)
