@@ -185,9 +185,10 @@ def _with_atoms(
         background = background.fitted(found, far, kept)
         found = background.mixed(found, kept.X, network.margins)
         network = network._with(background=background)
-    if again is None or not isinstance(rows, SeenRows) or rows.sample.is_all:
-        return network, kept.sum(found)
-    return network, again.sum(_log_likelihood_of, network)
+    sampled = isinstance(rows, SeenRows) and rows.sample and not rows.sample.is_all
+    if sampled and again is not None:
+        return network, again.sum(_log_likelihood_of, network)
+    return network, kept.sum(found)
 
 
 def _log_likelihood_of(block, network) -> float:

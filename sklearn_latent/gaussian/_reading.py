@@ -161,8 +161,10 @@ def warn_degenerate(
     data: Rows | RowStatistics, network: GaussianNetwork, names, n_features: int
 ) -> None:
     """Say which features follow from others without noise."""
-    rows = isinstance(data, Rows)
-    variance = np.nanvar(data.X, axis=0) if rows else data.moments.variance
+    if isinstance(data, Rows):
+        variance = np.nanvar(data.X, axis=0)
+    else:
+        variance = data.moments.variance
     warn_without_noise(variance, network, names, n_features)
 
 
