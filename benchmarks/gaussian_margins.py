@@ -16,9 +16,9 @@
    many tables get an edge.
 4. Rows of networks of 8 columns: as they are, exponentials, with one value in a hundred
    rows ten thousand times as large, and with a first column that is zero in 4 of 10
-   rows. Log-density of 1,000 held-out rows per value, and how far the worst row is below
-   the median row, per value. Zeros have a probability only in the default and in the
-   independent columns, so that other methods do not compare there.
+   rows. Log-density of 1,000 held-out rows per value, and how far the worst row is
+   below the median row, per value. Zeros have a probability in the default, with
+   latents and in independent columns; other methods do not compare there.
 """
 
 from __future__ import annotations

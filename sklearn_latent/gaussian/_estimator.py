@@ -86,8 +86,8 @@ class IdealParentGaussianBN(GaussianModel):
         Number of hidden classes of rows. Classes share one graph; each has its own
         weights, intercepts and noise variances [4]_. "auto": as many as the BIC, plus
         twice the entropy of the rows' classes, prefers [5]_; one class if margins are
-        not "auto", for ``search="greedy"``, with latents, links that are not linear, other
-        noise, few rows (fewer than 40, or than 5 per feature), columns with few
+        not "auto", for ``search="greedy"``, with latents, links that are not linear,
+        other noise, few rows (fewer than 40, or than 5 per feature), columns with few
         different values, and atoms (see the notes).
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
