@@ -231,6 +231,8 @@ def find_atoms(column, weights) -> tuple[np.ndarray, np.ndarray]:
     values, place = np.unique(column[seen], return_inverse=True)
     counts = np.bincount(place.ravel(), weights[seen], minlength=len(values))
     share = counts / max(counts.sum(), 1e-300)
+    if share.max(initial=0.0) < LEAST_SHARE:
+        return values[:0], share[:0]
     order = np.argsort(-counts, kind="stable")
     frequent = np.append(counts[order], 0.0)
     stands_out = share[order] >= LEAST_SHARE

@@ -11,7 +11,7 @@ import numpy as np
 from .atoms import AtomMargin, ConstantMargin
 from .margins import Margin, MixtureMargin, NormalMargin
 
-_WRITTEN = {
+_WRITTEN: dict[str, Any] = {
     margin.__name__: margin for margin in (MixtureMargin, AtomMargin, ConstantMargin)
 }
 
@@ -131,9 +131,7 @@ class MarginsField:
         ]
 
 
-def _margin_type(
-    plain,
-) -> type[MixtureMargin] | type[AtomMargin] | type[ConstantMargin]:
+def _margin_type(plain) -> Any:
     """The class that a plain form names; its own check says if that is wrong."""
     name = plain.get("type") if isinstance(plain, dict) else None
-    return _WRITTEN.get(name if isinstance(name, str) else "", MixtureMargin)
+    return _WRITTEN.get(str(name), MixtureMargin)

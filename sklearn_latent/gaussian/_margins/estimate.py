@@ -93,7 +93,9 @@ def _without_atoms(X, weights) -> tuple[np.ndarray, dict]:
     rest, found = X.copy(), {}
     for column in np.flatnonzero(~few_values(X)):
         values, share = find_atoms(X[:, column], weights)
+        if not len(values):
+            continue
         left = np.where(np.isin(X[:, column], values), np.nan, X[:, column])
-        if len(values) and len(np.unique(left[~np.isnan(left)])) >= FEWEST_VALUES:
+        if len(np.unique(left[~np.isnan(left)])) >= FEWEST_VALUES:
             rest[:, column], found[column] = left, (values, share)
     return rest, found
