@@ -11,8 +11,7 @@ import numpy as np
 from .._em.fewer import with_joined_states
 from .._graph import TemporalGraph
 from .._measurement.groups import (
-    COMPARED_GAIN,
-    SAMPLE_GAIN,
+    ChainFit,
     Measurement,
     SearchOptions,
     best_states,
@@ -136,7 +135,7 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
     part = _part(graph.directed(), latents, features)
     within = panel.of_features(features)
     first = int(measurement.cardinality[j])
-    found: dict[int, Any] = {}
+    found: dict[int, ChainFit] = {}
 
     def fit(sequences, n_states, rival):
         tables = measurement.tables[j]
@@ -144,14 +143,10 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
             tables = measurement.chain(j, panel, options, n_states).emission
         trial = measurement.with_tables(j, tables)
         start: Any = [table for i in latents for table in trial.tables[i]]
-        if n_states in found:
-            # All sequences have little to add to where EM of the sample ended.
-            start = found[n_states].ascent.state
-        elif n_states < first:
+        if n_states < first:
             # EM from states of slices is slow at first, and seems hopeless.
             start = with_joined_states(rival.ascent, latents.index(j))
-        gain = COMPARED_GAIN if sequences is within else SAMPLE_GAIN
-        found[n_states] = chain_bic(sequences, part, start, rival, gain)
+        found[n_states] = chain_bic(sequences, part, start, rival)
         return found[n_states]
 
     some = thinned(within)
