@@ -120,14 +120,18 @@ class _Rows:
     def __init__(self, subject: Subject):
         self.subject, self.names = subject, subject.names
         network = subject.network
-        self.Z = complete(network, to_scores(network.margins, subject.X)[0])
+        self.bent = [j for j, _ in bent_columns(network.margins)]
+        scores = to_scores(network.margins, subject.X)[0]
+        # Tails of estimated margins are guesses, which gaps must not be drawn from.
+        most = norm.isf(0.5 / max(len(scores), 1))
+        scores[:, self.bent] = scores[:, self.bent].clip(-most, most)
+        self.Z = complete(network, scores)
         standard = standardise(network, self.Z)
         # A column that does not vary, where it is expected, tells nothing.
         self.tells = ~np.array([_is_still(c) for c in standard.scores.T], bool)
         for part in (standard.levelled, standard.residuals):
             part[:, ~self.tells] = 0.0
         self.standard: Standard = standard
-        self.bent = [j for j, _ in bent_columns(network.margins)]
 
     def _doubt(self, *, learned: bool = True):
         """Standard error of a difference, in those of the rows alone."""
@@ -148,7 +152,6 @@ class _Rows:
         z = np.where(self.tells, mean * np.sqrt(n), 0.0) / self._doubt()
         means = Comparison("mean", self._name, centre + mean * spread, centre, z, limit)
         size, z = np.sqrt(square), variance_z(square, n)
-        # Tails of estimated margins are guesses.
         bent = self.bent
         size[bent], z[bent] = clipped_spread(standard.scores[:, bent])
         z = np.where(self.tells & (n > 1), z, 0.0) / self._doubt()
