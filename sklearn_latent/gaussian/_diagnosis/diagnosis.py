@@ -178,11 +178,12 @@ class _Rows:
 
     def shapes(self) -> list[Comparison]:
         """Skewness and tails of the residuals."""
-        found = []
+        found, ranks = [], self.standard.bend.max(axis=0, initial=0.0)
         for kind, test in (("skewed noise", skewness_z), ("tails", kurtosis_z)):
             seen, z = test(self.standard.residuals)
             z *= len(self.Z) >= FEWEST
-            z /= self._doubt(learned=bool(self.bent))
+            # Residuals that add up ranks by large weights have tails of ranks.
+            z /= self._doubt(learned=bool(self.bent)) * np.sqrt(1.0 + ranks)
             limit = critical_z(len(z), N_KINDS)
             found.append(Comparison(kind, self._name, seen, 0.0 * seen, z, limit))
         return found
@@ -190,7 +191,9 @@ class _Rows:
     def curvature(self) -> Comparison:
         """Residuals and squares of features before them."""
         S, R = self.standard.levelled, self.standard.residuals
-        return self._dependence("curvature", [("{}", dependence(_bends(S), R), None)])
+        found = self._dependence("curvature", [("{}", dependence(_bends(S), R), None)])
+        ranks = self.standard.bend[np.nonzero(self.standard.before)]
+        return found._replace(z=found.z / np.sqrt(1.0 + ranks))
 
     def changing_spread(self) -> Comparison:
         """Sizes of residuals and features before them (Glejser, 1969), or their sizes.
