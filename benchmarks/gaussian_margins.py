@@ -14,6 +14,11 @@
    equivalence classes differ.
 3. Independent columns, normal, with Student's t of 3 degrees of freedom, and bent: how
    many tables get an edge.
+4. Rows of networks of 8 columns: as they are, exponentials, with one value in a hundred
+   rows ten thousand times as large, and with a first column that is zero in 4 of 10
+   rows. Log-density of 1,000 held-out rows per value, and how far the worst row is
+   below the median row, per value. Zeros have a probability in the default, with
+   latents and in independent columns; other methods do not compare there.
 """
 
 from __future__ import annotations
@@ -252,6 +257,42 @@ def false_edges(report, n_tables):
             report.row([kind, f"{n_rows} x {n_features}", *cells])
 
 
+def spoil(X, kind, rng):
+    """Columns that are skewed, far rows, or a column of many zeros."""
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    if kind == "skewed":
+        return np.exp(X)
+    if kind == "far":
+        rows = np.flatnonzero(rng.random(len(X)) < 0.01)
+        X[rows, rng.integers(0, X.shape[1], len(rows))] *= 1e4
+    if kind == "zeros":
+        X[:, 0] = np.maximum(np.exp(X[:, 0]) - np.exp(-0.25), 0.0)
+    return X
+
+
+def far_rows(report, seeds):
+    """Part 4."""
+    methods = {
+        "default": METHODS["default"],
+        "latents": METHODS["latents"],
+        "normal": METHODS["normal"],
+        "mixture": METHODS["mixture"],
+        "independent": ours(max_parents=0, n_classes=1),
+    }
+    report.begin(["columns", *methods], [8] + [18] * len(methods))
+    for kind in ("as they are", "skewed", "far", "zeros"):
+        found = {method: [] for method in methods}
+        for seed in seeds:
+            X = make_gaussian_bn(8, n_samples=1500, random_state=seed).X
+            X = spoil(X, kind, np.random.default_rng(seed))
+            for method, learn in methods.items():
+                with expected(LatentWarning, ConvergenceWarning):
+                    rows = learn(X[:500]).score_samples(X[500:]) / 8
+                found[method].append((rows.mean(), np.median(rows) - rows.min()))
+        means = {method: np.mean(own, axis=0) for method, own in found.items()}
+        report.row([kind, *(f"{m:.3f} ({d:.3g})" for m, d in means.values())])
+
+
 def main():
     arguments = parse_arguments(
         __doc__,
@@ -263,7 +304,7 @@ def main():
         rows=(200, 1000, 5000),
         seeds=5,
         noise_tables=40,
-        parts=("density", "structure", "noise"),
+        parts=("density", "structure", "noise", "far"),
     )
     report = Report("gaussian_margins", "Margins", quick=arguments.partial)
     if "density" in arguments.parts:
@@ -276,6 +317,9 @@ def main():
     if "noise" in arguments.parts:
         report.text("Tables of independent columns with an edge:")
         false_edges(report, arguments.noise_tables)
+    if "far" in arguments.parts:
+        report.text("Held-out rows, per value (worst row below the median row):")
+        far_rows(report, range(arguments.seeds))
     report.close()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ._blocks import Blocks
-from ._validation import check_sample_weight, shown
+from ._validation import check_training_weight, shown
 
 # How many results are merged at a time; no worker holds more.
 FAN_IN = 2
@@ -152,5 +152,5 @@ def _split_weights(X, sample_weight, n_blocks, is_frame):
         )
     if hasattr(sample_weight, "compute"):
         sample_weight = sample_weight.compute()
-    weights = np.asarray(check_sample_weight(sample_weight, X.shape[0]))
+    weights = np.asarray(check_training_weight(sample_weight, X.shape[0]))
     return np.split(weights, np.cumsum(X.chunks[0])[:-1])

@@ -193,9 +193,10 @@ class Names:
 
 @dataclass(frozen=True)
 class Model:
-    """Another model object."""
+    """Another model object; omitted: None is not written at all."""
 
     type: type[Persistent]
+    omitted: bool = False
 
     def encode(self, value):
         """Plain form of the model."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
 from ._blocks import Blocks, LocalBlocks
-from ._validation import check_sample_weight
+from ._suspects import warn_of_suspects
+from ._validation import check_training_weight
 
 
 def is_blockwise(X) -> bool:
@@ -49,8 +50,10 @@ def read_blocks(
         return LocalBlocks(
             (block for table in tables for block in _cut(table, None, cut)), n_jobs
         )
-    X = check(X)
-    weights = check_sample_weight(sample_weight, X.shape[0])
+    given, X = X, check(X)
+    weights = check_training_weight(sample_weight, X.shape[0])
+    counted = X if weights is None or weights.all() else X[weights > 0]
+    warn_of_suspects(given, counted)
     blocks = _cut(X, weights, cut)
     return LocalBlocks(blocks if cut else list(blocks), n_jobs)
 

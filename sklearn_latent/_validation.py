@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state as _check_random_state
 
+from ._warn import warn
+from .exceptions import PoorDataWarning
+
 # Larger tables are refused as mistakes. The product in bytes still fits NumPy's sizes,
 # so that a table that is merely too large ends in a MemoryError.
 MOST_ROWS = 1 << 36
@@ -24,6 +27,9 @@ MOST_JOBS = 1 << 20
 # Weights are summed, multiplied with squared data and divided by. Outside of these
 # limits the results could overflow.
 LIGHTEST, HEAVIEST = 1e-100, 1e100
+
+# Copies of a row, on average, that are no surprise.
+MOST_COPIES = 10
 
 
 def check_count(
@@ -232,6 +238,44 @@ def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
             f"of {heaviest:g}."
         )
     return np.where(weights < LIGHTEST, 0.0, weights)
+
+
+def is_whole(weights: np.ndarray) -> bool:
+    """Whether all weights are counts."""
+    return bool((weights == np.floor(weights)).all())
+
+
+def effective_weights(weights: np.ndarray | None) -> np.ndarray | None:
+    """Weights whose sum is the number of rows that the data are worth.
+
+    Whole numbers are counts. Others are sampling weights, whose scale says nothing and
+    whose effective number of rows is (sum w)^2 / sum w^2 (Kish, 1965).
+    """
+    if weights is None or is_whole(weights):
+        return weights
+    # Equal weights become exactly 1, and squares stay positive.
+    shares = weights / weights.max()
+    shares[shares < LIGHTEST] = 0.0
+    return shares * (shares.sum() / (shares @ shares))
+
+
+def check_training_weight(sample_weight, n_samples: int) -> np.ndarray | None:
+    """Validate the row weights of a fit, and turn them into effective numbers of rows.
+
+    sample_weight (n_samples,) -> weights (n_samples,).
+    """
+    weights = check_sample_weight(sample_weight, n_samples)
+    effective = effective_weights(weights)
+    if weights is not None and weights is effective:
+        n_rows = np.count_nonzero(weights)
+        if weights.sum() > MOST_COPIES * n_rows:
+            warn(
+                "sample_weight holds whole numbers, which are taken as counts: "
+                f"{n_rows} rows stand for {weights.sum():.6g}. If they are sampling "
+                "weights, pass sample_weight / sample_weight.mean().",
+                PoorDataWarning,
+            )
+    return effective
 
 
 _REPR = Repr()

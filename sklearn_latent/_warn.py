@@ -36,6 +36,18 @@ def collect_messages() -> Iterator[list[str]]:
         _collectors.reset(token)
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Neither show nor collect warnings."""
+    token = _collectors.set(())
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        _collectors.reset(token)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the nearest caller outside of this library and what wraps it."""
     for messages in _collectors.get():

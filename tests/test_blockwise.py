@@ -77,6 +77,7 @@ class TestGaussian:
             model = IdealParentGaussianBN(search=search, random_state=0)
             same_network(clone(model).fit(rows), clone(model).partial_fit(rows))
 
+    @pytest.mark.filterwarnings("ignore:X looks suspicious")
     def test_weights_and_names(self, rows):
         weights = np.random.default_rng(0).integers(0, 3, len(rows))
         weighted = IdealParentGaussianBN(random_state=0).partial_fit(

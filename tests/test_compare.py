@@ -156,6 +156,16 @@ def test_weights_count_rows_several_times(coins):
     pd.testing.assert_frame_equal(table[columns], again[columns])
 
 
+def test_sampling_weights_have_no_scale(coins):
+    weights = np.random.default_rng(0).lognormal(size=80)
+    one, two = (
+        compare([LatentClasses()], coins, sample_weight=scale * weights)
+        for scale in (1.0, 700.3)
+    )
+    columns = ["log_likelihood", "stderr"]
+    np.testing.assert_allclose(one[columns], two[columns], rtol=1e-4)
+
+
 def test_a_row_without_weight_may_be_impossible(coins):
     weights = (coins[:, 0] == 0).astype(float)
     table = compare({"it": Constant(-1, impossible=1)}, coins, sample_weight=weights)

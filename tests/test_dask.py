@@ -264,7 +264,7 @@ def test_rows_survive_packing(rows_and_cuts):
     packed = PackedRows.of(rows)
     chosen = np.unique(np.array([0, *cuts]) % len(rows))
     for some in (None, chosen):
-        on, observed, _ = packed.unpack(some)
+        on, observed, *_ = packed.unpack(some)
         expected = rows if some is None else rows[some]
         np.testing.assert_array_equal(on, expected == 1)
         known = np.ones_like(on) if observed is None else observed

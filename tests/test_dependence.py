@@ -18,6 +18,7 @@ from sklearn_latent.noisy_or._likelihood.smoothing import (
     PSEUDO_ROWS,
     pseudo_rows,
 )
+from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.noisy_or._structure_search import classes as _classes
 from sklearn_latent.noisy_or._structure_search import refine as _refine
@@ -171,6 +172,26 @@ class TestSamples:
         assert judges == np.floor(patterns.weights).sum()
         for _, test in splits:
             np.testing.assert_array_equal(test.weights, np.round(test.weights))
+
+    def test_a_row_of_any_sampling_weight_judges_as_a_whole(self):
+        rng = np.random.default_rng(0)
+        rows = np.eye(20, dtype=bool)[[0, 0, 0, 0, *range(1, 20)]]
+        weights = np.r_[np.full(4, 0.3), rng.lognormal(sigma=2.0, size=19)]
+        halves = [Patterns.of(rows[i::2], weights[i::2]) for i in (0, 1)]
+        blocks = [PackedRows.of(rows[i::2], None, weights[i::2]) for i in (0, 1)]
+        for patterns in (
+            Patterns.merge(halves),
+            blocks[0].join(blocks[1]).patterns(),
+            thin(Patterns.of(rows, weights), 15, np.random.RandomState(0)),
+        ):
+            assert (patterns.copies[patterns.on[:, 1:].any(axis=1)] == 1).all()
+            judged = np.zeros(20)
+            for train, test in folds(patterns, 4, np.random.RandomState(0)):
+                both = train.on.any(axis=0) & test.on.any(axis=0)
+                assert not both[1:].any()
+                judged += test.weights @ test.on
+            np.testing.assert_allclose(judged, patterns.weights @ patterns.on)
+        np.testing.assert_array_equal(Patterns.merge(halves).copies[-1], 4)
 
     @pytest.mark.parametrize("weight", [1000.0, 2.0**32])
     def test_folds_have_the_same_size(self, weight):

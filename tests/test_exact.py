@@ -78,14 +78,14 @@ def test_gradient_is_the_slope_of_the_likelihood(seed, n_latents, missing):
     network = random_network(seed, n_latents, 5)
     patterns = some_patterns(seed, 5, missing)
     point = clip_parameters(*parameters(network))
-    gradient = likelihood_gradient(*point, expected_statistics(*point, *patterns))
+    gradient = likelihood_gradient(*point, expected_statistics(*point, *patterns[:3]))
     for which, slopes in enumerate(gradient):
         for index in zip(*np.nonzero(point[which] < 1.0), strict=True):
             values = []
             for step in (-1e-6, 1e-6):
                 moved = [array.copy() for array in point]
                 moved[which][index] += step
-                values.append(expected_statistics(*moved, *patterns).log_likelihood)
+                values.append(expected_statistics(*moved, *patterns[:3]).log_likelihood)
             slope = (values[1] - values[0]) / 2e-6
             assert slopes[index] == pytest.approx(slope, rel=1e-4, abs=1e-4)
 
@@ -120,9 +120,9 @@ def test_truth_is_a_fixed_point_of_em(seed, n_latents):
 def test_chunks_add_up(monkeypatch):
     network = random_network(0, 3, 5)
     patterns = some_patterns(0, 5)
-    whole = expected_statistics(*parameters(network), *patterns)
+    whole = expected_statistics(*parameters(network), *patterns[:3])
     monkeypatch.setattr("sklearn_latent.noisy_or._likelihood.exact.CHUNK_ELEMENTS", 20)
-    parts = expected_statistics(*parameters(network), *patterns)
+    parts = expected_statistics(*parameters(network), *patterns[:3])
     for one, two in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-12)
 
@@ -171,7 +171,7 @@ def test_components_share_nothing():
 def projected_gradient(fit, patterns):
     """Largest slope that leads uphill inside the bounds, per row."""
     point = fit.prior, fit.failure, fit.leak
-    statistics = expected_statistics(*point, *patterns)
+    statistics = expected_statistics(*point, *patterns[:3])
     slopes = likelihood_gradient(*point, statistics)
     worst = 0.0
     for values, slope in zip(point, slopes, strict=True):
@@ -240,13 +240,13 @@ def test_information_is_the_curvature_with_infinite_data():
     network = figure_1_network(3)
     patterns = all_rows(network)
     point = parameters(network)
-    information = score_covariance(*point, FIGURE_1, *patterns)
+    information = score_covariance(*point, FIGURE_1, *patterns[:3])
 
     def gradient(values):
         prior, edges, leak = np.split(values, [2, 9])
         failure = np.ones(FIGURE_1.shape)
         failure[FIGURE_1] = edges
-        statistics = expected_statistics(prior, failure, leak, *patterns)
+        statistics = expected_statistics(prior, failure, leak, *patterns[:3])
         slopes = likelihood_gradient(prior, failure, leak, statistics)
         return np.concatenate([slopes[0], slopes[1][FIGURE_1], slopes[2]])
 

@@ -14,6 +14,7 @@ from sklearn_latent._graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
+from sklearn_latent.gaussian import _fit as fit_module
 from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
 from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
 from sklearn_latent.gaussian._classes.search import _dependence, looks_mixed
@@ -290,6 +291,7 @@ def test_units_and_order_do_not_matter(factor):
     assert_allclose(second.log_likelihood_ + shift, first.log_likelihood_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 def test_weights_are_copies(groups):
     weighted = IdealParentGaussianBN().fit(groups, sample_weight=np.full(300, 2.0))
     twice = IdealParentGaussianBN().fit(np.vstack([groups, groups]))
@@ -352,6 +354,7 @@ def test_hard_columns_with_a_given_number(groups):
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight holds whole numbers")
 def test_whether_classes_are_sought(groups):
     def found(X, weights=None, **parameters):
         model = IdealParentGaussianBN(**parameters).fit(X, sample_weight=weights)
@@ -360,12 +363,14 @@ def test_whether_classes_are_sought(groups):
     assert not found(groups[::10])
     assert not found(groups, np.arange(1.0, 301.0))
     with pytest.warns(PoorDataWarning, match="constant"):
-        assert not found(np.column_stack([groups, np.ones(300)]))
+        assert found(np.column_stack([groups, np.ones(300)]))
     assert not found(groups, margins="normal")
     assert not found(groups, margins="smooth")
     assert not found(groups, search="greedy")
+    # No latent is better than edges, and classes are better than these.
+    assert found(groups, max_latents=1)
     with pytest.warns(ModelMisfitWarning, match="mixture"):
-        assert not found(groups, max_latents=1)
+        assert not found(groups, max_latents=1, bipartite=True)
 
 
 def test_two_peaks_that_margins_hide():
@@ -451,7 +456,17 @@ class TestGroupsBesideLatents:
         rng = np.random.default_rng(0)
         X = np.vstack([rng.normal(size=(100, 3)) + 5.0 * k for k in (0, 1, 3)])
         with pytest.warns(ModelMisfitWarning, match="mixture of 3 normal"):
-            IdealParentGaussianBN(max_latents=1).fit(X)
+            IdealParentGaussianBN(max_latents=1, bipartite=True).fit(X)
+
+    def test_classes_that_are_better_are_told_with_both_criteria(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        X = np.vstack([rng.normal(size=(100, 5)) + 5.0 * k for k in (0, 1, 3)])
+        monkeypatch.setattr(fit_module, "warn_groups", lambda *_: False)
+        model = IdealParentGaussianBN(max_latents=1)
+        plain = IdealParentGaussianBN().fit(X)
+        with pytest.warns(ModelMisfitWarning, match=rf"BIC is {plain.bic_:.8g}.* 3 cl"):
+            model.fit(X)
+        assert model.n_latents_ == 1 and plain.n_classes_ == 3
 
     @pytest.mark.parametrize("seed", range(4))
     def test_no_word_without_groups(self, seed):

@@ -180,6 +180,7 @@ class TestStructure:
         gain = model.score(test) - independent.log_likelihood(test).mean()
         assert gain > 0.3 * 40
 
+    @pytest.mark.filterwarnings("ignore:X looks suspicious")
     def test_a_weight_of_two_is_a_row_twice(self):
         data = make_gaussian_bn(12, 2, 40, bipartite=True, random_state=0)
         weight = np.repeat([1.0, 2.0], 20)
@@ -194,7 +195,7 @@ class TestPublished:
     @pytest.mark.parametrize("search", ["greedy", "order"])
     def test_penalty_of_one_is_the_bic(self, search, max_latents):
         model = IdealParentGaussianBN(
-            search=search, penalty=1.0, max_latents=max_latents
+            search=search, penalty=1.0, max_latents=max_latents, margins="normal"
         )
         X = noise(15, 8, 0)
         assert model.fit(X).penalty_ == 1.0

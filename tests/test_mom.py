@@ -186,6 +186,7 @@ class TestRows:
         parts = NoisyOrMoMLearner(network.structure)
         assert_same(whole, parts.partial_fit(X[:4000]).partial_fit(X[4000:]))
 
+    @pytest.mark.filterwarnings("ignore:X looks suspicious")
     @pytest.mark.parametrize("refine", [True, False])
     @pytest.mark.filterwarnings("ignore:.*ows of X re")
     def test_a_weight_of_two_is_a_row_twice(self, refine):

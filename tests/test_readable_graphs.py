@@ -137,5 +137,5 @@ def test_formulas_and_line_breaks_in_names_are_text():
     graph.nodes["cause $z$"]["kind"] = "latent"
     display, _ = draw(graph)
     shown = {text.get_text().replace(r"\$", "$") for text in written(display)}
-    assert {"$x^2$", "two lines", "cause $z$", "_hidden", "a b"} <= shown
+    assert {"$x^2$", "two lines", "cause $z$", "_hidden", "a?b"} <= shown
     assert not any("\n" in text for text in shown)

@@ -205,6 +205,7 @@ def test_standard_errors_are_calibrated():
 
 
 # Quartets alone leave much unexplained, and the fit says so.
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
 def test_weight_two_is_a_row_twice(images):
     X = images.X[:300]
@@ -214,6 +215,16 @@ def test_weight_two_is_a_row_twice(images):
         repeated = QuartetStructureLearner(**options).fit(np.repeat(X, weights, axis=0))
         np.testing.assert_array_equal(weighted.failure_, repeated.failure_)
         np.testing.assert_array_equal(weighted.prior_, repeated.prior_)
+
+
+@pytest.mark.parametrize(("weight", "n_latents"), [(12.0, 1), (12.5, 0)])
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
+def test_copies_of_a_row_make_a_latent_and_a_heavy_row_does_not(weight, n_latents):
+    X = np.random.default_rng(0).random((300, 12)) < 0.05
+    X[0] = np.arange(12) < 6
+    weights = np.where(np.arange(300), 1.0, weight)
+    learner = QuartetStructureLearner(dependence=None, random_state=0)
+    assert learner.fit(X, sample_weight=weights).n_latents_ == n_latents
 
 
 def test_order_of_rows_does_not_matter(images, fitted):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.temporal import LPCC, LGLPCCTemporal
+from sklearn_latent.temporal import LPCC, SEMDBN, LGLPCCTemporal
 from sklearn_latent.temporal._panels.columns import wide_layout
 
 
@@ -65,6 +65,24 @@ def test_a_wide_panel_fitted_as_one_slice_gets_a_hint():
     assert any("set n_slices=3" in text for text in found)
     for model in (LGLPCCTemporal(3, random_state=0), LPCC(random_state=0)):
         assert not any("look like" in text for text in messages(model, X))
+
+
+def test_one_feature_or_columns_without_time_beside_it():
+    X = table(["mood_1", "mood_2", "mood_3", "age"])
+    text = " ".join(messages(LGLPCCTemporal(random_state=0), X))
+    assert "look like 1 features at 3 times" in text
+    assert "n_slices=3, with the columns of X[['mood_1', 'mood_2', 'mood_3']]" in text
+
+
+def test_a_long_table_gets_the_call_that_makes_sequences():
+    X = table(["mood", "sleep"])
+    X = X.assign(person=np.repeat(list("abcde"), 6), Visit=np.tile(range(6), 5))
+    call = "sequences_from_frame(X, sequence='person', time='Visit')"
+    for model in (LGLPCCTemporal(random_state=0), SEMDBN(1, random_state=0)):
+        assert any(call in text for text in messages(model, X))
+    twice = X.assign(Visit=1)
+    for model, other in ((LGLPCCTemporal(), twice), (LPCC(), X)):
+        assert not any("long table" in text for text in messages(model, other))
 
 
 def test_columns_feature_after_feature_get_a_hint():

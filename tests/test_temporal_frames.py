@@ -15,6 +15,7 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.plotting import TrajectoryDisplay
 from sklearn_latent.temporal import LGLPCCTemporal, Sequences, sequences_from_frame
+from sklearn_latent.temporal._panels.long_tables import read_like
 
 few = settings(max_examples=25, deadline=None)
 
@@ -157,23 +158,63 @@ def test_repeated_visits_are_named_with_the_remedy(bins):
         read(frame, repeated="all")
 
 
-@pytest.mark.parametrize(
-    "times", [["baseline", "month 3", "end"], ["wave 2", "wave 10"]]
-)
-def test_words_come_in_the_order_of_the_alphabet(times):
+def test_words_come_in_the_order_of_the_alphabet():
     """Not in the order of time, which nobody could tell from the result."""
+    times = ["baseline", "month 3", "end"]
     frame = pd.DataFrame({"id": 0, "t": times, "x": range(len(times))})
-    with pytest.warns(PoorDataWarning, match=rf"'t' are words.*{sorted(times)[0]}"):
+    with pytest.warns(PoorDataWarning, match=r"'t' are text.*order: 'baseline', 'end'"):
         assert read(frame).times.tolist() == sorted(times)
     # An order that is said, and those that are clear.
     frame["t"] = pd.Categorical(times, times, ordered=True)
     assert read(frame).times.tolist() == times
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["1", "2", "10"],
+        ["v1", "v2", "v10"],
+        ["2024-2", "2024-10", "2025-1"],
+        ["9:00", "10:00"],
+        ["-1", "-0.5", "10"],
+        ["wave 2", "wave 10"],
+    ],
+)
+def test_numbers_in_text_are_in_order(times):
+    frame = pd.DataFrame({"id": 0, "t": times[::-1], "x": range(len(times))})
+    with pytest.warns(PoorDataWarning, match=f"order: {times[0]!r}, {times[1]!r}"):
+        X = read(frame)
+    assert X.times.tolist() == times
+    assert X[0, :, 0].tolist() == list(range(len(times)))[::-1]
+
+
+def test_dates_whose_year_comes_last_are_in_doubt():
+    frame = pd.DataFrame({"id": 0, "t": ["01/12/2023", "02/01/2022"], "x": [1, 2]})
+    with pytest.warns(PoorDataWarning, match="are text"):
+        read(frame)
+
+
+def test_a_further_table_may_have_times_in_between():
+    frame = pd.DataFrame({"id": np.repeat(range(9), 3), "x": np.arange(27) % 2})
+    with pytest.warns(PoorDataWarning, match="are text"):
+        X = read(frame.assign(t=["v1", "v2", "v10"] * 9))
+    other = read_like(frame.assign(t=["v1", "v3", "v10"] * 9), X.labels)
+    assert other.times.tolist() == ["v1", "v2", "v3", "v10"]
+
+
 @pytest.mark.parametrize("times", [["wave 1", "wave 2"], ["2024-09", "2024-11"]])
 def test_numbered_words_are_in_order(times):
     frame = pd.DataFrame({"id": 0, "t": times, "x": range(len(times))})
     assert read(frame).times.tolist() == times
+
+
+def test_columns_may_be_told_by_position_or_forgotten():
+    frame = pd.DataFrame({"id": [1, 1], "day": [0, 1], "x": [1, 2], "y": [3, 4]})
+    X = sequences_from_frame(frame, "id", "day", ["y"])
+    assert X.feature_names == ["y"]
+    for keys in ((), ("id",), ("id", "month")):
+        with pytest.raises(ValueError, match=r"name columns of frame.*'id', 'day'"):
+            sequences_from_frame(frame, *keys)
 
 
 def test_ordered_categories_keep_their_order():

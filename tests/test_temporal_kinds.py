@@ -157,6 +157,7 @@ def test_networks_of_all_kinds_round_trip(model):
     assert LatentDBN.from_json(model.network_.to_json()) == model.network_
 
 
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 def test_a_weight_of_two_is_a_row_twice(frame):
     some = frame.iloc[:80]
     weights = np.random.RandomState(0).randint(0, 3, len(some))

@@ -189,7 +189,7 @@ def test_wrong_parameters():
         model.sample(1, 0)
     impure = TemporalGraph([[1, 1], [1, 0]], np.zeros((2, 2)), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="at most one latent, got more for feature 0"):
-        LatentDBN(impure, [2, 2], [], [], [])
+        LatentDBN(impure, [2, 2], [], [], [[], []])
 
 
 @pytest.mark.parametrize(

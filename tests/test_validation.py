@@ -27,6 +27,7 @@ from sklearn_latent._validation import (
     check_names,
     check_numbers,
     check_sample_weight,
+    check_training_weight,
     shown,
 )
 from sklearn_latent.datasets import (
@@ -36,6 +37,7 @@ from sklearn_latent.datasets import (
     make_noisy_or_images,
     make_qmr_like,
 )
+from sklearn_latent.exceptions import PoorDataWarning
 
 ESTIMATORS = [
     IdealParentGaussianBN(),
@@ -231,3 +233,24 @@ def test_polars_tables_are_not_printed():
     frame = pl.DataFrame({"a": [1, 2]})
     assert shown(frame) == "a polars DataFrame"
     assert shown(frame["a"]) == "a polars Series"
+
+
+def test_sampling_weights_add_up_to_the_effective_number_of_rows():
+    weights = np.random.default_rng(0).lognormal(size=50)
+    found = check_training_weight(weights, 50)
+    assert found.sum() == pytest.approx(weights.sum() ** 2 / (weights @ weights))
+    np.testing.assert_allclose(found / found[0], weights / weights[0])
+    for same in (found, 1e-90 * weights):
+        np.testing.assert_allclose(check_training_weight(same, 50), found)
+    # A square that is zero cannot be divided by.
+    heavy = check_training_weight([1e80, 0.5, 1e-90], 3)
+    np.testing.assert_array_equal(heavy > 0.0, [True, True, False])
+    counts = np.arange(5.0)
+    np.testing.assert_array_equal(check_training_weight(counts, 5), counts)
+
+
+def test_many_counts_may_be_sampling_weights():
+    check_training_weight([0, 10, 10], 3)
+    message = "counts: 2 rows stand for 21. If they are sampling weights"
+    with pytest.warns(PoorDataWarning, match=message):
+        check_training_weight([0, 10, 11], 3)

@@ -17,7 +17,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from .._validation import check_jobs, check_numbers, check_sample_weight, shown
+from .._validation import (
+    check_jobs,
+    check_numbers,
+    check_sample_weight,
+    effective_weights,
+    shown,
+)
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from .models import n_latents, n_numeric, n_parameters, read_models, takes_weights
@@ -131,7 +137,7 @@ def compare(
             f"reference must be the name of a model, one of {list(named)}, got "
             f"{shown(reference)}."
         )
-    weights = check_sample_weight(sample_weight, _num_samples(X))
+    weights = effective_weights(check_sample_weight(sample_weight, _num_samples(X)))
     folds = _read_folds(cv, X)
     if weights is not None:
         _warn_of_unweighted(named)

@@ -22,14 +22,14 @@ from .._validation import (
 )
 from ._confidence import bootstrap_shares
 from ._fit import fit_rows
-from ._groups import warn_groups
+from ._margins.columns import estimated
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows
 from ._model import GaussianModel
 from ._nonlinear.links import Link
 from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
-from ._reading import NO_GAPS, can_add_up, read, wanted_margins
+from ._reading import NO_GAPS, can_add_up, read
 from ._statistics.rows import Rows
 from ._summary import describe_edges
 
@@ -78,14 +78,17 @@ class IdealParentGaussianBN(GaussianModel):
         Maximum number of parents of a node. In any case at most half of the number of
         different rows, less one.
     max_latents : int, default=0
-        Maximum number of latents. Each must improve the score.
+        Maximum number of latents. Each must improve the score, and all together must
+        be better than the network without latents, classes of rows aside; it is the
+        one that is returned otherwise, with classes if these are better. A
+        `ModelMisfitWarning` says if classes would be better than the latents.
     n_classes : int or "auto", default="auto"
         Number of hidden classes of rows. Classes share one graph; each has its own
         weights, intercepts and noise variances [4]_. "auto": as many as the BIC, plus
         twice the entropy of the rows' classes, prefers [5]_; one class if margins are
-        not "auto", for ``search="greedy"``, latents, links that are not linear, other
-        noise, few rows (fewer than 40, or than 5 per feature) and columns with few
-        different values.
+        not "auto", for ``search="greedy"``, with latents, links that are not linear,
+        other noise, few rows (fewer than 40, or than 5 per feature), columns with few
+        different values, and atoms (see the notes).
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
@@ -171,8 +174,8 @@ class IdealParentGaussianBN(GaussianModel):
 
     Notes
     -----
-    Poor data make a poor model. A constant feature has no edges and a tiny noise
-    variance. Duplicate or collinear features explain each other with a noise variance
+    Poor data make a poor model. A constant feature changes nothing but what it adds to
+    samples. Duplicate or collinear features explain each other with a noise variance
     of 1e-8 of their own. A `PoorDataWarning` names both. A candidate that is a linear
     function of the present parents adds nothing and is not chosen. More features than
     rows are fine; by default about one table of independent features in twenty has an
@@ -180,6 +183,12 @@ class IdealParentGaussianBN(GaussianModel):
     edges, with a `PoorDataWarning`. Infinite values, required edges that form a cycle
     or are also forbidden, names that do not exist, and values that are not positive
     with multiplicative noise are errors.
+
+    Values that stand out by their number, such as the zeros of rainfall, are atoms with
+    a probability, and one class of rows is the default then. Unless margins are normal
+    or one's own, or ``search="greedy"``, a share of the rows may be anywhere
+    (``network_.background``), so that no far value outweighs all others. Further rows
+    in `partial_fit` after `fit` leave it as it was, and ``log_likelihood_`` is a bound.
 
     Columns with few different values, such as counts and grades, have no density; a
     `PoorDataWarning` names them unless margins are normal. Likelihoods then depend on
@@ -294,7 +303,8 @@ class IdealParentGaussianBN(GaussianModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter.
 
         Returns
         -------
@@ -305,8 +315,6 @@ class IdealParentGaussianBN(GaussianModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             data, again = read(self, X, sample_weight, reset=True)
             scored = self._learn(data, progress, again)
-            if wanted_margins(self) == "auto" and self.max_latents:
-                warn_groups(self.network_, data)
             if self.output == "latents":
                 self._warn_if_no_latents(
                     "none improves the score"
@@ -341,7 +349,9 @@ class IdealParentGaussianBN(GaussianModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter. Each
+            batch then counts by its own effective number of rows.
         update : bool, default=True
             Whether to learn the network now. Pass False for all but the last of many
             batches to save time.
@@ -365,7 +375,7 @@ class IdealParentGaussianBN(GaussianModel):
                 raise ValueError(NO_GAPS)
             rows: SeenRows | ScoredRows = seen
             if isinstance(before, ScoredRows):
-                margins = self.network_.margins
+                margins = estimated(self.network_.margins)
                 rows = before + ScoredRows.of_seen(seen, margins, again)
             elif before is not None:
                 rows = before + seen
@@ -418,7 +428,7 @@ class IdealParentGaussianBN(GaussianModel):
         n = len(clone(self)._check_X(X, reset=True))
         model = clone(self).set_params(verbose=0, warm_start=False)
         if hasattr(self, "network_") and self.margins == "auto":
-            model.margins = list(self.network_.margins or ()) or "normal"
+            model.margins = list(estimated(self.network_.margins) or ()) or "normal"
         if hasattr(self, "network_"):
             model.n_classes = self.n_classes_
         rng = check_random_state(

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.base import clone
 
+from .._criteria import bic
+from .._warn import unheard, warn
+from ..exceptions import ModelMisfitWarning
+from ._background import Background
 from ._classes.learn import learn_classes
+from ._groups import warn_groups
 from ._learn import (
     choose_search,
     extend_network,
     learn_network,
     log_likelihood,
     restrict_network,
+    settled,
+    with_constants,
 )
-from ._margins.columns import Margins, to_scores
+from ._margins.columns import Margins, atom_columns, estimated
 from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
@@ -22,14 +30,18 @@ from ._network import GaussianNetwork
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
+    has_background,
+    keeps_rows,
     seeks_classes,
     wanted_margins,
+    warn_constant,
     warn_degenerate,
     warn_few_rows,
     warn_unseen,
     warn_without_noise,
 )
 from ._statistics.rows import Rows, RowStatistics
+from ._summary import describe_edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +64,19 @@ class Fit:
     is_exact: bool
     scored: ScoredRows | None
 
+    @property
+    def bic(self) -> float:
+        """BIC of all rows, margins included."""
+        return bic(self.log_likelihood, self.network.n_parameters, self.weight)
+
+    @property
+    def score(self) -> float:
+        """Log-likelihood of all rows, margins included, less what searches pay."""
+        penalty = self.options.penalties(self.weight)[0]
+        price = penalty.parameter * self.network.n_parameters
+        price += penalty.structure(self.learned.network.adjacency)
+        return self.log_likelihood - price
+
 
 def fit_rows(
     estimator, rows: Rows | SeenRows | ScoredRows, options: SearchOptions, names, again
@@ -60,44 +85,139 @@ def fit_rows(
 
     again: blocks that can be read again, or None
     """
+    fit = _fit_once(estimator, rows, options, names, again)
+    if not isinstance(rows, Rows) or not estimator.max_latents:
+        return fit
+    behind = False
+    if fit.network.is_jointly_gaussian and not options.published:
+        # Latents come one by one, and a network of them may be behind that of edges.
+        plain = _without_latents(estimator, rows, options, names)
+        classes = plain.network.n_classes > 1
+        if plain.score > fit.score and not (classes and fit.network.n_latents):
+            return plain
+        behind = classes and plain.bic < fit.bic
+    told = wanted_margins(estimator) == "auto" and warn_groups(fit.network, rows)
+    if behind and not told:
+        warn(
+            f"With max_latents=0 the BIC is {plain.bic:.8g}, where it "
+            f"{describe_edges(plain.network)}, instead of {fit.bic:.8g}. "
+            "Classes of rows describe the table better than latents do.",
+            ModelMisfitWarning,
+        )
+    return fit
+
+
+def _without_latents(estimator, rows: Rows, options: SearchOptions, names) -> Fit:
+    """What the estimator would find with ``max_latents=0``."""
+    estimator = clone(estimator).set_params(max_latents=0)
+    seen: Rows | SeenRows = rows
+    if adds_up(estimator) and not rows.has_gaps:
+        seen = SeenRows.of(rows, keeps_rows(estimator))
+    with unheard():
+        return _fit_once(estimator, seen, replace(options, max_latents=0), names, None)
+
+
+def _fit_once(
+    estimator, rows: Rows | SeenRows | ScoredRows, options: SearchOptions, names, again
+) -> Fit:
+    """The same, with latents wherever the search adds them."""
     data: Rows | RowStatistics
     if isinstance(rows, ScoredRows):
-        margins = estimator.network_.margins
+        margins = estimated(estimator.network_.margins)
         data, log_slope = rows.statistics, rows.log_slope
     else:
         margins = estimate_margins(wanted_margins(estimator), rows, names)
         data, log_slope = score(rows, margins, again)
-    seen, known = _seen_features(estimator, data, names)
+    seen, known, constants = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))
     ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
-    learned = learn_network(known, options, ranked)
-    warn_degenerate(known, learned.network, np.array(names)[seen])
+    learned = learn_network(known, options, ranked and ranked.columns(seen))
+    own_names, n_known = np.array(names)[seen], int(seen.sum()) + len(constants)
+    warn_degenerate(known, learned.network, own_names, n_known)
     warn_few_rows(data.weight, learned.network)
     network = extend_network(learned.network, np.flatnonzero(seen), names)
-    estimated = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
-    is_exact = network.is_jointly_gaussian or not estimated
-    fitted = log_likelihood(network, data) + log_slope
+    unseen = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
+    is_exact = network.is_jointly_gaussian or not unseen
+    fitted = None
     network = network.with_margins(margins)
     scored = None if isinstance(data, Rows) else ScoredRows(data, log_slope)
     if not isinstance(rows, ScoredRows):
-        mixed = _with_classes(estimator, rows, network, seen, options)
+        mixed = _with_classes(estimator, rows, network, seen, options, n_known)
         if mixed is not None:
             (network, fitted), scored = mixed, None
+    network = with_constants(network, constants)
+    if not isinstance(rows, ScoredRows) and (
+        has_background(estimator) or atom_columns(network.margins)
+    ):
+        network, fitted = _with_atoms(network, rows, again, has_background(estimator))
+    elif fitted is None:
+        fitted = log_likelihood(learned.network, known) + log_slope
+    if isinstance(rows, ScoredRows):
+        # Of rows that are gone, the share of those far away stays as it was.
+        network = settled(network)._with(background=estimator.network_.background)
+        if network.background is not None:
+            fitted += data.weight * np.log1p(-network.background.share)
+        is_exact = network.background is None and not atom_columns(margins)
     return Fit(network, learned, options, fitted, data.weight, is_exact, scored)
+
+
+def _kept(rows: Rows | SeenRows) -> Rows:
+    """Rows that are in memory, with the weight of all."""
+    if isinstance(rows, Rows):
+        return rows
+    assert rows.sample is not None  # kept for this
+    return rows.sample.rows
+
+
+def _with_atoms(
+    network: GaussianNetwork, rows: Rows | SeenRows, again, everywhere: bool
+) -> tuple[GaussianNetwork, float]:
+    """Network whose atoms have probabilities, and its log-likelihood.
+
+    everywhere: whether also to let rows be anywhere
+    """
+    kept = _kept(rows)
+    network = settled(network)
+    found = network.log_likelihood(kept.X)
+    if everywhere:
+        background = Background.of(kept)
+        far = background.log_densities(kept.X, network.margins).sum(axis=1)
+        background = background.fitted(found, far, kept)
+        found = background.mixed(found, kept.X, network.margins)
+        network = network._with(background=background)
+    sample = rows.sample if isinstance(rows, SeenRows) else None
+    if again is None or sample is None or sample.is_all:
+        return network, kept.sum(found)
+    return network, again.sum(_log_likelihood_of, network)
+
+
+def _log_likelihood_of(block, network) -> float:
+    """Log-likelihood of a block that was read before."""
+    rows = Rows.of(*block)
+    return rows.sum(network.log_likelihood(rows.X))
 
 
 def _seen_features(
     estimator, data: Rows | RowStatistics, names
-) -> tuple[np.ndarray, Rows | RowStatistics]:
-    """Which features have a value, with a warning of the others; data of these."""
-    if not isinstance(data, Rows):
-        return np.ones(len(names), dtype=bool), data
-    seen = ~np.isnan(data.X).all(axis=0)
-    warn_unseen(seen, names)
-    known = data.columns(seen)
-    if adds_up(estimator) and not known.has_gaps:
-        return seen, RowStatistics.of(known.X, known.weights)
-    return seen, known
+) -> tuple[np.ndarray, Rows | RowStatistics, dict[int, float]]:
+    """Which features have different values, with a warning of the others.
+
+    Also data of these, and the values of those that are constant.
+    """
+    if isinstance(data, Rows):
+        seen = ~np.isnan(data.X).all(axis=0)
+        warn_unseen(seen, names)
+        values = np.where(seen, np.nan_to_num(np.fmin.reduce(data.X)), 0.0)
+        varies = seen & (np.fmax.reduce(data.X) > values)
+    else:
+        seen, values = np.ones(len(names), dtype=bool), data.moments.mean
+        varies = data.moments.variance > 0.0
+    constants = {j: float(values[j]) for j in np.flatnonzero(seen & ~varies).tolist()}
+    warn_constant(list(constants), names)
+    known = data.columns(varies)
+    if isinstance(known, Rows) and adds_up(estimator) and not known.has_gaps:
+        known = RowStatistics.of(known.X, known.weights)
+    return varies, known, constants
 
 
 def _with_classes(
@@ -106,13 +226,15 @@ def _with_classes(
     network: GaussianNetwork,
     seen,
     options: SearchOptions,
+    n_known: int,
 ) -> tuple[GaussianNetwork, float] | None:
     """Network with classes of rows and its log-likelihood; None if without is best."""
     if not seeks_classes(estimator) or not seen.any():
         return None
-    if isinstance(rows, SeenRows):
-        assert rows.sample is not None  # kept for this
-        rows = rows.sample.rows
+    if atom_columns(network.margins) and estimator.n_classes == "auto":
+        # Classes would have spikes on atoms.
+        return None
+    rows = _kept(rows)
     known = restrict_network(network, seen)
     choices: list[Margins] = [known.margins]
     if wanted_margins(estimator) == "auto" and known.margins is not None:
@@ -121,7 +243,9 @@ def _with_classes(
     found = learn_classes(own, known, options, estimator.n_classes, choices)
     if found is None:
         return None
-    spread = np.nanvar(to_scores(found.margins, own.X)[0], axis=0)
-    warn_without_noise(spread, found, np.array(network.node_names)[seen])
+    # Within classes: however far these are apart, it is no noise that they lack.
+    each = [np.diagonal(part.joint()[1]) for part in found.classes]
+    spread = found.class_weight @ np.array(each)
+    warn_without_noise(spread, found, np.array(network.node_names)[seen], n_known)
     mixed = extend_network(found, np.flatnonzero(seen), network.node_names)
-    return mixed, rows.sum(mixed.log_likelihood(rows.X))
+    return mixed, own.sum(found.log_likelihood(own.X))

@@ -13,8 +13,9 @@ from sklearn.mixture import GaussianMixture
 from .._criteria import bic
 from .._warn import warn
 from ..exceptions import ModelMisfitWarning
+from ._margins.atoms import ConstantMargin
 from ._margins.choice import few_values, ordered_sample
-from ._margins.sample import SeenRows
+from ._margins.columns import atom_columns
 from ._network import GaussianNetwork
 from ._statistics.incomplete import distinct_rows
 from ._statistics.rows import Rows
@@ -34,13 +35,10 @@ DIFFERENT = 0.9
 LEAST_VARIANCE = 1e-4
 
 
-def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
+def warn_groups(network: GaussianNetwork, rows: Rows) -> bool:
     """Warn if rows of a network that cannot have classes form groups."""
-    if isinstance(rows, SeenRows):
-        assert rows.sample is not None  # from which margins are estimated
-        rows = rows.sample.rows
     if rows.has_gaps:
-        return
+        return False
     found = compare_groups(network, rows.X, rows.weights)
     # A single one is better only where edges were forbidden or cost too much.
     if found is not None and found.n_groups > 1 and found.mixture > found.own:
@@ -52,6 +50,8 @@ def warn_groups(network: GaussianNetwork, rows: Rows | SeenRows) -> None:
             'allows for classes of rows. Or responses are curved: try link="sigmoid".',
             ModelMisfitWarning,
         )
+        return True
+    return False
 
 
 class Groups(NamedTuple):
@@ -67,12 +67,14 @@ def compare_groups(network: GaussianNetwork, X, weights=None) -> Groups | None:
 
     None if rows are too few, or too many of them repeat others.
     """
-    if not network.is_jointly_gaussian:
+    if not network.is_jointly_gaussian or atom_columns(network.margins):
         return None
     rows = _comparable(X, np.ones(len(X)) if weights is None else weights)
-    if rows is None:
+    constant = [isinstance(m, ConstantMargin) for m in network.margins or ()]
+    varies = ~np.array(constant or [False] * network.n_features)
+    if rows is None or not (rows.std(axis=0)[varies] > 0.0).all() or not varies.any():
         return None
-    n_groups, mixture = best_mixture(rows)
+    n_groups, mixture = best_mixture(rows[:, varies])
     own = bic(network.log_likelihood(rows).sum(), network.n_parameters, len(rows))
     return Groups(n_groups, -0.5 * own / len(rows), -0.5 * mixture / len(rows))
 
@@ -85,8 +87,7 @@ def _comparable(X, weights) -> np.ndarray | None:
     once = weights == weights.min()
     if once.mean() < DIFFERENT or few_values(X).any():
         return None
-    X = ordered_sample(X, weights)[0][:MOST_ROWS]
-    return X if (X.std(axis=0) > 0.0).all() else None
+    return ordered_sample(X, weights)[0][:MOST_ROWS]
 
 
 def completed_bic(mixture, X) -> float:

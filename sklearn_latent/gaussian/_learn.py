@@ -9,7 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
-from ._margins.columns import Margins
+from ._margins.atoms import ConstantMargin
+from ._margins.columns import Margins, atom_columns
 from ._margins.margins import Margin, NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
@@ -275,6 +276,34 @@ def restrict_network(network: GaussianNetwork, seen) -> GaussianNetwork:
         network.noise_variance[seen],
         margins=margins,
     )
+
+
+def with_constants(network: GaussianNetwork, constants) -> GaussianNetwork:
+    """Network with the values of features that have only one, by number."""
+    if not constants:
+        return network
+    margins = list(network.margins or [NormalMargin()] * network.n_features)
+    for number, value in constants.items():
+        margins[number] = ConstantMargin(value)
+    # With a density of 1 at its score, a column adds nothing.
+    noise = network._parameters[2].copy()
+    density = network._noise.root.log_density(np.zeros(1), np.zeros(1), np.ones(1))
+    noise[..., list(constants)] = np.exp(2.0 * density)
+    return network._with(margins=margins, noise_variance=noise)
+
+
+def settled(network: GaussianNetwork) -> GaussianNetwork:
+    """Network with as much noise as the scores have behind atoms.
+
+    A network learns from a single score for each atom. How much these vary less than
+    all is explained by parents to the same extent as the rest.
+    """
+    factor = np.ones(network.n_nodes)
+    for column, margin in atom_columns(network.margins).items():
+        factor[column] = 1.0 / (1.0 - margin.hidden_variance)
+    if (factor == 1.0).all():
+        return network
+    return network._with(noise_variance=network._parameters[2] * factor)
 
 
 def extend_network(network: GaussianNetwork, features, names) -> GaussianNetwork:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._graphs import topological_order
 from .._network import Network
-from .._persistence import Array, Choice, Integer, Names
+from .._persistence import Array, Choice, Integer, Model, Names
 from .._validation import (
     MOST_ROWS,
     check_count,
@@ -20,11 +20,15 @@ from .._validation import (
     check_random_state,
 )
 from ..export import node_names
+from ._background import Background
 from ._checks import check_class_weight, check_network, within_range
 from ._export import to_networkx, to_pgmpy
+from ._margins.atoms import ConstantMargin
 from ._margins.columns import (
     MarginsField,
+    atom_columns,
     check_margins,
+    estimated,
     to_values,
 )
 from ._margins.margins import Margin
@@ -77,10 +81,13 @@ class GaussianNetwork(RowInference, Network):
         stands for scores that are the values.
     class_weight : array-like of shape (n_classes,) or None, default=None
         P(class), positive; for linear links with additive noise. None: one class.
+    background : Background or None, default=None
+        A share of the rows that do not follow the network: part of densities and
+        samples, while expected values are those of the network.
 
     Attributes
     ----------
-    adjacency, link, noise, link_parameters, n_latents, node_names, margins
+    adjacency, link, noise, link_parameters, n_latents, node_names, margins, background
         As given.
     weights, intercept, noise_variance : ndarray
         As given; of classes their means, weighted by `class_weight`.
@@ -130,6 +137,7 @@ class GaussianNetwork(RowInference, Network):
         "node_names": Names(),
         "margins": MarginsField(),
         "class_weight": Array(ndim=1, optional=True, omitted=True),
+        "background": Model(Background, omitted=True),
     }
 
     classes: tuple[GaussianNetwork, ...]
@@ -148,6 +156,7 @@ class GaussianNetwork(RowInference, Network):
         node_names: Sequence | None = None,
         margins: Sequence[Margin] | None = None,
         class_weight: ArrayLike | None = None,
+        background: Background | None = None,
     ) -> None:
         self.adjacency = _own("adjacency", adjacency, bool)
         self._parameters = (
@@ -182,10 +191,16 @@ class GaussianNetwork(RowInference, Network):
         check_distinct("node_names", self.node_names)
         self.topological_order = topological_order(self.adjacency)
         self.margins = check_margins(margins, self.n_features)
-        if self.margins is not None and self._noise.positive:
+        if estimated(self.margins) is not None and self._noise.positive:
             raise ValueError(
                 f"margins must be None with noise={noise!r}, which needs positive "
                 "values where scores are not, got a list."
+            )
+        self.background = background
+        if background is not None and len(background.center) != self.n_features:
+            raise ValueError(
+                f"background must have one value per feature, {self.n_features}, got "
+                f"{len(background.center)}."
             )
         self.classes = ()
         if class_weight is not None:
@@ -223,11 +238,14 @@ class GaussianNetwork(RowInference, Network):
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: weights, links, noise variances, margins, classes."""
+        """Free parameters: of nodes, margins, classes, and the background's share."""
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
         margins = sum(margin.n_parameters for margin in self.margins or ())
         own = int(np.sum(means)) + self.n_nodes + self._noise.n_parameters
-        return self.n_classes * own + margins + self.n_classes - 1
+        # Constant columns have neither location nor scale.
+        own -= 2 * sum(isinstance(m, ConstantMargin) for m in self.margins or ())
+        own *= self.n_classes
+        return own + margins + self.n_classes - 1 + (self.background is not None)
 
     def with_margins(self, margins: Sequence[Margin] | None) -> GaussianNetwork:
         """The same network of scores, with other margins.
@@ -240,9 +258,13 @@ class GaussianNetwork(RowInference, Network):
         Returns
         -------
         network : GaussianNetwork
-            A new network.
+            A new network, without background, which is one of values.
         """
-        return GaussianNetwork(**(self._arguments() | {"margins": margins}))
+        return self._with(margins=margins, background=None)
+
+    def _with(self, **changed) -> GaussianNetwork:
+        """The same network with other arguments."""
+        return GaussianNetwork(**(self._arguments() | changed))
 
     @within_range
     def joint(self) -> tuple[np.ndarray, np.ndarray]:
@@ -288,18 +310,20 @@ class GaussianNetwork(RowInference, Network):
         """
         n_samples = check_count("n_samples", n_samples, high=MOST_ROWS)
         rng = check_random_state(random_state)
-        values = self._draw(n_samples, rng)
+        values = self._draw(n_samples, rng, atom_columns(self.margins))
         X = to_values(self.margins, values[:, : self.n_features])
+        if self.background is not None:
+            X = self.background.scatter(X, self.margins, rng)
         return X, values[:, self.n_features :]
 
-    def _draw(self, n_samples, rng) -> np.ndarray:
+    def _draw(self, n_samples, rng, atoms=()) -> np.ndarray:
         """Scores of rows, (n_samples, n_nodes)."""
         values = np.zeros((n_samples, self.n_nodes))
         if self.classes:
             label = rng.choice(self.n_classes, size=n_samples, p=self.class_weight)
             for number, own in enumerate(self.classes):
                 members = label == number
-                values[members] = own._draw(int(members.sum()), rng)
+                values[members] = own._draw(int(members.sum()), rng, atoms)
             return values
         for node in self.topological_order.tolist():
             nodes = np.array([node])
@@ -309,6 +333,9 @@ class GaussianNetwork(RowInference, Network):
             values[:, nodes] = noise.draw(
                 self._family_means(eta, nodes), self.noise_variance[node], rng
             )
+            if node in atoms:
+                # Children see the atom.
+                values[:, node] = atoms[node].settled(values[:, node])
         return values
 
     def to_networkx(

@@ -24,6 +24,7 @@ NO_GAPS = (
     "in memory instead."
 )
 
+CONSTANT = "are constant and have no edges"
 # Rows below which latents are hardly evidence: of 30 independent columns the largest
 # correlation is .65 in 20 rows and .91 in 8.
 FEW_ROWS = 20
@@ -70,7 +71,7 @@ def read(
 
     blocks = read_blocks(X, sample_weight, check, check_block)
     if is_blockwise(X):
-        seen = blocks.sum(_sum_up, _keeps_rows(estimator))
+        seen = blocks.sum(_sum_up, keeps_rows(estimator))
         if seen is None:
             raise ValueError(
                 "X must have at least one row of positive weight, got none."
@@ -78,7 +79,7 @@ def read(
         return seen, None if isinstance(X, Iterator) else blocks
     rows = blocks.gather(_as_rows)[0]
     if adds_up(estimator) and not rows.has_gaps:
-        return SeenRows.of(rows, _keeps_rows(estimator)), blocks
+        return SeenRows.of(rows, keeps_rows(estimator)), blocks
     return rows, None
 
 
@@ -105,11 +106,18 @@ def wanted_margins(estimator) -> str | Margin | list:
     return "normal" if noise.positive or (heavy and margins == "auto") else margins
 
 
-def _keeps_rows(estimator) -> bool:
-    """Whether rows are needed to estimate margins or find classes."""
+def keeps_rows(estimator) -> bool:
+    """Whether rows are needed to estimate margins, or to find classes."""
     margins = wanted_margins(estimator)
     bent = not isinstance(margins, str) or margins != "normal"
     return bent or seeks_classes(estimator)
+
+
+def has_background(estimator) -> bool:
+    """Whether rows may be anywhere; not in the networks of the paper."""
+    margins = wanted_margins(estimator)
+    free = isinstance(margins, str) and margins != "normal"
+    return free and estimator.search != "greedy"
 
 
 def seeks_classes(estimator) -> bool:
@@ -144,19 +152,25 @@ def warn_few_rows(weight: float, network: GaussianNetwork) -> None:
         )
 
 
-def warn_degenerate(data: Rows | RowStatistics, network: GaussianNetwork, names):
-    """Say which features are constant, or follow from others without noise."""
+def warn_constant(constant, names) -> None:
+    """Say which features have a single value."""
+    _warn_of(np.isin(np.arange(len(names)), constant), names, CONSTANT)
+
+
+def warn_degenerate(
+    data: Rows | RowStatistics, network: GaussianNetwork, names, n_features: int
+) -> None:
+    """Say which features follow from others without noise."""
     if isinstance(data, Rows):
         variance = np.nanvar(data.X, axis=0)
-        variance[np.nanmin(data.X, axis=0) == np.nanmax(data.X, axis=0)] = 0.0
     else:
         variance = data.moments.variance
-    constant = variance == 0.0
-    _warn_of(constant, names, "are constant and have no edges")
-    warn_without_noise(np.where(constant, -np.inf, variance), network, names)
+    warn_without_noise(variance, network, names, n_features)
 
 
-def warn_without_noise(variance, network: GaussianNetwork, names) -> None:
+def warn_without_noise(
+    variance, network: GaussianNetwork, names, n_features: int
+) -> None:
     """Say which features follow from others without noise, in the largest class."""
     n = len(variance)
     exact = network.noise_variance[:n] <= 2.0 * NOISE_SHARE * variance
@@ -168,12 +182,14 @@ def warn_without_noise(variance, network: GaussianNetwork, names) -> None:
         names,
         "are fitted without noise, as copies and sums of others are, so that their "
         "density has no upper limit; consider dropping them",
+        n_features,
     )
 
 
-def _warn_of(which, names, what: str) -> None:
-    """Warn of some features."""
+def _warn_of(which, names, what: str, n_features: int | None = None) -> None:
+    """Warn of some of all features."""
     named = [names[i] for i in np.flatnonzero(which)]
     if named:
         shown = ", ".join(named[:10]) + (", ..." if len(named) > 10 else "")
-        warn(f"{len(named)} of {len(which)} features {what}: {shown}.", PoorDataWarning)
+        total = len(which) if n_features is None else n_features
+        warn(f"{len(named)} of {total} features {what}: {shown}.", PoorDataWarning)

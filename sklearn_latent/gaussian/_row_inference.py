@@ -7,9 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from .._validation import within_floats
+from ._background import Background
 from ._checks import within_range
 from ._inference.classes import (
     class_log_densities,
+    log_interval,
     shares,
     shares_without,
     total,
@@ -17,7 +19,7 @@ from ._inference.classes import (
 from ._inference.inference import Joint, condition, leave_one_out
 from ._inference.leave_one_out import integrate_features
 from ._inference.mean_field import infer
-from ._margins.columns import Margins, expected_values, to_scores
+from ._margins.columns import Margins, atom_columns, expected_values, to_scores
 from ._nonlinear.densities import Densities
 
 # Largest value of the data: squares, and products of variances, must not overflow.
@@ -28,6 +30,7 @@ class RowInference(Densities):
     """The part of a model object that answers questions about rows."""
 
     margins: Margins
+    background: Background | None
     class_weight: NDArray[np.float64]
     classes: tuple[RowInference, ...]
 
@@ -57,12 +60,42 @@ class RowInference(Densities):
             noise; else an estimate by importance sampling, and at least the bound of
             mean field.
         """
-        Z, log_slope = to_scores(self.margins, self._check(X))
+        X = self._check(X)
+        Z, log_slope = to_scores(self.margins, X)
+        atoms = atom_columns(self.margins)
+        cells = [(j, *margin.intervals(X[:, j])) for j, margin in atoms.items()]
         if self.classes:
-            return total(class_log_densities(self, Z)) + log_slope
-        if self.n_latents == 0 and not np.isnan(Z).any():
-            return self._family_log_likelihoods(Z).sum(axis=1) + log_slope
-        return self._infer(Z)[1] + log_slope
+            found = total(class_log_densities(self, Z, cells)) + log_slope
+        else:
+            found = self._density(Z, cells) + log_slope
+        if self.background is None:
+            return found
+        return self.background.mixed(found, X, self.margins)
+
+    def _density(self, Z, cells=()) -> NDArray[np.float64]:
+        """Log-likelihood of scores.
+
+        cells: columns with atoms, rows that have one, where their intervals of scores
+        begin and end
+        """
+        simple = self.n_latents == 0 and not np.isnan(Z).any()
+        if simple:
+            density = self._family_log_likelihoods(Z).sum(axis=1)
+        else:
+            density = self._infer(Z)[1]
+        order = [node for node in self.topological_order if node < self.n_features]
+        for column, rows, low, high in cells:
+            # Given those before it in the graph, an atom is any score of its interval.
+            before = Z[rows]
+            if simple:
+                mean = self.conditional_means(before)[:, column]
+                variance = np.broadcast_to(self.noise_variance[column], mean.shape)
+            else:
+                before[:, order[order.index(column) :]] = np.nan
+                means, _, variances = self._infer(before)
+                mean, variance = means[:, column], variances[:, column]
+            density[rows] += log_interval(Z[rows, column], low, high, mean, variance)
+        return density
 
     def _infer(self, Z):
         """Expected scores, log-likelihoods and variances of incomplete rows."""

@@ -193,7 +193,8 @@ default=None
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter.
 
         Returns
         -------

@@ -95,7 +95,7 @@ default=None
     schedule_ : Schedule
         The schedule.
     n_samples_seen_ : float
-        Number of rows, or sum of their weights.
+        Number of rows; of weighted ones the effective number.
     n_features_in_ : int
         Number of features seen in `fit`.
     on_values_ : dict of str
@@ -172,7 +172,8 @@ default=None
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter.
 
         Returns
         -------
@@ -203,7 +204,9 @@ default=None
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter. Each
+            batch then counts by its own effective number of rows.
         update : bool, default=True
             Whether to solve for the parameters now. Pass False for all but the last
             of many batches to save time.

@@ -245,7 +245,8 @@ class QuartetStructureLearner(NoisyOrModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter.
 
         Returns
         -------
@@ -283,7 +284,9 @@ class QuartetStructureLearner(NoisyOrModel):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Row weights; a weight of 2 is a row twice.
+            Row weights. Whole numbers are counts: a weight of 2 is a row twice. If any
+            is not whole, all are sampling weights, whose scale does not matter. Each
+            batch then counts by its own effective number of rows.
         update : bool, default=True
             Whether to find the latents now. Pass False for all but the last of many
             batches: each search costs as much as a `fit`.

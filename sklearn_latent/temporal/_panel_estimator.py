@@ -81,7 +81,9 @@ class PanelModel(PanelInput):
         y : Ignored
             Present for API consistency.
         sample_weight : array-like of shape (n_sequences,) or None, default=None
-            Weights of the sequences; a weight of 2 is a sequence twice.
+            Weights of the sequences. Whole numbers are counts: a weight of 2 is a
+            sequence twice. If any is not whole, all are sampling weights, whose scale
+            does not matter.
 
         Returns
         -------

@@ -154,14 +154,14 @@ class PanelInput(BaseLatentModel):
         """
         named = isinstance(X, Sequences) and X.labels is not None
         self._labels = X.labels.without_sequences() if named else None
-        if hasattr(X, "columns") and hasattr(self, "n_slices"):
-            warn_of_layout(list(X.columns), self.n_slices)
         blocks = read_blocks(
             X,
             sample_weight,
             self._check_training(),
             partial(check_block, n_slices=getattr(self, "n_slices", 1)),
         )
+        if hasattr(X, "columns") and hasattr(self, "n_slices"):
+            warn_of_layout(X, self.n_slices)
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
         sample = draw_sample(blocks, seed, most)

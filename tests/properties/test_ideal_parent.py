@@ -1,7 +1,6 @@
 """Laws of ideal parents: bounds for linear families, exact profiles for all."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
@@ -120,15 +119,12 @@ def test_tangent_gains_are_exact_for_linear_families(family):
     order = tuple(range(1, k + 1))
     children, padded = fitter.pad([(0, order)])
     weights, theta, variance, _ = fitter.fit(children, padded)
-    add, replace, delete = TangentScan(fitter).scan(
-        0, order, weights[0], theta[0], variance[0]
-    )
+    add, replace = TangentScan(fitter).scan(0, order, weights[0], theta[0], variance[0])
     gains = [gain(x, parents, z) for z in candidates]
     np.testing.assert_allclose(add[k + 1 :], gains, rtol=1e-4, atol=1e-4)
     for place in range(k):
         others = np.delete(parents, place, axis=0)
         lost = -gain(x, others, parents[place])
-        assert delete[place] == pytest.approx(lost, rel=1e-4, abs=1e-4)
         swapped = [lost + gain(x, others, z) for z in candidates]
         np.testing.assert_allclose(
             replace[place, k + 1 :], swapped, rtol=1e-4, atol=1e-4

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._inference.classes import class_log_densities, shares
 from .._inference.inference import condition
+from .._margins.columns import atom_columns
 
 # Where there is no formula, one of so many particles is kept, which then makes so many
 # steps of a Markov chain.
@@ -17,7 +18,10 @@ PARTICLES, STEPS = 50, 20
 
 
 def complete(network, Z) -> np.ndarray:
-    """Scores with a draw for each missing one, the same in every order of the rows."""
+    """Scores with a draw for each missing one, the same in every order of the rows.
+
+    So have atoms, which stand for intervals of scores.
+    """
     missing = np.isnan(Z)
     rows = np.flatnonzero(missing.any(axis=1))
     filled = Z.copy()
@@ -25,6 +29,10 @@ def complete(network, Z) -> np.ndarray:
         rows = rows[np.lexsort(Z[rows].T)]
         drawn = _draw(network, Z[rows], np.random.RandomState(0))
         filled[rows] = np.where(missing[rows], drawn[:, : Z.shape[1]], Z[rows])
+    order = np.lexsort(filled.T)
+    for column, margin in atom_columns(network.margins).items():
+        place = np.random.RandomState(column).random_sample(len(Z))
+        filled[order, column] = margin.spread(filled[order, column], place)
     return filled
 
 

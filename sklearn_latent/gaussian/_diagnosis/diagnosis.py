@@ -22,7 +22,13 @@ from ..._diagnosis import (
     note_duplicates,
 )
 from .._groups import compare_groups
-from .._margins.columns import bent_columns, to_scores, to_values
+from .._margins.columns import (
+    atom_columns,
+    bent_columns,
+    estimated,
+    to_scores,
+    to_values,
+)
 from .completion import complete
 from .moments import (
     clipped_spread,
@@ -83,7 +89,7 @@ def diagnose_network(subject: Subject) -> list[Check]:
     """All checks of a network."""
     network = subject.network
     few = subject.X if network.is_jointly_gaussian else subject.X[:MOST_INFERRED]
-    scores, log_slope = to_scores(network.margins, few)
+    scores = to_scores(network.margins, few)[0]
     rows = _Rows(subject)
     kinds = [
         *rows.singles(),
@@ -92,7 +98,7 @@ def diagnose_network(subject: Subject) -> list[Check]:
         rows.curvature(),
         rows.changing_spread(),
     ]
-    checks = [_check_likelihood(network, scores, log_slope)]
+    checks = [_check_likelihood(network, few)]
     checks += [line for kind in kinds for line in kind.lines()]
     checks += rows.groups()
     if network.n_latents:
@@ -267,24 +273,25 @@ def _bends(scores) -> np.ndarray:
     return squares - variance / max(len(scores), 1) - slope * centred
 
 
-def _check_likelihood(network, Z, log_slope) -> Check:
+def _check_likelihood(network, X) -> Check:
     """Log-densities of rows against those of columns with independent normal scores."""
-    plain = network.with_margins(None) if network.margins is not None else network
+    Z, log_slope = to_scores(estimated(network.margins), X)
     known = ~np.isnan(Z)
     some = np.maximum(known.sum(axis=0), 1)
     mean, square = (np.nansum(Z**power, axis=0) / some for power in (1, 2))
     spread = np.sqrt(np.maximum(np.nansum((Z - mean) ** 2, axis=0) / some, 1e-300))
     varies = spread > 1e-9 * np.sqrt(square)
+    for column in atom_columns(network.margins):
+        mean[column], spread[column] = 0.0, 1.0
     own = norm.logpdf(np.where(known, Z, mean), mean, spread)
     own = np.where(known & varies, own, 0.0).sum(axis=1)
-    whole = plain.log_likelihood(Z)
+    whole = network.log_likelihood(X)
     if not varies.all():
         # A constant column has no density; what the model says of it does not count.
-        alone = np.where(varies, np.nan, Z)
-        whole = whole - plain.log_likelihood(alone)
+        whole = whole - network.log_likelihood(np.where(varies, np.nan, X))
     what = "against independent columns"
     return compare_likelihoods(
-        whole + log_slope, own + log_slope, 2.0 * varies.sum(), N_KINDS, what
+        whole, own + log_slope, 2.0 * varies.sum(), N_KINDS, what
     )
 
 

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
-from .._margins.columns import bent_columns, to_scores
+from .._margins.columns import bent_columns
 from .completion import draw_class
 
 # Rows that are drawn from networks whose distribution has no formula, and their values.
@@ -129,8 +129,7 @@ def _standardise_drawn(network, Z) -> Standard:
     """By ranks among rows that are drawn from the network."""
     n = network.n_features
     size = int(np.clip(MOST_DRAWN_VALUES // max(n, 1), 1000, DRAWN))
-    drawn = network.sample(size, random_state=np.random.RandomState(0))[0]
-    drawn = to_scores(network.margins, drawn)[0]
+    drawn = network._draw(size, np.random.RandomState(0))[:, :n]
     level = Z.copy()
     for j, _ in bent_columns(network.margins):
         level[:, j] = np.quantile(drawn[:, j], ndtr(normal_ranks(Z[:, j])))

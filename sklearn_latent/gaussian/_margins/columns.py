@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .atoms import AtomMargin, ConstantMargin
 from .margins import Margin, MixtureMargin, NormalMargin
+
+_WRITTEN: dict[str, Any] = {
+    margin.__name__: margin for margin in (MixtureMargin, AtomMargin, ConstantMargin)
+}
 
 # Of all features; None if all columns are their own scores.
 Margins = tuple[Margin, ...] | None
@@ -32,6 +37,22 @@ def check_margins(margins: Any, n_features: int) -> Margins:
     return tuple(margins) if bent else None
 
 
+def estimated(margins: Margins) -> Margins:
+    """Margins as they were estimated, without those that say what is constant."""
+    if margins is None:
+        return None
+    own = [
+        NormalMargin() if isinstance(margin, ConstantMargin) else margin
+        for margin in margins
+    ]
+    return check_margins(own, len(own))
+
+
+def atom_columns(margins: Margins) -> dict[int, AtomMargin]:
+    """Margins of the columns that have atoms beside a density."""
+    return {j: m for j, m in bent_columns(margins) if isinstance(m, AtomMargin)}
+
+
 def bent_columns(margins: Sequence[Margin] | None) -> list[tuple[int, Margin]]:
     """Numbers and margins of the columns that are not their own scores."""
     pairs = enumerate(margins or ())
@@ -49,7 +70,7 @@ def to_scores(margins: Sequence[Margin] | None, X) -> tuple[np.ndarray, np.ndarr
         seen = ~np.isnan(Z[:, column])
         values = Z[seen, column]
         Z[seen, column], slopes = margin.scored(values)
-        if not np.isfinite(Z[seen, column]).all() or not np.isfinite(slopes).all():
+        if not np.isfinite(Z[seen, column]).all() or not (slopes < np.inf).all():
             raise ValueError(
                 f"margins must give finite scores, got others of {margin!r} for values "
                 f"of column {column} from {values.min():g} to {values.max():g}."
@@ -94,7 +115,7 @@ class MarginsField:
     def _plain(margin):
         if isinstance(margin, NormalMargin):
             return None
-        if isinstance(margin, MixtureMargin):
+        if isinstance(margin, MixtureMargin | AtomMargin | ConstantMargin):
             return margin.to_dict()
         raise ValueError(
             f"Only normal and smooth margins can be written, got {margin!r}."
@@ -105,6 +126,12 @@ class MarginsField:
         if type(value) is not list:
             raise ValueError(f"{name} must be a list, got {type(value).__name__}.")
         return [
-            NormalMargin() if plain is None else MixtureMargin.from_dict(plain)
+            NormalMargin() if plain is None else _margin_type(plain).from_dict(plain)
             for plain in value
         ]
+
+
+def _margin_type(plain) -> Any:
+    """The class that a plain form names; its own check says if that is wrong."""
+    name = plain.get("type") if isinstance(plain, dict) else None
+    return _WRITTEN.get(str(name), MixtureMargin)

@@ -7,11 +7,15 @@ import numpy as np
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
 from .._statistics.rows import Rows
+from .atoms import AtomMargin, find_atoms
 from .choice import MOST_ROWS, choose_bent, few_values, ordered_sample
 from .columns import Margins, check_margins
-from .margins import Margin, NormalMargin
+from .margins import Margin, MixtureMargin, NormalMargin
 from .mixtures import fit_mixtures
 from .sample import RowSample, SeenRows
+
+# Values beside atoms below which a column has no density to speak of.
+FEWEST_VALUES = 8
 
 
 def estimate_margins(setting, seen: Rows | SeenRows, names) -> Margins:
@@ -52,6 +56,7 @@ def resolve(setting, X, weights) -> list[Margin]:
     n_features = X.shape[1]
     if isinstance(setting, Margin):
         return [setting] * n_features
+    X, atoms = _without_atoms(X, weights)
     margins = fit_mixtures(X, weights)
     wanted: list = [setting] * n_features if isinstance(setting, str) else list(setting)
     if len(wanted) != n_features:
@@ -62,7 +67,35 @@ def resolve(setting, X, weights) -> list[Margin]:
         bent = choose_bent(X, weights, margins)
         wanted = ["smooth" if smooth else "normal" for smooth in bent]
     normal = {"normal": NormalMargin()}
-    return [
+    chosen = [
         own if isinstance(own, Margin) else normal.get(own, margin)
         for own, margin in zip(wanted, margins, strict=True)
     ]
+    for column, (places, share) in atoms.items():
+        if not isinstance(setting, str) and setting[column] != "smooth":
+            continue
+        rest = chosen[column]
+        if not isinstance(rest, MixtureMargin):
+            seen = ~np.isnan(X[:, column])
+            values, own = X[seen, column], weights[seen]
+            mean = np.average(values, weights=own)
+            spread = np.sqrt(np.average((values - mean) ** 2, weights=own))
+            rest = MixtureMargin([1.0], [mean], [spread])
+        chosen[column] = AtomMargin(places, share, rest)
+    return chosen
+
+
+def _without_atoms(X, weights) -> tuple[np.ndarray, dict]:
+    """Rows without the values that have a probability, and these, by column.
+
+    Counts and grades have no density beside them.
+    """
+    rest, found = X.copy(), {}
+    for column in np.flatnonzero(~few_values(X)):
+        values, share = find_atoms(X[:, column], weights)
+        if not len(values):
+            continue
+        left = np.where(np.isin(X[:, column], values), np.nan, X[:, column])
+        if len(np.unique(left[~np.isnan(left)])) >= FEWEST_VALUES:
+            rest[:, column], found[column] = left, (values, share)
+    return rest, found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +92,13 @@ class Margin(ABC):
     def scored(self, values: Floats) -> tuple[Floats, Floats]:
         """Scores and the logarithms of their derivatives; may share work."""
         return self.scores(values), self.log_slopes(values)
+
+    def atoms_of(self, values: Floats, share: float = 0.5) -> tuple[Any, Any, Any]:
+        """Which values have a probability, the log of that, and log of what is left.
+
+        share: of values other than that of a constant column
+        """
+        return np.zeros(len(values), dtype=bool), 0.0, 0.0
 
     def expectation(self, mean: Floats, variance: Floats) -> Floats:
         """Expected values where scores are normal with these means and variances.

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from ..._blocks import Blocks
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows, RowStatistics, row_keys
+from .atoms import AtomMargin
 from .columns import Margins, to_scores
 from .margins import MixtureMargin, NormalMargin
 
@@ -151,13 +152,14 @@ def rank_statistics(seen: SeenRows, margins: Margins) -> RowStatistics | None:
     ranks of all lead to 3.6 wrong pairs, of those that are bent to 6.0.
     """
     sample = seen.sample
-    smooth = any(isinstance(margin, MixtureMargin) for margin in margins or ())
+    bent = MixtureMargin, AtomMargin
+    smooth = any(isinstance(margin, bent) for margin in margins or ())
     if sample is None or not sample.is_all or margins is None or not smooth:
         return None
     rows = sample.rows
     scores = to_scores(margins, rows.X)[0]
     for column, margin in enumerate(margins):
-        if isinstance(margin, MixtureMargin | NormalMargin):
+        if isinstance(margin, (*bent, NormalMargin)):
             scores[:, column] = _rank_scores(rows.X[:, column], rows.weights)
     return RowStatistics.of(scores, rows.weights)
 

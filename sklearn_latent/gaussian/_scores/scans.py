@@ -36,7 +36,7 @@ class IdealScan:
         )
 
     def scan(self, child, order, weights, theta, variance):
-        """As in `TangentScan`; the paper fits all deletions, so their gains are inf."""
+        """As in `TangentScan`."""
         fitter = self.fitter
         link, noise = fitter.link, fitter.noise
         x = fitter.targets[child]
@@ -61,7 +61,7 @@ class IdealScan:
             now=now,
             sample_weight=fitter.weight,
         )
-        return gains[0], gains[1:], np.full(len(order), np.inf)
+        return gains[0], gains[1:]
 
 
 class TangentScan:
@@ -102,11 +102,11 @@ class TangentScan:
     def scan(self, child, order, weights, theta, variance):
         """Gains of additions to a family and of replacements in it.
 
-        theta (3,) -> add (n_nodes,), replace (n_parents, n_nodes), delete (n_parents,).
+        theta (3,) -> add (n_nodes,), replace (n_parents, n_nodes).
         """
         fitter = self.fitter
         if not order:
-            return self.roots([child])[0], np.empty((0, fitter.n_nodes)), np.empty(0)
+            return self.roots([child])[0], np.empty((0, fitter.n_nodes))
         parents = fitter.columns[list(order)]
         weights = np.asarray(weights)
         shape, slope, _ = fitter.link.shape_derivatives(weights @ parents + theta[2])
@@ -148,8 +148,7 @@ class TangentScan:
             cross + shared * own, spread + shared * coefficients, length
         )
         loss = own**2 / precision
-        replace = self._gain(explained - loss, squares)
-        return add, replace, self._gain(-loss[:, 0], squares)
+        return add, self._gain(explained - loss, squares)
 
     def _gain(self, explained, squares, noise=None):
         """Gain in log-likelihood when so much less is left to the noise."""

@@ -65,6 +65,14 @@ class RowStatistics:
         """Number of features."""
         return self.moments.n_nodes
 
+    def columns(self, seen) -> RowStatistics:
+        """Some of the columns; seen (n_features,)."""
+        if seen.all():
+            return self
+        return RowStatistics(
+            self.moments.reordered(np.flatnonzero(seen)), self.distinct
+        )
+
     @property
     def weight(self) -> float:
         """Number of rows, or sum of their weights."""

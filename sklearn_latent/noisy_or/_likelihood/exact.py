@@ -225,7 +225,7 @@ def climb_exact(
 
     def expect(parameters: Parameters):
         if expectation is None:
-            statistics = expected_statistics(*parameters, *patterns)
+            statistics = expected_statistics(*parameters, *patterns[:3])
         else:
             statistics = expectation(parameters)
         return statistics.log_likelihood, statistics

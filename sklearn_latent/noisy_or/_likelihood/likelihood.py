@@ -142,7 +142,7 @@ def _maximize_component(start: Parameters, patterns, max_iter, tol):
             least_gain=LEAST_GAIN,
         )
         start, n_iter = Parameters(*fit[:3]), n_iter + fit.n_iter
-    whole = expected_statistics(*start, *patterns)
+    whole = expected_statistics(*start, *patterns[:3])
     return fit._replace(log_likelihood=whole.log_likelihood, n_iter=n_iter)
 
 
@@ -154,7 +154,7 @@ def _climb(start, patterns, max_iter, tol, expectation=None, least_gain=0.0):
     if expectation is None:
 
         def expectation(parameters):
-            return expected_statistics(*parameters, *patterns)
+            return expected_statistics(*parameters, *patterns[:3])
 
     warm = climb_exact(
         start, patterns, tol=0.0, max_iter=WARM_UP, expectation=expectation
@@ -260,8 +260,8 @@ def _component_errors(parameters, edges, patterns):
     prior, failure, leak = parameters
     failure = np.where(edges, failure, 1.0)
     prior, failure, leak = clip_parameters(prior, failure, leak)
-    information = score_covariance(prior, failure, leak, edges, *patterns)
-    statistics = expected_statistics(prior, failure, leak, *patterns)
+    information = score_covariance(prior, failure, leak, edges, *patterns[:3])
+    statistics = expected_statistics(prior, failure, leak, *patterns[:3])
     d_prior, d_failure, d_leak = likelihood_gradient(prior, failure, leak, statistics)
     slope = np.concatenate([d_prior, d_failure[edges], d_leak])
     values = np.concatenate([prior, failure[edges], leak])

@@ -44,7 +44,7 @@ def truncated_errors(parameters: Layered, beam: Beam):
 
 def _scores(parameters, beam, latent, feature):
     """Yield the scores of rows and their weights, some rows at a time."""
-    on, observed, weights = beam.patterns
+    on, observed, weights, _ = beam.patterns
     prior, failure = parameters.marginal, parameters.failure[latent, feature]
     bounds = np.append(beam.starts, len(beam.row))
     n_columns = len(prior) + len(latent) + on.shape[1]

@@ -133,7 +133,7 @@ def without_silent(parameters: Parameters, structure, table: Patterns) -> Parame
 def _log_likelihood(parameters, table):
     """Log-likelihood of the rows of a component."""
     prior, failure, leak = clip_parameters(*parameters)
-    return expected_statistics(prior, failure, leak, *table).log_likelihood
+    return expected_statistics(prior, failure, leak, *table[:3]).log_likelihood
 
 
 def _is_faint(parameters, total):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .patterns import Patterns
+from .patterns import Patterns, join_squares, squares_of
 
 # Up to this many columns, transposing comes before packing.
 NARROW = 64
@@ -144,12 +144,14 @@ class PackedRows(NamedTuple):
     off: which features are off; see `pack_columns`, (n_features, n_words)
     known: which features are known; None if all are, (n_features, n_words)
     weights: row weights; None is 1 each, (n_rows,)
+    squares: their squares; None if they are counts, (n_rows,)
     """
 
     n_rows: int
     off: np.ndarray
     known: np.ndarray | None = None
     weights: np.ndarray | None = None
+    squares: np.ndarray | None = None
 
     @classmethod
     def of(cls, X, threshold: float | None = None, weights=None) -> PackedRows:
@@ -160,10 +162,11 @@ class PackedRows(NamedTuple):
             binarize_rows(X[weights == 0], threshold)
             X, weights = X[weights > 0], weights[weights > 0]
         n_rows, n_features = X.shape
+        squares = squares_of(weights)
         if sparse.issparse(X):
             rows = binarize_rows(X, threshold)
             if sparse.issparse(rows):
-                return cls(n_rows, _pack_sparse(rows), None, weights)
+                return cls(n_rows, _pack_sparse(rows), None, weights, squares)
             X, threshold = rows, None
         off = np.empty((n_features, -(-n_rows // 64)), dtype=np.uint64)
         known = None
@@ -180,7 +183,7 @@ class PackedRows(NamedTuple):
             if known is None:
                 known = _invert(np.zeros_like(off), n_rows)
             known[:, words] = pack_columns(~np.isnan(rows))
-        return cls(n_rows, off, known, weights)
+        return cls(n_rows, off, known, weights, squares)
 
     @classmethod
     def of_patterns(cls, patterns: Patterns) -> PackedRows:
@@ -189,7 +192,8 @@ class PackedRows(NamedTuple):
         if patterns.observed is not None:
             off &= patterns.observed
             known = pack_columns(patterns.observed)
-        return cls(len(off), pack_columns(off), known, patterns.weights)
+        packed = pack_columns(off)
+        return cls(len(off), packed, known, patterns.weights, patterns.squares)
 
     @property
     def total(self) -> float:
@@ -209,6 +213,7 @@ class PackedRows(NamedTuple):
             None if observed is None else _row_codes(observed, self.n_rows),
             len(off),
             self.weights,
+            self.squares,
         )
 
     def select(self, features) -> PackedRows:
@@ -219,11 +224,14 @@ class PackedRows(NamedTuple):
     def unpack(self, rows=None) -> Patterns:
         """All rows, or those at some positions, as `Patterns` that may repeat."""
         off, weights = _unpack(self.off, self.n_rows, rows), self._row_weights()
-        weights = weights if rows is None else weights[rows]
+        squares = self.squares
+        if rows is not None:
+            weights = weights[rows]
+            squares = None if squares is None else squares[rows]
         if self.known is None:
-            return Patterns(~off, None, weights)
+            return Patterns(~off, None, weights, squares)
         known = _unpack(self.known, self.n_rows, rows)
-        return Patterns(known & ~off, known, weights)
+        return Patterns(known & ~off, known, weights, squares)
 
     def join(self, other: PackedRows) -> PackedRows:
         """Rows of two blocks as one."""
@@ -232,11 +240,13 @@ class PackedRows(NamedTuple):
             known = _append(
                 self.known_words(), self.n_rows, other.known_words(), other.n_rows
             )
+        both = [self._row_weights(), other._row_weights()]
         if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([self._row_weights(), other._row_weights()])
+            weights = np.concatenate(both)
+        squares = join_squares([self.squares, other.squares], both)
         n_rows = self.n_rows + other.n_rows
         off = _append(self.off, self.n_rows, other.off, other.n_rows)
-        return PackedRows(n_rows, off, known, weights)
+        return PackedRows(n_rows, off, known, weights, squares)
 
     def known_words(self) -> np.ndarray:
         """Which features are known, as words, whether all are or not."""

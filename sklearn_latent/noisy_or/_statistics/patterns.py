@@ -13,6 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ..._validation import is_whole
+
 
 class Patterns(NamedTuple):
     """Distinct binary rows and how often each occurs.
@@ -21,37 +23,39 @@ class Patterns(NamedTuple):
     observed: which features are known; None if all are, (n_patterns, n_features)
     weights: summed weight of the rows that show the pattern, always positive,
         (n_patterns,)
+    squares: the same of their squared weights; None if weights are counts
     """
 
     on: np.ndarray
     observed: np.ndarray | None
     weights: np.ndarray
+    squares: np.ndarray | None = None
 
     @classmethod
     def of(cls, rows, weights=None) -> Patterns:
         """Collapse binary rows."""
         if rows.dtype == bool:
-            return cls._collapse(rows, None, weights)
+            return cls._collapse(rows, None, weights, squares_of(weights))
         missing = np.isnan(rows) if rows.dtype.kind == "f" else None
         observed = None if missing is None or not missing.any() else ~missing
         # NaN == 1 is False, so that a missing feature is never on.
-        return cls._collapse(rows == 1, observed, weights)
+        return cls._collapse(rows == 1, observed, weights, squares_of(weights))
 
     @classmethod
-    def of_codes(cls, on, observed, n_features, weights=None) -> Patterns:
+    def of_codes(cls, on, observed, n_features, weights=None, squares=None) -> Patterns:
         """Collapse rows whose features are bits.
 
-        on, observed (n_samples, ceil(n_features / 8)), weights (n_samples,).
+        on, observed (n_samples, ceil(n_features / 8)), weights, squares (n_samples,).
         """
         codes = on if observed is None else np.hstack([on, observed])
-        codes, totals = _sum_by_code(codes, weights)
+        codes, totals, squares = _sum_by_code(codes, weights, squares)
         width = on.shape[1]
         shown = np.unpackbits(codes[:, :width], axis=1, count=n_features).astype(bool)
         known = None
         if observed is not None:
             known = np.unpackbits(codes[:, width:], axis=1, count=n_features)
             known = None if known.all() else known.astype(bool)
-        return cls(shown, known, totals)
+        return cls(shown, known, totals, squares)
 
     @classmethod
     def merge(cls, parts) -> Any:
@@ -63,14 +67,22 @@ class Patterns(NamedTuple):
         observed = None
         if any(part.observed is not None for part in parts):
             observed = np.concatenate([part.known for part in parts])
-        return cls._collapse(
-            on, observed, np.concatenate([part.weights for part in parts])
-        )
+        weights = [part.weights for part in parts]
+        squares = join_squares([part.squares for part in parts], weights)
+        return cls._collapse(on, observed, np.concatenate(weights), squares)
 
     @classmethod
-    def _collapse(cls, on, observed, weights):
+    def _collapse(cls, on, observed, weights, squares=None):
         known = None if observed is None else np.packbits(observed, axis=1)
-        return cls.of_codes(np.packbits(on, axis=1), known, on.shape[1], weights)
+        on, width = np.packbits(on, axis=1), on.shape[1]
+        return cls.of_codes(on, known, width, weights, squares)
+
+    @property
+    def copies(self) -> np.ndarray:
+        """Number of rows that show each pattern, effective where not counted."""
+        if self.squares is None:
+            return self.weights
+        return np.rint(self.weights**2 / self.squares)
 
     @property
     def known(self) -> np.ndarray:
@@ -95,12 +107,27 @@ class Patterns(NamedTuple):
     def take(self, rows) -> Patterns:
         """Some of the rows."""
         observed = None if self.observed is None else self.observed[rows]
-        return Patterns(self.on[rows], observed, self.weights[rows])
+        squares = None if self.squares is None else self.squares[rows]
+        return Patterns(self.on[rows], observed, self.weights[rows], squares)
 
     def select(self, features) -> Patterns:
         """Patterns of some of the features."""
         observed = None if self.observed is None else self.observed.take(features, 1)
-        return self._collapse(self.on.take(features, axis=1), observed, self.weights)
+        on = self.on.take(features, axis=1)
+        return self._collapse(on, observed, self.weights, self.squares)
+
+
+def squares_of(weights) -> np.ndarray | None:
+    """Squared weights of rows, unless they are counts."""
+    return None if weights is None or is_whole(weights) else np.square(weights)
+
+
+def join_squares(squares, weights) -> np.ndarray | None:
+    """Squared weights of several tables; those that have none are counts."""
+    if all(own is None for own in squares):
+        return None
+    pairs = zip(squares, weights, strict=True)
+    return np.concatenate([count if own is None else own for own, count in pairs])
 
 
 def turn(on, observed, polarity):
@@ -112,7 +139,7 @@ def turn(on, observed, polarity):
     return on ^ (flipped if observed is None else flipped & observed)
 
 
-def _sum_by_code(codes, weights):
+def _sum_by_code(codes, weights, squares):
     """Distinct rows of bytes, in order, and the weight of each if it has any."""
     n_rows, width = codes.shape
     if width > 8:
@@ -141,7 +168,9 @@ def _sum_by_code(codes, weights):
             group[order] = np.cumsum(change) - 1
     totals = np.bincount(group, weights=weights, minlength=len(first))
     present = np.flatnonzero(totals > 0)
-    return codes[first[present]], totals[present].astype(np.float64)
+    if squares is not None:
+        squares = np.bincount(group, weights=squares, minlength=len(first))[present]
+    return codes[first[present]], totals[present].astype(np.float64), squares
 
 
 class Component(NamedTuple):

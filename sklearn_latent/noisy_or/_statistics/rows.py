@@ -64,7 +64,9 @@ def _take(block: PackedRows, positions) -> PackedRows | None:
         rows = np.minimum(rows, np.flatnonzero(block.weights)[-1])
     rows, hits = np.unique(rows, return_counts=True)
     chosen = block.unpack(rows)
-    return PackedRows.of_patterns(chosen._replace(weights=hits.astype(float)))
+    hits = hits.astype(float)
+    squares = None if chosen.squares is None else hits**2
+    return PackedRows.of_patterns(chosen._replace(weights=hits, squares=squares))
 
 
 def _turn(block: PackedRows, polarity) -> PackedRows:

@@ -31,7 +31,7 @@ def residual_dependence(beam: Beam) -> np.ndarray:
 
 def _residuals(beam: Beam) -> np.ndarray:
     """Standardised residuals of all cells, averaged over the states of the row."""
-    on, observed, _ = beam.patterns
+    on, observed, *_ = beam.patterns
     residuals = np.empty(on.shape)
     bounds = np.append(beam.starts, len(beam.row))
     for first in range(0, beam.n_rows, CHUNK_ROWS):

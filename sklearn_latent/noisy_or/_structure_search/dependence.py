@@ -184,8 +184,9 @@ def _without_copies(patterns: Patterns) -> Patterns:
 
     Classes would learn rows by heart and find their copies among those that judge.
     """
-    copies = max(1.0, patterns.weights.min(initial=np.inf))
-    return patterns._replace(weights=patterns.weights / copies)
+    copies = max(1.0, patterns.copies.min(initial=np.inf))
+    squares = None if patterns.squares is None else patterns.squares / copies
+    return patterns._replace(weights=patterns.weights / copies, squares=squares)
 
 
 def keep(mixture: Mixture, patterns, report=None) -> Layered:

@@ -28,16 +28,22 @@ def thin(patterns: Patterns, most: int, rng) -> Patterns:
         return patterns
     share = patterns.weights / patterns.weights.sum()
     drawn = rng.multinomial(most, share).astype(float)
-    return patterns._replace(weights=drawn).take(drawn > 0)
+    squares = patterns.squares
+    if squares is not None:
+        # A heavy row that is drawn twice is still one row.
+        squares = drawn * np.maximum(1.0, drawn / patterns.copies)
+    return patterns._replace(weights=drawn, squares=squares).take(drawn > 0)
 
 
 def folds(patterns: Patterns, n_folds: int, rng) -> list[tuple[Patterns, Patterns]]:
     """Rows to learn from and rows to judge by; each row judges once.
 
-    A weight of w is w rows, each of which goes its own way, so that a pattern may be in
-    both; what is left of a row always learns.
+    A pattern of w copies is w rows, each of which goes its own way, so that it may be
+    in both; what is left of a row always learns.
     """
-    left = np.floor(patterns.weights)
+    copies = patterns.copies
+    unit = patterns.weights / copies
+    left = np.floor(copies)
     splits = []
     for n_left in range(n_folds, 0, -1):
         # Of very many rows the share is as good as certain.
@@ -45,11 +51,11 @@ def folds(patterns: Patterns, n_folds: int, rng) -> list[tuple[Patterns, Pattern
         held = rng.binomial(np.where(many, 0, left).astype(np.int64), 1.0 / n_left)
         held = np.where(many, np.floor(left / n_left), held)
         left = left - held
-        kept = patterns.weights - held
+        kept = copies - held
         splits.append(
             (
-                patterns._replace(weights=kept).take(kept > 0),
-                patterns._replace(weights=held).take(held > 0),
+                patterns._replace(weights=kept * unit, squares=None).take(kept > 0),
+                patterns._replace(weights=held * unit, squares=None).take(held > 0),
             )
         )
     return splits

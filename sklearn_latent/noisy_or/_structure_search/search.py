@@ -211,6 +211,10 @@ class Search:
             price = self.latent_price + self.price * structure.sum(axis=1)
             surplus = self.deletion_losses(fitted.parameters) - price
             seen = fitted.parameters.marginal * self.n_rows
+            if self.patterns.squares is not None:
+                # Of independent columns one heavy row would make a latent.
+                squares = self.patterns.squares @ self.beam.posterior
+                seen *= seen / np.maximum(squares, 1e-300)
             surplus[seen < LEAST_SEEN] = -np.inf
             order = np.argsort(surplus, kind="stable")
             kept = np.ones(len(order), dtype=bool)

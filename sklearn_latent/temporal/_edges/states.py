@@ -11,7 +11,8 @@ import numpy as np
 from .._em.fewer import with_joined_states
 from .._graph import TemporalGraph
 from .._measurement.groups import (
-    ChainFit,
+    COMPARED_GAIN,
+    SAMPLE_GAIN,
     Measurement,
     SearchOptions,
     best_states,
@@ -135,7 +136,7 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
     part = _part(graph.directed(), latents, features)
     within = panel.of_features(features)
     first = int(measurement.cardinality[j])
-    found: dict[int, ChainFit] = {}
+    found: dict[int, Any] = {}
 
     def fit(sequences, n_states, rival):
         tables = measurement.tables[j]
@@ -143,10 +144,14 @@ def _settled(panel, measurement: Measurement, graph, latents, j, options) -> lis
             tables = measurement.chain(j, panel, options, n_states).emission
         trial = measurement.with_tables(j, tables)
         start: Any = [table for i in latents for table in trial.tables[i]]
-        if n_states < first:
+        if n_states in found:
+            # All sequences have little to add to where EM of the sample ended.
+            start = found[n_states].ascent.state
+        elif n_states < first:
             # EM from states of slices is slow at first, and seems hopeless.
             start = with_joined_states(rival.ascent, latents.index(j))
-        found[n_states] = chain_bic(sequences, part, start, rival)
+        gain = COMPARED_GAIN if sequences is within else SAMPLE_GAIN
+        found[n_states] = chain_bic(sequences, part, start, rival, gain)
         return found[n_states]
 
     some = thinned(within)

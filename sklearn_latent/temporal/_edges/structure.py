@@ -38,10 +38,6 @@ COMPLETE_ITER = 100
 # Steps of EM for the shares of states, given tables.
 SHARES_ITER = 50
 
-# Nats of BIC by which two groups must win on single slices to be kept apart without a
-# look at their chains.
-CLOSE_APART = 60.0
-
 
 def latent_counts(panel: Panel, measurement: Measurement, options: SearchOptions):
     """Counts of latents without assuming edges, and emission tables of all features."""
@@ -198,15 +194,14 @@ def _without_edge(ascent: Ascent, kind: str, parent: int, child: int):
 def review_by_chain(
     panel: Panel, search: MeasurementSearch, groups, options: SearchOptions
 ) -> list[tuple[int, ...]]:
-    """Decide between one latent and two by BIC of their chains.
+    """Split groups whose halves move differently, by BIC of their chains.
 
-    Slices alone do not know how latents move. Two groups that move alike are one
-    latent, and a group whose halves move differently is two.
+    Slices alone do not know how latents move. (Joining groups that move alike, as well,
+    merged true latents: of 32 panels each of 400 and 1,000 sequences
+    the mean SHD was 1.7 and 0.9 with it, 1.3 and 0.2 without.)
     """
     review = _Review(panel, search, options)
-    current = [frozenset(group) for group in groups]
-    current = [part for group in current for part in review.split(group)]
-    current = review.join(current)
+    current = [part for group in groups for part in review.split(frozenset(group))]
     return sorted(tuple(sorted(int(i) for i in group)) for group in current)
 
 
@@ -229,23 +224,6 @@ class _Review:
         if max(gains, default=0.0) <= 0:
             return [group]
         return list(halves[int(np.argmax(gains))][:2])
-
-    def join(self, groups) -> list[frozenset]:
-        """Join groups that slices alone keep apart by a small margin."""
-        groups = list(groups)
-        while True:
-            for i, j in self.search.neighbours(groups):
-                first, second = groups[i], groups[j]
-                gain = self.search.gain_of_two(first, second, CLOSE_APART)
-                if gain >= CLOSE_APART:
-                    continue
-                # The chain must speak for one latent more than slices do for two.
-                if gain + self.gain_of_two(first, second, gain) <= 0:
-                    groups = [g for k, g in enumerate(groups) if k not in (i, j)]
-                    groups.append(first | second)
-                    break
-            else:
-                return groups
 
     def gain_of_two(self, first: frozenset, second: frozenset, lead: float) -> float:
         """BIC of the chain of two latents less that of one.

@@ -63,7 +63,8 @@ class SlicePatterns:
             # A sparse product skips the zeros, so that 0 times log(0) does not arise.
             total = self._design(emissions, pure)[0] @ natural.T
         for f in mixed:
-            total = total + self._mixture(emissions, f)[0]
+            alone = self._alone(emissions, f)
+            total = total + alone._mixture([emissions[f]], 0)[0][alone.index]
         return total
 
     def statistics(self, posterior: np.ndarray, emissions) -> list[np.ndarray]:
@@ -77,8 +78,24 @@ class SlicePatterns:
             parts = np.split(totals, np.cumsum(widths)[:-1], axis=1)
             found = dict(zip(pure, parts, strict=True))
         for f in mixed:
-            found[f] = self._of_mixture(emissions, f, mass)
+            alone = self._alone(emissions, f)
+            own = _sums_by(alone.index, mass, len(alone.values))
+            found[f] = alone._of_mixture([emissions[f]], 0, own)
         return [found[f] for f in range(len(emissions))]
+
+    def _alone(self, emissions, f: int) -> SlicePatterns:
+        """Patterns of a single feature; many numbers are whole, or rounded."""
+        cache = self.__dict__.setdefault("_features", {})
+        key = f, emissions[f].has_memory
+        if key not in cache:
+            values, previous = self.values[:, [f]], self.previous[:, [f]]
+            first = index = np.arange(len(values))
+            if not emissions[f].has_memory:
+                _, first, index = np.unique(
+                    values[:, 0], return_index=True, return_inverse=True
+                )
+            cache[key] = SlicePatterns(values[first], previous[first], index)
+        return cache[key]
 
     def _of_mixture(self, emissions, f: int, mass) -> np.ndarray:
         """Statistics of numbers that depend on the state, or not."""

@@ -23,13 +23,13 @@ from .._panels.panel import Panel
 from .._tables import free_parameters
 
 # EM of the chains whose BIC is compared ends at a gain of this many nats, far below
-# the differences that matter.
+# the differences that matter; in samples these are larger.
 COMPARED = EMOptions(max_iter=100, tied=True, patient=False)
-COMPARED_GAIN = 0.1
+COMPARED_GAIN, SAMPLE_GAIN = 0.1, 1.0
 
 # Slices that show what neighbours do to a number of states, and by how much sequences
 # may be thinned out for that.
-FEW_SLICES = 5_000
+FEW_SLICES = 2_000
 MAX_THINNING = 5
 
 
@@ -116,19 +116,26 @@ def one_latent_bic(panel: Panel, emission, rival=None) -> ChainFit:
     return chain_bic(panel, graph, emission, rival)
 
 
-def chain_bic(panel: Panel, graph, initial, rival=None) -> ChainFit:
+def chain_bic(
+    panel: Panel, graph, initial, rival=None, gain: float = COMPARED_GAIN
+) -> ChainFit:
     """The chain with a given graph."""
-    value, ascent = compared_chain(panel, graph, initial, rival)
+    value, ascent = compared_chain(panel, graph, initial, rival, gain)
     emission = list(ascent.state.emission)
     return ChainFit(value, emission, ascent.statistics.log_likelihood, ascent)
 
 
 def compared_chain(
-    panel: Panel, graph, initial, rival: ChainFit | None = None
+    panel: Panel,
+    graph,
+    initial,
+    rival: ChainFit | None = None,
+    gain: float = COMPARED_GAIN,
 ) -> tuple[float, Ascent]:
     """BIC of the chain with a given graph, and where its EM ended.
 
     initial: a network, or emission tables
+    gain: of an iteration, in nats, at which EM ends
     rival: another chain; EM ends early once it has passed the log-likelihood of a
         special case, or from the start if it is one itself, if the BIC of the rival is
         out of reach
@@ -139,7 +146,7 @@ def compared_chain(
     panel = panel.merged()
     network = first_network(panel, graph, cardinality, initial)
     penalty = chain_penalty(network, panel)
-    options = replace(COMPARED, tol=COMPARED_GAIN / total)
+    options = replace(COMPARED, tol=gain / total)
     if rival is not None:
         # Fewer parameters have less to gain, so that there is nothing to pass.
         is_larger = penalty > rival.log_likelihood - rival.bic

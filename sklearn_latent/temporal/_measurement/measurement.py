@@ -153,20 +153,20 @@ class MeasurementSearch:
         candidate = self._fit_pair(key, self._agreeing(key), SHORT, model)
         return max(model, candidate, key=lambda pair: pair.bic)
 
-    def gain_of_two(self, first, second, enough: float = 0.0) -> float:
-        """BIC of two classes less that of one, or a lower bound above `enough`."""
+    def gain_of_two(self, first, second) -> float:
+        """BIC of two classes less that of one, or a lower bound above 0."""
         if self.thin is not None:
-            gain = self.thin.gain_of_two(first, second, enough)
-            if gain > enough:
+            gain = self.thin.gain_of_two(first, second)
+            if gain > 0:
                 return gain
-        return self._own_gain(first, second, enough)
+        return self._own_gain(first, second)
 
-    def _own_gain(self, first, second, enough: float = 0.0) -> float:
+    def _own_gain(self, first, second) -> float:
         """As `gain_of_two`, by these rows."""
         one = self.one_class(first | second).bic
-        # Larger numbers of states can only add to what is enough already.
+        # Larger numbers of states can only add to a gain.
         gain = self._plain_pair(_ordered(first, second)).bic - one
-        return gain if gain > enough else self.two_classes(first, second).bic - one
+        return gain if gain > 0 else self.two_classes(first, second).bic - one
 
     def _plain_pair(self, key) -> LatentPair:
         """The model with the numbers of states that each group shows alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ..._warn import warn
 from ...exceptions import PoorDataWarning
@@ -19,6 +20,11 @@ AFTER = re.compile(
 )
 BEFORE = re.compile(
     rf"(?P<word>{TIME_WORDS}){MARK}*(?P<time>\d+){MARK}+(?P<stem>.+)", re.IGNORECASE
+)
+
+TIME_NAME = re.compile(
+    rf"(.*[\W_])?({TIME_WORDS}|date|age|times?point|tp|occasion)s?([\W_].*)?",
+    re.IGNORECASE,
 )
 
 
@@ -38,11 +44,11 @@ class WideLayout:
     marked: bool
 
 
-def wide_layout(names) -> WideLayout | None:
+def wide_layout(names, *, lone: bool = False) -> WideLayout | None:
     """Read names such as mood_t0, sleep_t0, mood_t1, ...; None if they are not so.
 
     Every feature must have every time. Numbers that no word marks as times may be
-    those of items, so one feature alone needs such a word.
+    those of items, so one feature alone needs such a word, unless `lone`.
     """
     found = [_read(str(name)) for name in names]
     cells = [cell for cell in found if cell is not None]
@@ -53,7 +59,7 @@ def wide_layout(names) -> WideLayout | None:
     marked = all(word for *_, word in cells)
     if len(times) < 2 or len(stems) * len(times) != len(cells):
         return None
-    if len(stems) < 2 and not marked:
+    if len(stems) < 2 and not (marked or lone):
         return None
     grid = [(stem, time) for time in times for stem in stems]
     by_slice = [(stem, time) for stem, time, _ in cells] == grid
@@ -68,17 +74,35 @@ def slice_names(names, n_observed: int) -> list[str]:
     return [str(name) for name in names[:n_observed]]
 
 
-def warn_of_layout(names, n_slices: int) -> None:
-    """Say so if the names of the columns contradict the number of slices."""
-    layout = wide_layout(names)
+def warn_of_layout(X, n_slices: int) -> None:
+    """Say so if names of the columns or a long table contradict the number of slices.
+
+    X: data frame
+    """
+    names = list(X.columns)
+    keys = _long_keys(X, names) if n_slices == 1 else None
+    if keys is not None:
+        sequence, time = keys
+        warn(
+            f"X looks like a long table, with a row for each {time!r} of each "
+            f"{sequence!r}, but n_slices=1 takes each row for a sequence of its own. "
+            f"Fit sequences_from_frame(X, sequence={sequence!r}, time={time!r}) "
+            "instead.",
+            PoorDataWarning,
+        )
+        return
+    # Others than these, such as an age, have no time.
+    timed = [name for name in names if _read(str(name))] if n_slices == 1 else names
+    layout = wide_layout(timed, lone=n_slices == 1)
     if layout is None:
         return
     if n_slices == 1:
+        rest = "" if len(timed) == len(names) else f" of X[{timed}]"
         warn(
             f"n_slices=1 makes features of all {len(names)} columns, but their names, "
-            f"such as {names[0]!r} and {names[-1]!r}, look like {len(layout.stems)} "
+            f"such as {timed[0]!r} and {timed[-1]!r}, look like {len(layout.stems)} "
             f"features at {layout.n_times} times. If so, set n_slices="
-            f"{layout.n_times}, with the columns slice after slice.",
+            f"{layout.n_times}, with the columns{rest} slice after slice.",
             PoorDataWarning,
         )
     elif n_slices == layout.n_times and not layout.by_slice:
@@ -87,6 +111,27 @@ def warn_of_layout(names, n_slices: int) -> None:
             f"before {names[1]!r}, look like feature after feature.",
             PoorDataWarning,
         )
+
+
+def _long_keys(X, names) -> tuple[Any, Any] | None:
+    """Columns of sequences and times of a long table: both repeat, no pair does."""
+    import pandas as pd
+
+    if not isinstance(X, pd.DataFrame):
+        return None
+    for time in filter(lambda name: TIME_NAME.fullmatch(str(name)), names):
+        n_times = X[time].nunique()
+        for sequence in names:
+            n_sequences = X[sequence].nunique()
+            known = X[sequence].notna().all() and X[time].notna().all()
+            if (
+                sequence != time
+                and known
+                and 2 * max(n_sequences, n_times) <= len(X) <= n_sequences * n_times
+                and not X.duplicated([sequence, time]).any()
+            ):
+                return sequence, time
+    return None
 
 
 def _read(name: str) -> tuple[str, int, bool] | None:

@@ -10,17 +10,17 @@ import numpy as np
 from ..._validation import check_choice, check_columns, check_flag, shown
 from .encoding import is_category
 from .sequences import Labels, Reading, Sequences
-from .times import check_shared, numbered, slices_of, warn_of_alphabet
+from .times import check_shared, numbered, slices_of, warn_of_text
 
 REPEATED = ("error", "first", "last")
 
 
 def sequences_from_frame(
     frame: Any,
-    *,
-    sequence: str,
-    time: str,
+    sequence: str | None = None,
+    time: str | None = None,
     columns: Iterable[str] | None = None,
+    *,
     time_bins: Any = None,
     repeated: str = "error",
     return_labels: bool = False,
@@ -88,7 +88,7 @@ def sequences_from_frame(
     reading = Reading(sequence, time, names, time_bins, repeated)
     places, rows, slices, sequences, times = _find_visits(frame, reading)
     if time_bins is None:
-        warn_of_alphabet(frame[time])
+        warn_of_text(frame[time])
     values = _values(frame[names].iloc[places])
     shape = (len(sequences), len(times))
     array = np.full((*shape, len(names)), np.nan, dtype=values.dtype)

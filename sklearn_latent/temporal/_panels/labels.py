@@ -62,7 +62,7 @@ def check_slices(feature: np.ndarray, name: str) -> None:
         )
 
 
-def common_labels(labels: np.ndarray, values, weights, most: int) -> np.ndarray:
+def common_labels(labels: np.ndarray, values, weights, most: float) -> np.ndarray:
     """Labels of a feature that are categories: none if they name the rows.
 
     Of many the most frequent, and one for all others; most: as in `check_labels`

@@ -10,6 +10,7 @@ from ..._fill import fill_gaps
 from .encoding import is_missing
 from .frames import sequences_from_frame
 from .sequences import Labels, Sequences
+from .times import in_order
 
 
 def is_long(X, labels: Labels) -> bool:
@@ -45,8 +46,7 @@ def _all_times(known: np.ndarray, new: np.ndarray) -> np.ndarray:
     """
     others = np.array([t for t in new.tolist() if t not in set(known.tolist())])
     times = np.concatenate([known, others.astype(new.dtype)])
-    in_order = np.array_equal(np.sort(known), known)
-    return np.sort(times) if in_order else times
+    return in_order(times) if np.array_equal(in_order(known), known) else times
 
 
 def fill_long(frame, X: Sequences, filled: np.ndarray):

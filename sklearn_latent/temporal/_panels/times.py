@@ -38,7 +38,10 @@ def slices_of(times, rows, time_bins) -> tuple[np.ndarray, np.ndarray]:
 
 
 def numbered(column, argument: str) -> tuple[np.ndarray, np.ndarray]:
-    """Number the labels of a column in order; ordered categories have their own."""
+    """Number the labels of a column in order; ordered categories have their own.
+
+    Text is in the order of the numbers in it: v1, v2, v10.
+    """
     if column.isna().any():
         raise ValueError(
             f"{argument} must name a column without missing values, got some in "
@@ -54,22 +57,43 @@ def numbered(column, argument: str) -> tuple[np.ndarray, np.ndarray]:
             f"{argument} must name a column of labels that can be put in order, got "
             f"{shown(column.tolist())} in {column.name!r}."
         ) from None
-    return index.ravel(), labels
+    ordered = in_order(labels)
+    place = {label: number for number, label in enumerate(ordered.tolist())}
+    if not np.array_equal(ordered, labels):
+        index = np.array([place[label] for label in labels.tolist()])[index]
+    return index.ravel(), ordered
 
 
-def warn_of_alphabet(times) -> None:
-    """Say so if times are words, whose order in time is not that of the alphabet."""
+def in_order(labels: np.ndarray) -> np.ndarray:
+    """Sort different labels, text by the numbers in it."""
+    if not all(isinstance(label, str) for label in labels.tolist()):
+        return np.sort(labels)
+    try:
+        return labels[np.lexsort((labels, labels.astype(np.float64)))]
+    except ValueError:
+        return np.array(sorted(labels.tolist(), key=_parts), dtype=labels.dtype)
+
+
+def _parts(label: str) -> tuple:
+    """Words and numbers of a text in turn, and the text."""
+    parts = re.split(r"(\d+)", label)
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)], label
+
+
+def warn_of_text(times) -> None:
+    """Say so if times are text whose order in time is not certain."""
     _, labels = numbered(times, "time")
     is_text = [isinstance(label, str) for label in labels.tolist()]
     if getattr(times.dtype, "ordered", False) or not all(is_text):
         return
     words = {re.sub(r"\d+", "", label) for label in labels.tolist()}
-    numbers = [[int(n) for n in re.findall(r"\d+", label)] for label in labels.tolist()]
-    one_word = len(words) < 2 and numbers == sorted(numbers)
-    if not one_word and max(map(len, words), default=0) > 1:
+    orders = [sorted(labels.tolist(), key=key) for key in (str, _parts)]
+    doubtful = any(order != labels.tolist() for order in orders)
+    year_last = any(re.match(r"\d{1,3}\D.*\d{4}", label) for label in labels.tolist())
+    if doubtful or year_last or (len(words) > 1 and max(map(len, words)) > 1):
         warn(
-            f"Times of {times.name!r} are words, which come in the order of the "
-            f"alphabet: {', '.join(map(repr, labels[:5].tolist()))}"
+            f"Times of {times.name!r} are text, and are put in this order: "
+            f"{', '.join(map(repr, labels[:5].tolist()))}"
             f"{', ...' if len(labels) > 5 else ''}. If that is not their order in "
             "time, use numbers or ordered pandas categories.",
             PoorDataWarning,
