@@ -228,6 +228,23 @@ class TestCalibration:
             failed += bool(failing(learn(X).diagnose(X)))
         assert failed <= 2  # 3 or more of 10 have a probability of 1.2%
 
+    @pytest.mark.parametrize("error", [0.02, 0.5])
+    def test_ranks_condemn_no_network_of_little_noise(self, error):
+        """Ranks of bent columns are scores with errors, that small noise does not hide.
+
+        Nor does a value beyond all others, next to a missing one.
+        """
+        weights = np.zeros((3, 3))
+        weights[:2, 2] = 0.7
+        network = GaussianNetwork(weights != 0, weights, [0] * 3, [1.0, 1.0, error])
+        network = network.with_margins((Log(),) * 3)
+        failed = 0
+        for seed in range(10):
+            X = network.sample(300, random_state=seed)[0]
+            X[0, 0], X[0, 2] = np.exp(9.0), np.nan
+            failed += bool(diagnose(network, X))
+        assert failed <= 2  # 3 or more of 10 have a probability of 1.2%
+
     @pytest.mark.parametrize("bend", [False, True])
     def test_few_tables_of_a_learned_network_fail(self, bend):
         failed = np.zeros(2)

@@ -126,14 +126,18 @@ class _Rows:
     def __init__(self, subject: Subject):
         self.subject, self.names = subject, subject.names
         network = subject.network
-        self.Z = complete(network, to_scores(network.margins, subject.X)[0])
+        self.bent = [j for j, _ in bent_columns(network.margins)]
+        scores = to_scores(network.margins, subject.X)[0]
+        # Tails of estimated margins are guesses, which gaps must not be drawn from.
+        most = norm.isf(0.5 / max(len(scores), 1))
+        scores[:, self.bent] = scores[:, self.bent].clip(-most, most)
+        self.Z = complete(network, scores)
         standard = standardise(network, self.Z)
         # A column that does not vary, where it is expected, tells nothing.
         self.tells = ~np.array([_is_still(c) for c in standard.scores.T], bool)
         for part in (standard.levelled, standard.residuals):
             part[:, ~self.tells] = 0.0
         self.standard: Standard = standard
-        self.bent = [j for j, _ in bent_columns(network.margins)]
 
     def _doubt(self, *, learned: bool = True):
         """Standard error of a difference, in those of the rows alone."""
@@ -154,7 +158,6 @@ class _Rows:
         z = np.where(self.tells, mean * np.sqrt(n), 0.0) / self._doubt()
         means = Comparison("mean", self._name, centre + mean * spread, centre, z, limit)
         size, z = np.sqrt(square), variance_z(square, n)
-        # Tails of estimated margins are guesses.
         bent = self.bent
         size[bent], z[bent] = clipped_spread(standard.scores[:, bent])
         z = np.where(self.tells & (n > 1), z, 0.0) / self._doubt()
@@ -181,11 +184,12 @@ class _Rows:
 
     def shapes(self) -> list[Comparison]:
         """Skewness and tails of the residuals."""
-        found = []
+        found, ranks = [], self.standard.bend.max(axis=0, initial=0.0)
         for kind, test in (("skewed noise", skewness_z), ("tails", kurtosis_z)):
             seen, z = test(self.standard.residuals)
             z *= len(self.Z) >= FEWEST
-            z /= self._doubt(learned=bool(self.bent))
+            # Residuals that add up ranks by large weights have tails of ranks.
+            z /= self._doubt(learned=bool(self.bent)) * np.sqrt(1.0 + ranks)
             limit = critical_z(len(z), N_KINDS)
             found.append(Comparison(kind, self._name, seen, 0.0 * seen, z, limit))
         return found
@@ -193,7 +197,9 @@ class _Rows:
     def curvature(self) -> Comparison:
         """Residuals and squares of features before them."""
         S, R = self.standard.levelled, self.standard.residuals
-        return self._dependence("curvature", [("{}", dependence(_bends(S), R), None)])
+        found = self._dependence("curvature", [("{}", dependence(_bends(S), R), None)])
+        ranks = self.standard.bend[np.nonzero(self.standard.before)]
+        return found._replace(z=found.z / np.sqrt(1.0 + ranks))
 
     def changing_spread(self) -> Comparison:
         """Sizes of residuals and features before them (Glejser, 1969), or their sizes.

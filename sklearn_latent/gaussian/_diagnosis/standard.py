@@ -31,6 +31,8 @@ class Standard(NamedTuple):
     centre, spread: mean and standard deviation of each feature, (n_features,)
     correlation: of the scores, (n_features, n_features)
     error: standard error of the correlations, on Fisher's scale and of one row
+    bend: ``[i, j]``, by how much ranks add to the variance of the dependence of the
+        residual of j on the square of i, (n_features, n_features)
     n_drawn: rows that these were estimated from; infinite if there are formulas
     """
 
@@ -42,6 +44,7 @@ class Standard(NamedTuple):
     spread: np.ndarray
     correlation: np.ndarray
     error: np.ndarray | float
+    bend: np.ndarray
     n_drawn: float
 
 
@@ -65,16 +68,36 @@ def _standardise_linear(network, Z) -> Standard:
     correlation = covariance / np.outer(spread, spread)
     scores = (Z - mean) / spread
     levelled = scores.copy()
-    for j, _ in bent_columns(network.margins):
-        levelled[:, j] = normal_ranks(scores[:, j])
+    bent = [j for j, _ in bent_columns(network.margins)]
+    levelled[:, bent] = normal_ranks(scores[:, bent])
     residuals, scale = np.empty_like(scores), np.empty_like(spread)
     factor = _root(correlation[np.ix_(order, order)])
     residuals[:, order] = solve_triangular(factor, levelled[:, order].T, lower=True).T
     scale[order] = np.diagonal(factor)
     residuals = _beyond_rounding(residuals, scale * spread, Z)
-    return Standard(
-        scores, levelled, residuals, before, mean, spread, correlation, 1.0, np.inf
-    )
+    parts = np.zeros_like(correlation)
+    parts[:, order] = solve_triangular(factor, np.eye(n)[order], lower=True).T
+    bend = _bend_of_ranks(correlation, parts, bent)
+    known = mean, spread, correlation, 1.0, bend, np.inf
+    return Standard(scores, levelled, residuals, before, *known)
+
+
+def _bend_of_ranks(correlation, parts, bent) -> np.ndarray:
+    """Variance that ranks of some columns add to dependence on squares, times rows.
+
+    Ranks differ from scores by a curve of the score, whose part in its square has a
+    variance of 1/3n, as a third Hermite polynomial has. Residuals add up these curves
+    as they do scores: `parts` (n_features, n_features), from columns to residuals.
+    """
+    bend = np.zeros_like(correlation)
+    for j in range(len(bend)) if bent else ():
+        own = [k for k in bent if abs(parts[k, j]) > 1e-9]
+        curves = correlation[:, own] ** 2 * parts[own, j]
+        both = correlation[np.ix_(own, own)] ** 3
+        bend[:, j] = (curves @ both * curves).sum(axis=1) / 3.0
+        if j in own:
+            bend[:, j] -= 2.0 * correlation[:, j] ** 4
+    return np.maximum(bend, 0.0)
 
 
 def normal_ranks(columns) -> np.ndarray:
@@ -128,6 +151,7 @@ def _standardise_drawn(network, Z) -> Standard:
         np.maximum(drawn.std(axis=0), 1e-300),
         correlation,
         _correlation_error(own, correlation),
+        np.zeros_like(correlation),
         size,
     )
 
