@@ -27,6 +27,7 @@ from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
+from ._nonlinear.noise import Additive, get_noise
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
@@ -126,7 +127,10 @@ def _fit_once(
         margins = estimated(estimator.network_.margins)
         data, log_slope = rows.statistics, rows.log_slope
     else:
-        margins = estimate_margins(wanted_margins(estimator), rows, names)
+        # Probabilities of intervals are those of normal scores.
+        atoms = isinstance(get_noise(estimator.noise), Additive)
+        wanted = wanted_margins(estimator)
+        margins = estimate_margins(wanted, rows, names, atoms=atoms)
         data, log_slope = score(rows, margins, again)
     seen, known, constants = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))

@@ -115,7 +115,7 @@ class MarginsField:
     def _plain(margin):
         if isinstance(margin, NormalMargin):
             return None
-        if isinstance(margin, tuple(_WRITTEN.values())):
+        if isinstance(margin, MixtureMargin | AtomMargin | ConstantMargin):
             return margin.to_dict()
         raise ValueError(
             f"Only normal and smooth margins can be written, got {margin!r}."
