@@ -185,9 +185,10 @@ class IdealParentGaussianBN(GaussianModel):
     with multiplicative noise are errors.
 
     Values that stand out by their number, such as the zeros of rainfall, are atoms with
-    a probability. Unless margins are normal or one's own, or ``search="greedy"``, a share of the rows may be anywhere
-    (``network_.background``), so that no far value outweighs all others. Further rows
-    in `partial_fit` after `fit` leave it as it was, and ``log_likelihood_`` is a bound.
+    a probability. Unless margins are normal or one's own, or ``search="greedy"``, a
+    share of the rows may be anywhere (``network_.background``), so that no far value
+    outweighs all others. Further rows in `partial_fit` after `fit` leave it as it was,
+    and ``log_likelihood_`` is a bound then.
 
     Columns with few different values, such as counts and grades, have no density; a
     `PoorDataWarning` names them unless margins are normal. Likelihoods then depend on
