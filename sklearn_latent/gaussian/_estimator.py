@@ -87,8 +87,8 @@ class IdealParentGaussianBN(GaussianModel):
         weights, intercepts and noise variances [4]_. "auto": as many as the BIC, plus
         twice the entropy of the rows' classes, prefers [5]_; one class if margins are
         not "auto", for ``search="greedy"``, with latents, links that are not linear,
-        other noise, few rows (fewer than 40, or than 5 per feature) and columns with few
-        different values.
+        other noise, few rows (fewer than 40, or than 5 per feature) and columns with
+        few different values.
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
