@@ -120,7 +120,8 @@ def takes(name, table) -> pd.DataFrame:
 def _independent(name, table):
     """The model of independent columns that scores as a learner does."""
     if name.startswith("IdealParent"):
-        return IdealParentGaussianBN(max_parents=0)
+        # Classes of rows would make columns dependent.
+        return IdealParentGaussianBN(max_parents=0, n_classes=1)
     emissions = "categorical" if name == "SEMDBN" else "auto"
     return IndependentFeatures(emissions=emissions)
 

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from sklearn_latent import IdealParentGaussianBN
+from sklearn_latent import IdealParentGaussianBN, compare
+from sklearn_latent.baselines import IndependentFeatures
 from sklearn_latent.datasets import make_gaussian_bn
-from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import (
     AtomMargin,
     Background,
@@ -209,6 +210,10 @@ class TestColumnsWithAtoms:
         first = np.column_stack([test[:, 0], np.full((len(test), 2), np.nan)])
         shares = np.exp(model.score_samples(first[dry]))
         assert_allclose(shares, (train[:, 0] == 0.0).mean(), atol=0.03)
+
+    def test_densities_of_others_do_not_compare(self):
+        with pytest.warns(ModelMisfitWarning, match="BN of 2; .*Features of 3"):
+            compare([IdealParentGaussianBN(), IndependentFeatures()], rain(300, 0))
 
     def test_gaps_and_batches(self):
         X = rain(500, 0)

@@ -369,6 +369,8 @@ def test_whether_classes_are_sought(groups):
     assert not found(groups, search="greedy")
     # No latent is better than edges, and classes are better than these.
     assert found(groups, max_latents=1)
+    criteria = [IdealParentGaussianBN(max_latents=n).fit(groups).bic_ for n in (0, 1)]
+    assert_allclose(*criteria)
     with pytest.warns(ModelMisfitWarning, match="mixture"):
         assert not found(groups, max_latents=1, bipartite=True)
 

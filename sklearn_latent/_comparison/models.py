@@ -141,6 +141,10 @@ def n_numeric(model) -> float:
         return 0.0
     if hasattr(network, "emissions"):
         return float(sum(emission.is_numeric for emission in network.emissions))
-    if hasattr(network, "noise_variance") or isinstance(model, DENSITIES):
+    if hasattr(network, "noise_variance"):
+        kinds = [margin.name for margin in network.margins or ()]
+        # Some of their values have probabilities.
+        return float(model.n_features_in_ - kinds.count("atoms"))
+    if isinstance(model, DENSITIES):
         return float(model.n_features_in_)
     return np.nan

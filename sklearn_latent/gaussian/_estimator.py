@@ -87,8 +87,8 @@ class IdealParentGaussianBN(GaussianModel):
         weights, intercepts and noise variances [4]_. "auto": as many as the BIC, plus
         twice the entropy of the rows' classes, prefers [5]_; one class if margins are
         not "auto", for ``search="greedy"``, with latents, links that are not linear,
-        other noise, few rows (fewer than 40, or than 5 per feature), columns with few
-        different values, and atoms (see the notes).
+        other noise, few rows (fewer than 40, or than 5 per feature) and columns with
+        few different values.
     bipartite : bool, default=False
         Whether latents are roots and features are leaves, with no edges between
         features. Otherwise latents are placed freely.
@@ -185,10 +185,10 @@ class IdealParentGaussianBN(GaussianModel):
     with multiplicative noise are errors.
 
     Values that stand out by their number, such as the zeros of rainfall, are atoms with
-    a probability, and one class of rows is the default then. Unless margins are normal
-    or one's own, or ``search="greedy"``, a share of the rows may be anywhere
-    (``network_.background``), so that no far value outweighs all others. Further rows
-    in `partial_fit` after `fit` leave it as it was, and ``log_likelihood_`` is a bound.
+    a probability. Unless margins are normal or one's own, or ``search="greedy"``, a
+    share of the rows may be anywhere (``network_.background``), so that no far value
+    outweighs all others. Further rows in `partial_fit` after `fit` leave it as it was,
+    and ``log_likelihood_`` is a bound then.
 
     Columns with few different values, such as counts and grades, have no density; a
     `PoorDataWarning` names them unless margins are normal. Likelihoods then depend on

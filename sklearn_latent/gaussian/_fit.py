@@ -27,6 +27,7 @@ from ._margins.estimate import estimate_margins
 from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
+from ._nonlinear.noise import Additive, get_noise
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
@@ -126,7 +127,10 @@ def _fit_once(
         margins = estimated(estimator.network_.margins)
         data, log_slope = rows.statistics, rows.log_slope
     else:
-        margins = estimate_margins(wanted_margins(estimator), rows, names)
+        # Probabilities of intervals are those of normal scores.
+        atoms = isinstance(get_noise(estimator.noise), Additive)
+        wanted = wanted_margins(estimator)
+        margins = estimate_margins(wanted, rows, names, atoms=atoms)
         data, log_slope = score(rows, margins, again)
     seen, known, constants = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))
@@ -138,26 +142,27 @@ def _fit_once(
     network = extend_network(learned.network, np.flatnonzero(seen), names)
     unseen = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not unseen
-    fitted = None
     network = network.with_margins(margins)
     scored = None if isinstance(data, Rows) else ScoredRows(data, log_slope)
+    choices, everywhere = [network], has_background(estimator)
     if not isinstance(rows, ScoredRows):
-        mixed = _with_classes(estimator, rows, network, seen, options, n_known)
-        if mixed is not None:
-            (network, fitted), scored = mixed, None
-    network = with_constants(network, constants)
-    if not isinstance(rows, ScoredRows) and (
-        has_background(estimator) or atom_columns(network.margins)
-    ):
-        network, fitted = _with_atoms(network, rows, again, has_background(estimator))
-    elif fitted is None:
+        choices = _with_classes(estimator, rows, network, seen, options, n_known)
+    choices = [with_constants(choice, constants) for choice in choices]
+    network = choices[-1]
+    atoms = bool(atom_columns(margins))
+    if not isinstance(rows, ScoredRows) and (everywhere or atoms or network.classes):
+        rated = [_with_atoms(own, rows, again, everywhere) for own in choices]
+        prices = [bic(own[1], own[0].n_parameters, data.weight) for own in rated]
+        network, fitted = rated[int(np.argmin(prices))]
+        scored = None if network.classes else scored
+    else:
         fitted = log_likelihood(learned.network, known) + log_slope
     if isinstance(rows, ScoredRows):
         # Of rows that are gone, the share of those far away stays as it was.
         network = settled(network)._with(background=estimator.network_.background)
         if network.background is not None:
             fitted += data.weight * np.log1p(-network.background.share)
-        is_exact = network.background is None and not atom_columns(margins)
+        is_exact = network.background is None and not atoms
     return Fit(network, learned, options, fitted, data.weight, is_exact, scored)
 
 
@@ -227,25 +232,24 @@ def _with_classes(
     seen,
     options: SearchOptions,
     n_known: int,
-) -> tuple[GaussianNetwork, float] | None:
-    """Network with classes of rows and its log-likelihood; None if without is best."""
+) -> list[GaussianNetwork]:
+    """The network, or one with classes of rows if it is better, or both in doubt."""
     if not seeks_classes(estimator) or not seen.any():
-        return None
-    if atom_columns(network.margins) and estimator.n_classes == "auto":
-        # Classes would have spikes on atoms.
-        return None
+        return [network]
+    atoms = bool(atom_columns(network.margins))
     rows = _kept(rows)
     known = restrict_network(network, seen)
     choices: list[Margins] = [known.margins]
-    if wanted_margins(estimator) == "auto" and known.margins is not None:
+    if wanted_margins(estimator) == "auto" and known.margins is not None and not atoms:
         choices.append(None)
     own = rows.columns(seen)
     found = learn_classes(own, known, options, estimator.n_classes, choices)
     if found is None:
-        return None
+        return [network]
     # Within classes: however far these are apart, it is no noise that they lack.
     each = [np.diagonal(part.joint()[1]) for part in found.classes]
     spread = found.class_weight @ np.array(each)
     warn_without_noise(spread, found, np.array(network.node_names)[seen], n_known)
     mixed = extend_network(found, np.flatnonzero(seen), network.node_names)
-    return mixed, own.sum(found.log_likelihood(own.X))
+    # Classes may have spikes on the scores of atoms, where they will gain nothing.
+    return [network, mixed] if atoms and estimator.n_classes == "auto" else [mixed]

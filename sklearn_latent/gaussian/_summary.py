@@ -18,7 +18,7 @@ from .._summary import (
     number,
 )
 from ._export import edge_strengths
-from ._margins.columns import bent_columns
+from ._margins.columns import bent_columns, estimated
 
 # Nodes beyond which the equivalence class is not computed.
 MOST_NODES = 500
@@ -85,7 +85,7 @@ def _found(network) -> list[str]:
     alone = ~(network.adjacency.any(axis=0) | network.adjacency.any(axis=1))
     if alone.any():
         found.append(f"{count(int(alone.sum()), 'node')} without any edge.")
-    bent = bent_columns(network.margins)
+    bent = bent_columns(estimated(network.margins))
     if bent:
         found.append(
             f"{count(len(bent), 'column')} not normal: the network describes their "

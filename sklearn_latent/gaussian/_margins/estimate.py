@@ -18,8 +18,11 @@ from .sample import RowSample, SeenRows
 FEWEST_VALUES = 8
 
 
-def estimate_margins(setting, seen: Rows | SeenRows, names) -> Margins:
-    """Margins of all features; None if these are their own scores."""
+def estimate_margins(setting, seen: Rows | SeenRows, names, *, atoms: bool) -> Margins:
+    """Margins of all features; None if these are their own scores.
+
+    atoms: whether frequent values may have a probability
+    """
     if isinstance(setting, str) and setting == "normal":
         return None
     if isinstance(seen, SeenRows):
@@ -32,7 +35,9 @@ def estimate_margins(setting, seen: Rows | SeenRows, names) -> Margins:
             f"no rows were kept, got {setting!r}."
         )
     _warn_few_values(sample, names)
-    return check_margins(resolve(setting, sample.X, sample.weights), len(names))
+    return check_margins(
+        resolve(setting, sample.X, sample.weights, atoms=atoms), len(names)
+    )
 
 
 def _warn_few_values(sample: RowSample, names) -> None:
@@ -51,12 +56,12 @@ def _warn_few_values(sample: RowSample, names) -> None:
         )
 
 
-def resolve(setting, X, weights) -> list[Margin]:
+def resolve(setting, X, weights, *, atoms: bool = True) -> list[Margin]:
     """Margins that a setting stands for, given rows to estimate them from."""
     n_features = X.shape[1]
     if isinstance(setting, Margin):
         return [setting] * n_features
-    X, atoms = _without_atoms(X, weights)
+    X, found = _without_atoms(X, weights) if atoms else (X, {})
     margins = fit_mixtures(X, weights)
     wanted: list = [setting] * n_features if isinstance(setting, str) else list(setting)
     if len(wanted) != n_features:
@@ -71,7 +76,7 @@ def resolve(setting, X, weights) -> list[Margin]:
         own if isinstance(own, Margin) else normal.get(own, margin)
         for own, margin in zip(wanted, margins, strict=True)
     ]
-    for column, (places, share) in atoms.items():
+    for column, (places, share) in found.items():
         if not isinstance(setting, str) and setting[column] != "smooth":
             continue
         rest = chosen[column]
