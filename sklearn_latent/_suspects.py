@@ -97,7 +97,8 @@ def _codes(column: Column) -> Iterator[str]:
     others = np.unique(known[~np.isin(known, CODES)])
     if not column.is_numeric or len(others) < 2:
         return
-    low, high = others[0], others[-1]
+    # Floats of Python are infinite without a warning where they are too large.
+    low, high = float(others[0]), float(others[-1])
     for code in CODES:
         count = int((known == code).sum())
         apart = max(low - code, code - high) > 2.0 * (high - low) or code < 0 <= low
@@ -125,10 +126,10 @@ def _names_rows(column: Column) -> bool:
     values, n = column.values, len(column.values)
     if not column.is_numeric or column.ranks.max() < n - 1 or np.isnan(values).any():
         return False
-    span = values.max() - values.min() + 1.0
+    span = float(values.max()) - float(values.min()) + 1.0
     is_whole = (values == np.round(values)).all()
     is_dense = is_whole and n * (n - 1) / 2.0 >= EQUAL_PAIRS * span
-    return bool(is_dense or (np.diff(values) > 0).all())
+    return bool(is_dense or (values[1:] > values[:-1]).all())
 
 
 def _keys(columns: list[Column]) -> np.ndarray:

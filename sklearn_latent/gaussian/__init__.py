@@ -1,8 +1,6 @@
 """Networks of continuous variables, with latents and missing values."""
 
-from ._background import Background
 from ._estimator import IdealParentGaussianBN
-from ._margins.atoms import AtomMargin, ConstantMargin
 from ._margins.margins import Margin, MixtureMargin, NormalMargin
 from ._network import GaussianNetwork
 from ._nonlinear.links import Linear, Link, Sigmoid
@@ -10,9 +8,6 @@ from ._nonlinear.noise import Additive, Multiplicative, Noise, Student
 
 __all__ = [
     "Additive",
-    "AtomMargin",
-    "Background",
-    "ConstantMargin",
     "GaussianNetwork",
     "IdealParentGaussianBN",
     "Linear",

@@ -28,7 +28,7 @@ class Background(Persistent):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_latent.gaussian import Background
+    >>> from sklearn_latent.gaussian._background import Background
     >>> background = Background(0.01, [0.0], [1.0])
     >>> background.log_densities(np.array([[0.0], [1e3]])).round(1).tolist()
     [[-1.1], [-15.0]]

@@ -166,6 +166,7 @@ def test_parameters_come_back_from_exact_statistics(n_features, seed):
     np.testing.assert_allclose(noise_variance, network.noise_variance, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 @settings(max_examples=20, deadline=None)
 @given(seeds, st.sampled_from(["greedy", "order", "auto"]))
 def test_weight_is_repetition(seed, search):

@@ -35,6 +35,7 @@ def repeated_rows(draw):
     return network.sample(n_distinct, seed)[0] + shift, counts
 
 
+@pytest.mark.filterwarnings("ignore:X looks suspicious")
 @settings(max_examples=25, deadline=None)
 @given(
     repeated_rows(),

@@ -81,7 +81,8 @@ class AtomMargin(Persistent, Margin):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_latent.gaussian import AtomMargin, MixtureMargin
+    >>> from sklearn_latent.gaussian import MixtureMargin
+    >>> from sklearn_latent.gaussian._margins.atoms import AtomMargin
     >>> rest = MixtureMargin([1.0], [2.0], [0.5])
     >>> margin = AtomMargin([0.0], [0.5], rest)
     >>> margin.values(np.array([-2.0, -0.5, 0.6745])).round(3)
