@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn_latent import IdealParentGaussianBN
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork, Margin
-from sklearn_latent.gaussian._diagnosis.completion import complete
+from sklearn_latent.gaussian._diagnosis.completed_scores import complete
 from sklearn_latent.gaussian._diagnosis.diagnosis import (
     Subject,
     diagnose_network,

@@ -29,7 +29,7 @@ from .._margins.columns import (
     to_scores,
     to_values,
 )
-from .completion import complete
+from .completed_scores import complete
 from .moments import (
     clipped_spread,
     dependence,

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from .._margins.columns import bent_columns
-from .completion import draw_class
+from .completed_scores import draw_class
 
 # Rows that are drawn from networks whose distribution has no formula, and their values.
 DRAWN, MOST_DRAWN_VALUES = 20_000, 1 << 22

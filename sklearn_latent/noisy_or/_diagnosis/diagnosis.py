@@ -8,7 +8,7 @@ from ..._diagnosis import Check, Comparison, critical_z, note_certainty
 from .._inference.classes import infer_network
 from .._statistics.moments import NegativeMoments
 from .._statistics.patterns import Patterns
-from .completion import complete
+from .completed_cells import complete
 from .counts import (
     N_KINDS,
     check_negative,
