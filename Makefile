@@ -49,7 +49,7 @@ lint: $(VENV)/.test
 	$(BIN)/codespell
 	$(BIN)/lint-imports
 
-# For example: make mutants MUTANTS="--paths sklearn_latent/temporal --count 30"
+# For example: make mutants MUTANTS="--paths sklearn_latent/mixed --count 30"
 MUTANTS ?= --fail-under 90
 mutants: $(VENV)/.test
 	$(BIN)/python tools/mutants.py $(MUTANTS)

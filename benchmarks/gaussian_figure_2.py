@@ -21,7 +21,7 @@ from _common import Report, parse_arguments, per_cent
 from gaussian_sigmoid import yeast
 from scipy.stats import spearmanr
 
-from sklearn_latent._graphs import parents_of
+from sklearn_latent._core.graphs import parents_of
 from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
 from sklearn_latent.gaussian._scores.scans import IdealScan, TangentScan
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search

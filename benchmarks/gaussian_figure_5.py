@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from _common import Report, clocked, parse_arguments
 
-from sklearn_latent._graphs import equivalence_class
+from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 

@@ -33,7 +33,7 @@ from gaussian_linear import (
     pybnesian_hill_climbing,
 )
 
-from sklearn_latent._graphs import topological_order
+from sklearn_latent._core.graphs import topological_order
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 
 CELLS = [

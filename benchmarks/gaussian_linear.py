@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from _common import Report, clocked, parse_arguments
 
-from sklearn_latent._graphs import equivalence_class, topological_order
+from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._network import GaussianNetwork

@@ -35,7 +35,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_latent._graphs import equivalence_class
+from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.gaussian import IdealParentGaussianBN

@@ -26,7 +26,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.model_selection import KFold
 
-from sklearn_latent._graphs import equivalence_class
+from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 

@@ -26,7 +26,7 @@ from sklearn_latent import (
     datasets,
 )
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.temporal import LPCC, SEMDBN, LGLPCCTemporal
+from sklearn_latent.mixed import LPCC, SEMDBN, LGLPCCTemporal
 
 SIZES = [1_000, 10_000, 100_000]
 QUICK_SIZES = [200, 500, 1_000]

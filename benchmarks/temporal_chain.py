@@ -26,9 +26,9 @@ from temporal_shapes import random_panel
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import LatentDBN, LGLPCCTemporal, TemporalGraph
-from sklearn_latent.temporal._em.em import EMOptions, fit_chain
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed import LatentDBN, LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed._em.em import EMOptions, fit_chain
+from sklearn_latent.mixed._panels.panel import Panel
 
 PARTS = ("hmmlearn", "states", "optima")
 

@@ -28,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
+from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
 
 FOREST = RandomForestClassifier(n_estimators=100, random_state=0)
 

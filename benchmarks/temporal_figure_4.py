@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
+from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
 
 GRAPHS = ("G1", "G2", "G3")
 LENGTHS = (4, 6, 8, 10, 12, 15)

@@ -20,7 +20,7 @@ from _common import Report, clocked, expected, parse_arguments
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal, TemporalGraph
 
 N_SLICES = 4
 

@@ -28,7 +28,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
+from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
 
 RATES = [0.05, 0.10, 0.15, 0.20, 0.25]
 MISSING = -1

@@ -43,7 +43,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import LGLPCCTemporal, sequences_from_frame
+from sklearn_latent.mixed import LGLPCCTemporal, sequences_from_frame
 
 PANELS = (
     "family",

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import LPCC, LGLPCCTemporal, sequences_from_frame
+from sklearn_latent.mixed import LPCC, LGLPCCTemporal, sequences_from_frame
 
 
 def labels_of(measurement):

@@ -27,7 +27,7 @@ from sklearn.utils import check_random_state
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed import LGLPCCTemporal, TemporalGraph
 
 SHAPES = ("50x5", "200x5", "1000x5", "5000x10", "20x200", "1x2000")
 HEADER = (

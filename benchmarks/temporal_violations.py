@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed import LGLPCCTemporal, TemporalGraph
 
 N_SLICES = 12
 N_STATES = 4

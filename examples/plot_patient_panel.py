@@ -21,8 +21,8 @@ import pandas as pd
 
 from sklearn_latent import LGLPCCTemporal
 from sklearn_latent.datasets import make_latent_dbn
+from sklearn_latent.mixed import sequences_from_frame
 from sklearn_latent.plotting import TrajectoryDisplay
-from sklearn_latent.temporal import sequences_from_frame
 
 QUESTIONS = ["sleep", "energy", "appetite", "pain", "walking", "stairs"]
 ANSWERS = np.array(["good", "fair", "poor"])
@@ -42,7 +42,7 @@ table = table[rng.uniform(size=len(table)) > 0.05]
 print(table.head())
 
 # %%
-# :func:`~sklearn_latent.temporal.sequences_from_frame` converts the table to one
+# :func:`~sklearn_latent.mixed.sequences_from_frame` converts the table to one
 # sequence per patient, with NaN for missed visits. The names of questions, patients and
 # visits stay with the array.
 X = sequences_from_frame(table, sequence="patient", time="visit", columns=QUESTIONS)

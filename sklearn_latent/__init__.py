@@ -6,16 +6,17 @@ from . import (
     exceptions,
     gaussian,
     metrics,
+    mixed,
     noisy_or,
     plotting,
-    temporal,
 )
-from ._comparison.compare import compare
-from ._explain import Explanation
-from ._planning.rows_needed import RowsNeeded, rows_needed
-from ._report.report import report
+from ._answers.explain import Explanation
+from ._answers.report import report
+from ._studies.compare import compare
+from ._studies.rows_needed import RowsNeeded, rows_needed
 from ._version import __version__
 from .gaussian import GaussianNetwork, IdealParentGaussianBN
+from .mixed import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_frame
 from .noisy_or import (
     NoisyOrEM,
     NoisyOrMoMLearner,
@@ -25,7 +26,6 @@ from .noisy_or import (
     identifiability_order,
     quartet_depth,
 )
-from .temporal import LPCC, SEMDBN, LatentDBN, LGLPCCTemporal, sequences_from_frame
 
 __all__ = [
     "LPCC",
@@ -49,11 +49,11 @@ __all__ = [
     "gaussian",
     "identifiability_order",
     "metrics",
+    "mixed",
     "noisy_or",
     "plotting",
     "quartet_depth",
     "report",
     "rows_needed",
     "sequences_from_frame",
-    "temporal",
 ]

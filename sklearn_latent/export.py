@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._diagrams import to_dot, to_mermaid
-from ._validation import check_names, shown
+from ._core.validation import check_names, shown
+from .plotting._diagrams import to_dot, to_mermaid
 
 if TYPE_CHECKING:
     import networkx as nx

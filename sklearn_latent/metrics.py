@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_array
 
-from ._validation import check_numbers, check_probabilities, within_floats
+from ._core.validation import check_numbers, check_probabilities, within_floats
 
 __all__ = ["edge_f1", "match_latents", "structural_hamming_distance"]
 

@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.stats import cauchy, halfcauchy, norm
 
-from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._emissions.gaussian import Gaussian
-from sklearn_latent.temporal._emissions.gaussian_memory import GaussianMemory
-from sklearn_latent.temporal._emissions.lognormal import LogNormal, LogNormalMemory
-from sklearn_latent.temporal._emissions.memory import CategoricalMemory
-from sklearn_latent.temporal._emissions.ordinal import Ordinal
-from sklearn_latent.temporal._emissions.ordinal_memory import OrdinalMemory
-from sklearn_latent.temporal._emissions.repeat import CategoricalRepeat
+from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed._emissions.gaussian import Gaussian
+from sklearn_latent.mixed._emissions.gaussian_memory import GaussianMemory
+from sklearn_latent.mixed._emissions.lognormal import LogNormal, LogNormalMemory
+from sklearn_latent.mixed._emissions.memory import CategoricalMemory
+from sklearn_latent.mixed._emissions.ordinal import Ordinal
+from sklearn_latent.mixed._emissions.ordinal_memory import OrdinalMemory
+from sklearn_latent.mixed._emissions.repeat import CategoricalRepeat
 
 __all__ = [
     "DISCRETE",

@@ -25,7 +25,7 @@ from sklearn_latent import (
 )
 from sklearn_latent.baselines import IndependentFeatures
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import SEMDBN
+from sklearn_latent.mixed import SEMDBN
 
 __all__ = ["LEARNERS", "Outcome", "choose", "examine", "load", "takes", "trial"]
 

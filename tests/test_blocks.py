@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_latent._blocks import LocalBlocks, add_present
-from sklearn_latent._rows import is_blockwise, read_blocks
+from sklearn_latent._tables.blocks import LocalBlocks, add_present
+from sklearn_latent._tables.reader import is_blockwise, read_blocks
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-from sklearn_latent._dask import DaskBlocks  # noqa: E402
+from sklearn_latent._tables.dask_blocks import DaskBlocks  # noqa: E402
 
 
 # Functions travel to the blocks, so they are those of a module.

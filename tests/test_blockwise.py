@@ -14,18 +14,18 @@ from recorder import Recorder
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_latent._blocks import LocalBlocks
-from sklearn_latent._dask import DaskBlocks
+from sklearn_latent._tables.blocks import LocalBlocks
+from sklearn_latent._tables.dask_blocks import DaskBlocks
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._learn import log_likelihood
 from sklearn_latent.gaussian._statistics.rows import RowStatistics
 from sklearn_latent.gaussian._statistics.statistics import standardise
-from sklearn_latent.temporal import SEMDBN, LGLPCCTemporal
-from sklearn_latent.temporal import _structure_learner as chains
-from sklearn_latent.temporal._em.em import EMOptions, climb_chain, fit_chain
-from sklearn_latent.temporal._panels.panel import Panel
-from sklearn_latent.temporal._panels.reading import _choose, encode_block
+from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
+from sklearn_latent.mixed import _structure_learner as chains
+from sklearn_latent.mixed._em.em import EMOptions, climb_chain, fit_chain
+from sklearn_latent.mixed._panels.panel import Panel
+from sklearn_latent.mixed._panels.reading import _choose, encode_block
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_latent._climb import (
+from sklearn_latent._core.climb import (
     PATIENCE,
     Convergence,
     _arrays,

@@ -21,6 +21,7 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
+from sklearn_latent.mixed import SEMDBN
 from sklearn_latent.noisy_or._coding import (
     PAIR_OF,
     PAIRS,
@@ -30,7 +31,6 @@ from sklearn_latent.noisy_or._coding import (
     learn_coding,
     merge_levels,
 )
-from sklearn_latent.temporal import SEMDBN
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")

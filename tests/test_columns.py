@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
-from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.noisy_or._statistics.columns import Columns, WatchedBlocks
 

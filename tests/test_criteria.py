@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from sklearn_latent._criteria import aic, bic, bic_price, bic_score, log_choices
+from sklearn_latent._core.criteria import aic, bic, bic_price, bic_score, log_choices
 
 LOG_LIKELIHOOD = st.floats(-1e6, 1e6)
 PARAMETERS = st.integers(0, 1000)

@@ -17,7 +17,7 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 from sklearn_latent.noisy_or._statistics import rows as _rows
 from sklearn_latent.noisy_or._statistics.packed import PackedRows

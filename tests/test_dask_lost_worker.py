@@ -15,7 +15,7 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent.temporal import SEMDBN
+from sklearn_latent.mixed import SEMDBN
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

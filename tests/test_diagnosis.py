@@ -16,8 +16,8 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._diagnosis import Check, checks_to_frame, count_z, critical_z
-from sklearn_latent._summary import diagnosis_section
+from sklearn_latent._answers.summary import diagnosis_section
+from sklearn_latent._core.checks import Check, checks_to_frame, count_z, critical_z
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.noisy_or._diagnosis.completed_cells import complete
 from sklearn_latent.noisy_or._diagnosis.diagnosis import (

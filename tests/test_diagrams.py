@@ -17,10 +17,10 @@ from sklearn_latent import (
     NoisyOrMoMLearner,
     NoisyOrNetwork,
 )
-from sklearn_latent._selection import MOST_EDGES, select
 from sklearn_latent.datasets import make_noisy_or
 from sklearn_latent.export import to_dot, to_mermaid
 from sklearn_latent.plotting import LatentGraphDisplay
+from sklearn_latent.plotting._selection import MOST_EDGES, select
 
 HOSTILE = [
     "end",

@@ -12,7 +12,7 @@ from matplotlib.cbook import is_math_text
 from matplotlib.text import Text
 
 from sklearn_latent import IdealParentGaussianBN, LGLPCCTemporal, NoisyOrEM
-from sklearn_latent._summary import label, shorten
+from sklearn_latent._core.text import label, shorten
 from sklearn_latent.datasets import make_latent_dbn, make_noisy_or
 from sklearn_latent.plotting import (
     EdgeConfidenceDisplay,

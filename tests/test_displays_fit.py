@@ -6,7 +6,7 @@ import pytest
 from test_summary import CASES
 
 from sklearn_latent import NoisyOrEM
-from sklearn_latent._diagnosis import Comparison, comparisons_to_frame
+from sklearn_latent._core.checks import Comparison, comparisons_to_frame
 from sklearn_latent.datasets import make_noisy_or
 from sklearn_latent.plotting import FitDisplay
 

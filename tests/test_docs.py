@@ -30,7 +30,7 @@ MODULES = [
     "sklearn_latent.metrics",
     "sklearn_latent.noisy_or",
     "sklearn_latent.plotting",
-    "sklearn_latent.temporal",
+    "sklearn_latent.mixed",
 ]
 
 # What numpydoc asks for and the house style does not.

@@ -27,13 +27,13 @@ from sklearn_latent import (
     QuartetStructureLearner,
     sequences_from_frame,
 )
-from sklearn_latent._explain import CERTAIN, Evidence, explain_row
+from sklearn_latent._answers.explain import CERTAIN, Evidence, explain_row
 from sklearn_latent.datasets import make_latent_dbn, make_noisy_or
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.mixed._evidence import evidence_parts
+from sklearn_latent.mixed._panels.panel import is_known
 from sklearn_latent.noisy_or._model import network_attributes
-from sklearn_latent.temporal._evidence import evidence_parts
-from sklearn_latent.temporal._panels.panel import is_known
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from sklearn_latent._fill import fill_gaps
+from sklearn_latent._tables.fill import fill_gaps
 
 MISSING = np.array([[False, True], [False, False], [True, False]])
 VALUES = np.array([[9.0, 1.0], [9.0, 9.0], [0.0, 9.0]])

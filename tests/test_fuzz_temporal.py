@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import datasets, metrics
-from sklearn_latent.temporal import (
+from sklearn_latent.mixed import (
     LPCC,
     SEMDBN,
     LatentDBN,
@@ -33,7 +33,7 @@ from sklearn_latent.temporal import (
     TemporalGraph,
     sequences_from_frame,
 )
-from sklearn_latent.temporal._tables import table_shape
+from sklearn_latent.mixed._tables import table_shape
 
 
 def assert_valid(model):

@@ -20,7 +20,7 @@ from sklearn_latent import (
     report,
     rows_needed,
 )
-from sklearn_latent._comparison.compare import COLUMNS
+from sklearn_latent._studies.compare import COLUMNS
 from sklearn_latent.exceptions import LatentWarning
 
 MODELS = [

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_latent import IdealParentGaussianBN
-from sklearn_latent._graphs import equivalence_class
+from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_latent._graphs import equivalence_class, topological_order
+from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN

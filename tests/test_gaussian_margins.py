@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from strategies import seeds
 
-from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 from sklearn_latent.gaussian import (

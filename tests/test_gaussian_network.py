@@ -3,7 +3,7 @@ import pytest
 from gaussian_strategies import random_linear_network
 from scipy.stats import multivariate_normal, norm
 
-from sklearn_latent._graphs import (
+from sklearn_latent._core.graphs import (
     equivalence_class,
     reaches,
     topological_order,

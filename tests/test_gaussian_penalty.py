@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, chi2
 
 from sklearn_latent import IdealParentGaussianBN
-from sklearn_latent._criteria import log_choices, small_sample_factor
-from sklearn_latent._graphs import equivalence_class
+from sklearn_latent._core.criteria import log_choices, small_sample_factor
+from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_latent._graphs import (
+from sklearn_latent._core.graphs import (
     equivalence_class,
     is_acyclic,
     parents_of,

@@ -17,9 +17,9 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._progress import Progress
-from sklearn_latent._transaction import all_or_nothing
-from sklearn_latent.temporal import SEMDBN
+from sklearn_latent._core.progress import Progress
+from sklearn_latent._core.transaction import all_or_nothing
+from sklearn_latent.mixed import SEMDBN
 
 STRUCTURE = np.kron(np.eye(2, dtype=bool), np.ones((1, 5), dtype=bool))
 NETWORK = NoisyOrNetwork([0.3, 0.4], np.where(STRUCTURE, 0.3, 1.0), [0.05] * 10)

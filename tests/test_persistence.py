@@ -24,7 +24,7 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._persistence import (
+from sklearn_latent._core.persistence import (
     Array,
     Arrays,
     Choice,
@@ -36,7 +36,7 @@ from sklearn_latent._persistence import (
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.temporal import (
+from sklearn_latent.mixed import (
     SEMDBN,
     CategoricalRepeat,
     LatentDBN,

@@ -24,7 +24,7 @@ from sklearn_latent import (
     report,
     sequences_from_frame,
 )
-from sklearn_latent._report.describe import columns_of, describe
+from sklearn_latent._answers.describe import columns_of, describe
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn, make_noisy_or
 
 HOSTILE = ["<script>alert(1)</script>", 'a"b', "a&b", "x\ny", "é→…", "'onload="]

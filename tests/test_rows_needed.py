@@ -14,13 +14,13 @@ from sklearn_latent import (
     RowsNeeded,
     rows_needed,
 )
-from sklearn_latent._planning.recovery import (
+from sklearn_latent._studies.recovery import (
     has_same_causes,
     has_same_measurements,
     has_same_values,
     plan_study,
 )
-from sklearn_latent._planning.rows_needed import _crossing, wilson_interval
+from sklearn_latent._studies.rows_needed import _crossing, wilson_interval
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.plotting import RowsNeededDisplay
 

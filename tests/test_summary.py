@@ -23,12 +23,13 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._summary import Section, Summary, label, number, with_error
-from sklearn_latent._transaction import all_or_nothing
-from sklearn_latent._warn import warn
+from sklearn_latent._answers.summary import Section, Summary, with_error
+from sklearn_latent._core.text import label, number
+from sklearn_latent._core.transaction import all_or_nothing
+from sklearn_latent._core.warn import warn
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn, make_noisy_or
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
-from sklearn_latent.temporal import SEMDBN
+from sklearn_latent.mixed import SEMDBN
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.LatentWarning"

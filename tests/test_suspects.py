@@ -14,9 +14,9 @@ from sklearn_latent import (
     NoisyOrEM,
     QuartetStructureLearner,
 )
-from sklearn_latent._suspects import warn_of_suspects
+from sklearn_latent._tables.suspects import warn_of_suspects
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.temporal import SEMDBN, sequences_from_frame
+from sklearn_latent.mixed import SEMDBN, sequences_from_frame
 
 N = 400
 

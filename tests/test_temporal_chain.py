@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
-from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._inference import chain as chain_module
-from sklearn_latent.temporal._inference import mean_field
-from sklearn_latent.temporal._inference.inference import (
+from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed._inference import chain as chain_module
+from sklearn_latent.mixed._inference import mean_field
+from sklearn_latent.mixed._inference.inference import (
     ChainData,
     chain_of,
     expectation,

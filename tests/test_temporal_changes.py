@@ -10,7 +10,7 @@ from scipy import stats
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ModelMisfitWarning
-from sklearn_latent.temporal import (
+from sklearn_latent.mixed import (
     Gaussian,
     GaussianMemory,
     LatentDBN,
@@ -19,10 +19,10 @@ from sklearn_latent.temporal import (
     LogNormalMemory,
     TemporalGraph,
 )
-from sklearn_latent.temporal._inference import changes
-from sklearn_latent.temporal._inference.changes import share_below, surprise
-from sklearn_latent.temporal._inference.memory import longer_memory
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed._inference import changes
+from sklearn_latent.mixed._inference.changes import share_below, surprise
+from sklearn_latent.mixed._inference.memory import longer_memory
+from sklearn_latent.mixed._panels.panel import Panel
 
 few = settings(max_examples=15, deadline=None)
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.temporal import LPCC, SEMDBN, LGLPCCTemporal
-from sklearn_latent.temporal._panels.columns import wide_layout
+from sklearn_latent.mixed import LPCC, SEMDBN, LGLPCCTemporal
+from sklearn_latent.mixed._panels.columns import wide_layout
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dbn_strategies import graphs, seeds
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.mixed import TemporalGraph
 
 
 @pytest.mark.parametrize(

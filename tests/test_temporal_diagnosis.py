@@ -9,10 +9,10 @@ from scipy.stats import kurtosis
 
 from sklearn_latent import LPCC, LatentDBN, LGLPCCTemporal
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import TemporalGraph, sequences_from_frame
-from sklearn_latent.temporal._diagnosis.diagnosis import Subject, diagnose_network
-from sklearn_latent.temporal._diagnosis.sums import Marks, spread
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed import TemporalGraph, sequences_from_frame
+from sklearn_latent.mixed._diagnosis.diagnosis import Subject, diagnose_network
+from sklearn_latent.mixed._diagnosis.sums import Marks, spread
+from sklearn_latent.mixed._panels.panel import Panel
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.LatentWarning"
@@ -90,7 +90,7 @@ class TestSums:
 
 
 def make_numeric(rng):
-    from sklearn_latent.temporal._emissions.gaussian import Gaussian
+    from sklearn_latent.mixed._emissions.gaussian import Gaussian
 
     flat = rng.normal(size=(100, 4, 1))
     model = LGLPCCTemporal(4, random_state=0).fit(flat)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from strategies import seeds
 
-from sklearn_latent._graphs import slice_equivalence_class
+from sklearn_latent._core.graphs import slice_equivalence_class
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal._edges.edges import (
+from sklearn_latent.mixed._edges.edges import (
     AssignedCounts,
     JointCounts,
     _deblur,

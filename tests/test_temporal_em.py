@@ -5,15 +5,15 @@ import pytest
 from dbn_strategies import dbns, random_dbn, seeds, sequences
 from hypothesis import given, settings
 
-from sklearn_latent._climb import PATIENCE
+from sklearn_latent._core.climb import PATIENCE
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
-from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._edges.sem_search import _random_network
-from sklearn_latent.temporal._em.em import EMOptions, fit_chain
-from sklearn_latent.temporal._graph import complete_graph
-from sklearn_latent.temporal._measurement.groups import chain_penalty
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed import TemporalGraph
+from sklearn_latent.mixed._edges.sem_search import _random_network
+from sklearn_latent.mixed._em.em import EMOptions, fit_chain
+from sklearn_latent.mixed._graph import complete_graph
+from sklearn_latent.mixed._measurement.groups import chain_penalty
+from sklearn_latent.mixed._panels.panel import Panel
 
 few = settings(max_examples=25, deadline=None)
 

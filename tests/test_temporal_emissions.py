@@ -19,35 +19,35 @@ from scipy.stats import linregress, norm
 from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._em.choice import better_emissions, choose_emissions
-from sklearn_latent.temporal._em.em import (
+from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
+from sklearn_latent.mixed._em.em import (
     EMOptions,
     first_network,
     fit_chain,
     replace_tables,
 )
-from sklearn_latent.temporal._emissions.base import SMOOTHING, Column
-from sklearn_latent.temporal._emissions.categorical import Categorical
-from sklearn_latent.temporal._emissions.gaussian import VARIANCE_FLOOR, Gaussian
-from sklearn_latent.temporal._emissions.kinds import (
+from sklearn_latent.mixed._emissions.base import SMOOTHING, Column
+from sklearn_latent.mixed._emissions.categorical import Categorical
+from sklearn_latent.mixed._emissions.gaussian import VARIANCE_FLOOR, Gaussian
+from sklearn_latent.mixed._emissions.kinds import (
     KINDS as CLASSES,
 )
-from sklearn_latent.temporal._emissions.kinds import (
+from sklearn_latent.mixed._emissions.kinds import (
     as_emission,
     marginal_tables,
     n_free,
 )
-from sklearn_latent.temporal._emissions.layout import Layout
-from sklearn_latent.temporal._emissions.lognormal import LogNormal
-from sklearn_latent.temporal._emissions.memory import (
+from sklearn_latent.mixed._emissions.layout import Layout
+from sklearn_latent.mixed._emissions.lognormal import LogNormal
+from sklearn_latent.mixed._emissions.memory import (
     MEMORY_SMOOTHING,
     CategoricalMemory,
 )
-from sklearn_latent.temporal._emissions.ordinal import Ordinal
-from sklearn_latent.temporal._inference.evidence import SlicePatterns
-from sklearn_latent.temporal._panels.panel import Panel
-from sklearn_latent.temporal._tables import free_parameters
+from sklearn_latent.mixed._emissions.ordinal import Ordinal
+from sklearn_latent.mixed._inference.evidence import SlicePatterns
+from sklearn_latent.mixed._panels.panel import Panel
+from sklearn_latent.mixed._tables import free_parameters
 
 CODES = np.array([[0, 2], [1, -1], [-1, 0], [0, 1]])
 WIDTHS = [2, 3]

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.temporal import sequences_from_frame
-from sklearn_latent.temporal._panels.encoding import PanelEncoder
+from sklearn_latent.mixed import sequences_from_frame
+from sklearn_latent.mixed._panels.encoding import PanelEncoder
 
 few = settings(max_examples=50, deadline=None)
 

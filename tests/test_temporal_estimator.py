@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed import LGLPCCTemporal, TemporalGraph
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +291,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(data, model, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "sklearn_latent.temporal._structure_learner.fit_with_kinds", interrupt
+        "sklearn_latent.mixed._structure_learner.fit_with_kinds", interrupt
     )
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(data.X[:100])

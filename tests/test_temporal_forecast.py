@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
-from sklearn_latent.temporal import (
+from sklearn_latent.mixed import (
     LPCC,
     SEMDBN,
     LatentDBN,
@@ -18,8 +18,8 @@ from sklearn_latent.temporal import (
     TemporalGraph,
     sequences_from_frame,
 )
-from sklearn_latent.temporal._emissions.gaussian_memory import GaussianMemory
-from sklearn_latent.temporal._emissions.memory import CategoricalMemory
+from sklearn_latent.mixed._emissions.gaussian_memory import GaussianMemory
+from sklearn_latent.mixed._emissions.memory import CategoricalMemory
 
 few = settings(max_examples=20, deadline=None)
 
@@ -176,7 +176,7 @@ def test_better_than_the_last_value(data, model):
 def test_batches_are_one(data, model, monkeypatch):
     X = data.codes[500:520, :5]
     whole = model.forecast(X, 2)
-    monkeypatch.setattr("sklearn_latent.temporal._panel_estimator.BATCH_VALUES", 100)
+    monkeypatch.setattr("sklearn_latent.mixed._panel_estimator.BATCH_VALUES", 100)
     parts = model.forecast(X, 2)
     for name in ("probabilities", "states"):
         for one, two in zip(getattr(whole, name), getattr(parts, name), strict=True):

@@ -13,9 +13,9 @@ from sklearn.model_selection import cross_val_score
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
+from sklearn_latent.mixed import LGLPCCTemporal, Sequences, sequences_from_frame
+from sklearn_latent.mixed._panels.long_tables import read_like
 from sklearn_latent.plotting import TrajectoryDisplay
-from sklearn_latent.temporal import LGLPCCTemporal, Sequences, sequences_from_frame
-from sklearn_latent.temporal._panels.long_tables import read_like
 
 few = settings(max_examples=25, deadline=None)
 

@@ -7,8 +7,8 @@ import pytest
 from dbn_strategies import graphs, seeds
 from hypothesis import given, settings
 
-from sklearn_latent._graphs import is_acyclic
-from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent._core.graphs import is_acyclic
+from sklearn_latent.mixed import TemporalGraph
 
 few = settings(max_examples=50, deadline=None)
 

@@ -9,18 +9,18 @@ from dbn_strategies import dbns, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import (
+from sklearn_latent.mixed import (
     LPCC,
     EpochDBN,
     LatentDBN,
     LGLPCCTemporal,
     TemporalGraph,
 )
-from sklearn_latent.temporal._em import hybrid
-from sklearn_latent.temporal._em.correction import Correction, Examples
-from sklearn_latent.temporal._em.em import fit_chain
-from sklearn_latent.temporal._em.hybrid import STRATEGIES, Hybrid, _last_known
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed._em import hybrid
+from sklearn_latent.mixed._em.correction import Correction, Examples
+from sklearn_latent.mixed._em.em import fit_chain
+from sklearn_latent.mixed._em.hybrid import STRATEGIES, Hybrid, _last_known
+from sklearn_latent.mixed._panels.panel import Panel
 
 few = settings(max_examples=15, deadline=None)
 

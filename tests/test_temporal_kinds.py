@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sklearn_latent import LPCC, LGLPCCTemporal
-from sklearn_latent.temporal import SEMDBN, LatentDBN, sequences_from_frame
+from sklearn_latent.mixed import SEMDBN, LatentDBN, sequences_from_frame
 
 N_SLICES = 4
 LEVELS = ["low", "middle", "high", "top"]

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.temporal._classes.dependence import (
+from sklearn_latent.mixed._classes.dependence import (
     design_effect,
     mutual_information,
     pair_counts,
 )
-from sklearn_latent.temporal._classes.latent_class import (
+from sklearn_latent.mixed._classes.latent_class import (
     Rows,
     fit_classes,
     fit_classes_bic,
 )
-from sklearn_latent.temporal._classes.latent_pair import fit_pair
+from sklearn_latent.mixed._classes.latent_pair import fit_pair
 
 
 def draw_classes(n, n_features, n_classes, seed, reliability=0.8):

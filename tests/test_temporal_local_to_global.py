@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._local.local import MAX_WINDOWS, _windows
-from sklearn_latent.temporal._local.local_to_global import (
+from sklearn_latent.mixed import TemporalGraph
+from sklearn_latent.mixed._local.local import MAX_WINDOWS, _windows
+from sklearn_latent.mixed._local.local_to_global import (
     LocalGraph,
     co_occurrences,
     edges_by_majority,
@@ -14,7 +14,7 @@ from sklearn_latent.temporal._local.local_to_global import (
     measure_support,
     shared_parents,
 )
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed._panels.panel import Panel
 
 
 def local(groups, edges=(), n_observed=6):

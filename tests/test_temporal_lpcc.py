@@ -5,9 +5,9 @@ import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import LGLPCCTemporal
-from sklearn_latent.temporal._classes.latent_class import Rows
-from sklearn_latent.temporal._local.lpcc import (
+from sklearn_latent.mixed import LGLPCCTemporal
+from sklearn_latent.mixed._classes.latent_class import Rows
+from sklearn_latent.mixed._local.lpcc import (
     Clusters,
     _first_stage,
     _paths,
@@ -19,7 +19,7 @@ from sklearn_latent.temporal._local.lpcc import (
     maximal_sets,
     split_latent,
 )
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed._panels.panel import Panel
 
 
 def table_1():

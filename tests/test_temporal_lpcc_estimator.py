@@ -7,7 +7,7 @@ from scipy.stats import entropy
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.temporal import LPCC
+from sklearn_latent.mixed import LPCC
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sklearn_latent._climb import is_hopeless
+from sklearn_latent._core.climb import is_hopeless
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._classes.latent_pair import Move, fit_pair
-from sklearn_latent.temporal._edges.structure import _Review
-from sklearn_latent.temporal._measurement.groups import (
+from sklearn_latent.mixed import TemporalGraph
+from sklearn_latent.mixed._classes.latent_pair import Move, fit_pair
+from sklearn_latent.mixed._edges.structure import _Review
+from sklearn_latent.mixed._measurement.groups import (
     ChainFit,
     Measurement,
     SearchOptions,
@@ -20,11 +20,11 @@ from sklearn_latent.temporal._measurement.groups import (
     lone_states,
     slice_states,
 )
-from sklearn_latent.temporal._measurement.measurement import (
+from sklearn_latent.mixed._measurement.measurement import (
     MeasurementSearch,
     measurement_search,
 )
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed._panels.panel import Panel
 
 OPTIONS = SearchOptions()
 
@@ -205,7 +205,7 @@ def test_no_move_leaves_a_group_of_one(monkeypatch):
     """Feature 0 gains most but would leave feature 1 alone; the next one moves."""
     gains = {0: 5.0, 1: -1.0, 2: 3.0, 3: 0.0, 4: -2.0}
     monkeypatch.setattr(
-        "sklearn_latent.temporal._measurement.measurement.candidate_moves",
+        "sklearn_latent.mixed._measurement.measurement.candidate_moves",
         lambda *_: [Move(gain, [], feature, None) for feature, gain in gains.items()],
     )
     search = SimpleNamespace(

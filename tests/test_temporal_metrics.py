@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from sklearn_latent import metrics
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import TemporalGraph
+from sklearn_latent.mixed import TemporalGraph
 
 few = settings(max_examples=50, deadline=None)
 

@@ -8,10 +8,10 @@ from dbn_strategies import brute_force, dbns, random_dbn, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.export import edges_to_frame
-from sklearn_latent.temporal import LatentDBN, TemporalGraph
-from sklearn_latent.temporal._emissions.memory import CategoricalMemory
-from sklearn_latent.temporal._export import dbn_to_networkx
-from sklearn_latent.temporal._local.local_to_global import Support
+from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed._emissions.memory import CategoricalMemory
+from sklearn_latent.mixed._export import dbn_to_networkx
+from sklearn_latent.mixed._local.local_to_global import Support
 
 few = settings(max_examples=30, deadline=None)
 

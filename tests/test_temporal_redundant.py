@@ -5,13 +5,13 @@ import pytest
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.temporal import LPCC, LGLPCCTemporal
-from sklearn_latent.temporal._local.redundant import (
+from sklearn_latent.mixed import LPCC, LGLPCCTemporal
+from sklearn_latent.mixed._local.redundant import (
     Redundant,
     near_duplicates,
     never_change,
 )
-from sklearn_latent.temporal._panels.panel import Panel
+from sklearn_latent.mixed._panels.panel import Panel
 
 
 def panel_of(codes):

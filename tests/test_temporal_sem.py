@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from joblib import parallel_config
 from sklearn.base import clone
 
-from sklearn_latent._graphs import is_acyclic
+from sklearn_latent._core.graphs import is_acyclic
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import SEMDBN, TemporalGraph
-from sklearn_latent.temporal._edges.sem_search import (
+from sklearn_latent.mixed import SEMDBN, TemporalGraph
+from sklearn_latent.mixed._edges.sem_search import (
     ExpectedCounts,
     best_moves,
     random_graph,
 )
-from sklearn_latent.temporal._inference.inference import ChainData, expectation
+from sklearn_latent.mixed._inference.inference import ChainData, expectation
 
 few = settings(max_examples=20, deadline=None)
 

@@ -5,23 +5,23 @@ from dataclasses import replace
 import numpy as np
 
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.temporal import TemporalGraph
-from sklearn_latent.temporal._edges.states import (
+from sklearn_latent.mixed import TemporalGraph
+from sklearn_latent.mixed._edges.states import (
     _near,
     _part,
     settle_states,
     with_own_past,
 )
-from sklearn_latent.temporal._edges.structure import _without_edge, better_graph
-from sklearn_latent.temporal._em.em import fit_chain
-from sklearn_latent.temporal._measurement.groups import (
+from sklearn_latent.mixed._edges.structure import _without_edge, better_graph
+from sklearn_latent.mixed._em.em import fit_chain
+from sklearn_latent.mixed._measurement.groups import (
     Measurement,
     SearchOptions,
     compared_chain,
     slice_states,
 )
-from sklearn_latent.temporal._panels.panel import Panel
-from sklearn_latent.temporal._tables import normalized
+from sklearn_latent.mixed._panels.panel import Panel
+from sklearn_latent.mixed._tables import normalized
 
 OPTIONS = SearchOptions()
 
@@ -80,7 +80,7 @@ def test_large_graphs_have_no_rival(monkeypatch):
     def refuse(*_):
         raise AssertionError("EM of all latents would take long")
 
-    monkeypatch.setattr("sklearn_latent.temporal._edges.states.better_graph", refuse)
+    monkeypatch.setattr("sklearn_latent.mixed._edges.states.better_graph", refuse)
     _, panel = two_latents(500)
     few = SearchOptions(max_joint_states=3)
     graph, _ = settle_states(panel, with_states(panel, [2, 2]), few)

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_beam import EVERYTHING, layered, read, searched
 
-from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.noisy_or._likelihood import truncated as _truncated
 from sklearn_latent.noisy_or._likelihood import truncated_errors as _errors
 from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam

@@ -24,7 +24,7 @@ MODULES = [
     "sklearn_latent.metrics",
     "sklearn_latent.noisy_or",
     "sklearn_latent.plotting",
-    "sklearn_latent.temporal",
+    "sklearn_latent.mixed",
 ]
 
 

@@ -21,7 +21,7 @@ from sklearn_latent import (
     QuartetStructureLearner,
     identifiability_order,
 )
-from sklearn_latent._validation import (
+from sklearn_latent._core.validation import (
     check_count,
     check_counts,
     check_names,

@@ -23,7 +23,7 @@ from sklearn_latent import (
     QuartetStructureLearner,
     _warn,
 )
-from sklearn_latent._progress import with_callbacks
+from sklearn_latent._core.progress import with_callbacks
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 
 # Constant columns: nothing can be learned.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sklearn_latent import QuartetStructureLearner
-from sklearn_latent._blocks import LocalBlocks
+from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import edge_f1
 from sklearn_latent.noisy_or import _structure

@@ -30,7 +30,7 @@ from sklearn_latent import (
     QuartetStructureLearner,
 )
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.temporal import SEMDBN
+from sklearn_latent.mixed import SEMDBN
 
 __all__ = ["ESTIMATORS", "TABLES", "family_of", "plain", "same_model", "try_table"]
 

@@ -3,7 +3,7 @@
 Draws a fixed random sample of single-operator mutants of the algorithms, runs each
 against the tests that execute the changed line, and lists those which survive.
 
-    python tools/mutants.py --count 20 --paths sklearn_latent/temporal --seed 1
+    python tools/mutants.py --count 20 --paths sklearn_latent/mixed --seed 1
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 MODULES = [
     "sklearn_latent/noisy_or",
     "sklearn_latent/gaussian",
-    "sklearn_latent/temporal",
-    "sklearn_latent/_blocks.py",
-    "sklearn_latent/_climb.py",
-    "sklearn_latent/_criteria.py",
-    "sklearn_latent/_graphs.py",
-    "sklearn_latent/_rows.py",
+    "sklearn_latent/mixed",
+    "sklearn_latent/_tables/blocks.py",
+    "sklearn_latent/_core/climb.py",
+    "sklearn_latent/_core/criteria.py",
+    "sklearn_latent/_core/graphs.py",
+    "sklearn_latent/_tables/reader.py",
     "sklearn_latent/metrics.py",
 ]
 LEFT_OUT = {"__init__.py", "_export.py"}

@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklearn_latent._base import BaseLatentModel
-from sklearn_latent._network import Network
-from sklearn_latent._persistence import Array
-from sklearn_latent._progress import Progress, with_callbacks
-from sklearn_latent._rows import read_blocks
-from sklearn_latent._transaction import all_or_nothing
+from sklearn_latent._answers.base import BaseLatentModel
+from sklearn_latent._answers.protocol import Network
+from sklearn_latent._core.persistence import Array
+from sklearn_latent._core.progress import Progress, with_callbacks
+from sklearn_latent._core.transaction import all_or_nothing
+from sklearn_latent._tables.reader import read_blocks
 from sklearn_latent.export import node_names
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._climb import Ascent
-from .._validation import check_count
-from ..temporal._em.choice import choose_emissions, rough
-from ..temporal._em.em import EMOptions, fit_chain
-from ..temporal._em.hybrid import Hybrid
-from ..temporal._emissions.kinds import KINDS
-from ..temporal._graph import TemporalGraph
-from ..temporal._model import MAX_JOINT_STATES
-from ..temporal._panel_estimator import PanelModel
-from ..temporal._panels.panel import Panel
+from .._core.climb import Ascent
+from .._core.validation import check_count
+from ..mixed._em.choice import choose_emissions, rough
+from ..mixed._em.em import EMOptions, fit_chain
+from ..mixed._em.hybrid import Hybrid
+from ..mixed._emissions.kinds import KINDS
+from ..mixed._graph import TemporalGraph
+from ..mixed._model import MAX_JOINT_STATES
+from ..mixed._panel_estimator import PanelModel
+from ..mixed._panels.panel import Panel
 
 
 class FixedGraph(PanelModel):

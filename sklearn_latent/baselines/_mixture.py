@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .._climb import Ascent
-from .._criteria import aic
-from .._validation import MOST_COLUMNS, check_count
-from ..temporal._graph import TemporalGraph
-from ..temporal._panels.panel import Panel
+from .._core.climb import Ascent
+from .._core.criteria import aic
+from .._core.validation import MOST_COLUMNS, check_count
+from ..mixed._graph import TemporalGraph
+from ..mixed._panels.panel import Panel
 from ._features import FixedGraph, fit_graph, no_latents, without_memory
 
 # Numbers of classes that are tried, and how many of them without a gain end the search.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._graphs import topological_order
-from .._validation import (
+from .._core.graphs import topological_order
+from .._core.validation import (
     MOST_COLUMNS,
     MOST_ROWS,
     check_count,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 from sklearn.utils import Bunch
 
-from .._validation import (
+from .._core.validation import (
     MOST_COLUMNS,
     check_count,
     check_numbers,

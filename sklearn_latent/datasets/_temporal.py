@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from .._validation import (
+from .._core.validation import (
     MOST_ROWS,
     check_count,
     check_counts,
@@ -17,9 +17,9 @@ from .._validation import (
     check_random_state,
     shown,
 )
-from ..temporal._graph import TemporalGraph
-from ..temporal._model import LatentDBN
-from ..temporal._tables import table_shape
+from ..mixed._graph import TemporalGraph
+from ..mixed._model import LatentDBN
+from ..mixed._tables import table_shape
 
 # Edges (within a slice, into the next slice) of the graphs of Figure 3 of the paper.
 GRAPHS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._persistence import Array, Persistent
-from .._validation import check_numbers
+from .._core.persistence import Array, Persistent
+from .._core.validation import check_numbers
 from ._margins.columns import Margins, bent_columns
 from ._statistics.rows import Rows
 

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from .._validation import check_count, check_numbers, shown
+from .._core.validation import check_count, check_numbers, shown
 from ._nonlinear.links import Linear
 
 _Given = ParamSpec("_Given")

@@ -8,7 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from .._graphs import equivalence_class
+from .._core.graphs import equivalence_class
 from ..exceptions import LatentWarning
 from ._options import is_linear
 from ._parameters import parse_constraints

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
-from .._progress import Progress, with_callbacks
-from .._transaction import all_or_nothing
-from .._validation import (
+from .._core.progress import Progress, with_callbacks
+from .._core.transaction import all_or_nothing
+from .._core.validation import (
     MOST_ROWS,
     check_count,
     check_flag,

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from .._explain import Part
+from .._answers.explain import Part
 from ._inference.mean_field import expect
 from ._margins.columns import to_scores
 from ._network import GaussianNetwork

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import clone
 
-from .._criteria import bic
-from .._warn import unheard, warn
+from .._core.criteria import bic
+from .._core.warn import unheard, warn
 from ..exceptions import ModelMisfitWarning
 from ._background import Background
 from ._classes.learn import learn_classes

@@ -10,8 +10,8 @@ from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from .._criteria import bic
-from .._warn import warn
+from .._core.criteria import bic
+from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
 from ._margins.atoms import ConstantMargin
 from ._margins.choice import few_values, ordered_sample

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._base import BaseLatentModel
-from .._columns import read_numbers
-from .._diagnosis import Comparison, checks_to_frame
-from .._explain import MEAN, Evidence
-from .._fill import fill_gaps
-from .._single_row import SingleRow
-from .._summary import Parts
-from .._validation import check_table, within_floats
+from .._answers.base import BaseLatentModel
+from .._answers.explain import MEAN, Evidence
+from .._answers.summary import Parts
+from .._core.checks import Comparison, checks_to_frame
+from .._core.validation import check_table, within_floats
+from .._tables.fill import fill_gaps
+from .._tables.odd_columns import read_numbers
+from .._tables.single_row import SingleRow
 from ._diagnosis.diagnosis import (
     Subject,
     compare_moments,

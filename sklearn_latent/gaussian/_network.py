@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._graphs import topological_order
-from .._network import Network
-from .._persistence import Array, Choice, Integer, Model, Names
-from .._validation import (
+from .._answers.protocol import Network
+from .._core.graphs import topological_order
+from .._core.persistence import Array, Choice, Integer, Model, Names
+from .._core.validation import (
     MOST_ROWS,
     check_count,
     check_distinct,

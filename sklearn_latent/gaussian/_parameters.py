@@ -8,8 +8,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from .._graphs import is_acyclic
-from .._validation import check_choice, check_count, check_flag, check_tol
+from .._core.graphs import is_acyclic
+from .._core.validation import check_choice, check_count, check_flag, check_tol
 from ._margins.margins import Margin
 from ._nonlinear.noise import get_noise
 from ._options import SearchOptions, is_linear

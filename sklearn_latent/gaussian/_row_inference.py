@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from .._validation import within_floats
+from .._core.validation import within_floats
 from ._background import Background
 from ._checks import within_range
 from ._inference.classes import (

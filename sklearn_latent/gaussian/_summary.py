@@ -6,17 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._graphs import equivalence_class
-from .._summary import (
-    Parts,
-    Section,
-    count,
-    edges_section,
-    label,
-    latents_section,
-    leading,
-    number,
-)
+from .._answers.summary import Parts, Section, edges_section, latents_section, leading
+from .._core.graphs import equivalence_class
+from .._core.text import count, label, number
 from ._export import edge_strengths
 from ._margins.columns import bent_columns, estimated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from .._validation import check_numbers, check_probabilities, shown
+from .._core.validation import check_numbers, check_probabilities, shown
 
 
 def check_weights(class_weight):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._columns import (
+from .._tables.odd_columns import (
     MARKERS,
     Column,
     column_number,

@@ -11,9 +11,9 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from .._progress import Progress, with_callbacks
-from .._transaction import all_or_nothing
-from .._validation import (
+from .._core.progress import Progress, with_callbacks
+from .._core.transaction import all_or_nothing
+from .._core.validation import (
     MOST_COLUMNS,
     MOST_ROWS,
     check_choice,
@@ -21,7 +21,7 @@ from .._validation import (
     check_random_state,
     check_tol,
 )
-from .._warn import warn
+from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
 from ._diagnosis.diagnosis import contradictions, misfit_message
 from ._likelihood.exact import MAX_ENUMERATED, Parameters, clip_parameters

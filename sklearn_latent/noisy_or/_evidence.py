@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from .._explain import Part, clip_log_odds, clipped_logit
+from .._answers.explain import Part, clip_log_odds, clipped_logit
 from ._inference.classes import infer_network
 from ._network import NoisyOrNetwork
 from ._numerics import safe_log

@@ -17,16 +17,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._base import BaseLatentModel
-from .._blocks import Blocks
-from .._diagnosis import Comparison, checks_to_frame
-from .._explain import Evidence
-from .._fill import fill_gaps
-from .._rows import look_at_rows, read_blocks
-from .._single_row import SingleRow
-from .._summary import Parts
-from .._validation import check_flag, check_table, within_floats
-from .._warn import warn
+from .._answers.base import BaseLatentModel
+from .._answers.explain import Evidence
+from .._answers.summary import Parts
+from .._core.checks import Comparison, checks_to_frame
+from .._core.validation import check_flag, check_table, within_floats
+from .._core.warn import warn
+from .._tables.blocks import Blocks
+from .._tables.fill import fill_gaps
+from .._tables.reader import look_at_rows, read_blocks
+from .._tables.single_row import SingleRow
 from ..exceptions import PoorDataWarning
 from ._coding import (
     Coding,

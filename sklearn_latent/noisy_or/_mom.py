@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._diagnosis import Check
-from .._progress import Progress, with_callbacks
-from .._transaction import all_or_nothing
-from .._validation import check_flag
-from .._warn import warn
+from .._core.checks import Check
+from .._core.progress import Progress, with_callbacks
+from .._core.transaction import all_or_nothing
+from .._core.validation import check_flag
+from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning, UnidentifiableWarning
 from ._diagnosis.diagnosis import (
     contradictions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validation import check_columns
+from .._core.validation import check_columns
 from ._identifiability.schedule import check_structure
 
 

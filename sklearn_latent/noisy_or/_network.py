@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from .._network import Network
-from .._persistence import Array
-from .._validation import MOST_ROWS, check_choice, check_count, check_random_state
-from .._warn import warn
+from .._answers.protocol import Network
+from .._core.persistence import Array
+from .._core.validation import MOST_ROWS, check_choice, check_count, check_random_state
+from .._core.warn import warn
 from ..exceptions import ApproximateInferenceWarning
 from ._checks import (
     check_polarity,

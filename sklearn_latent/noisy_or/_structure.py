@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import Blocks, LocalBlocks
-from .._progress import Progress, with_callbacks
-from .._transaction import all_or_nothing
-from .._validation import check_choice, check_count, check_flag, check_random_state
-from .._warn import warn
+from .._core.progress import Progress, with_callbacks
+from .._core.transaction import all_or_nothing
+from .._core.validation import check_choice, check_count, check_flag, check_random_state
+from .._core.warn import warn
+from .._tables.blocks import Blocks, LocalBlocks
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
 from ._diagnosis.diagnosis import (

@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .._summary import (
-    LONGEST_NAME,
+from .._answers.summary import (
     MOST_NAMES,
     Parts,
     Section,
-    count,
-    label,
     latents_section,
     leading,
-    number,
     with_error,
 )
+from .._core.text import LONGEST_NAME, count, label, number
 from ._diagnosis.counts import read_names
 
 # Classes whose latents are listed.

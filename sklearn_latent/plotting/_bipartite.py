@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._summary import shorten
+from .._core.text import shorten
 from ._edge_colors import GraphOptions
 from ._frame import Frame, strength_entries
 from ._layout import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_count, check_numbers
+from .._core.validation import check_count, check_numbers
 from ._style import (
     NEGATIVE_COLOR,
     POSITIVE_COLOR,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from .._summary import LONGEST_NAME, shorten
+from .._core.text import LONGEST_NAME, shorten
 from ._edge_colors import GraphOptions, SignColors
 from ._frame import Frame, strength_entries
 from ._layers import assign_layers, layered_layout

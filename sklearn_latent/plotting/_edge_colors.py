@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validation import shown
+from .._core.validation import shown
 from ._style import NEGATIVE_COLOR, POSITIVE_COLOR, UNREACHED_COLOR
 
 UNKNOWN_COLOR = "#9A9A9A"

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from .._summary import shorten
-from .._validation import check_choice, check_count, check_names, check_numbers
+from .._core.text import shorten
+from .._core.validation import check_choice, check_count, check_names, check_numbers
 from ._style import (
     FEATURE_COLOR,
     NEGATIVE_COLOR,

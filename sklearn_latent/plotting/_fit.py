@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._diagnosis import comparisons_to_frame
-from .._summary import shorten
-from .._validation import check_count, shown
+from .._core.checks import comparisons_to_frame
+from .._core.text import shorten
+from .._core.validation import check_count, shown
 from ._style import (
     FEATURE_COLOR,
     NEGATIVE_COLOR,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from .._selection import select
-from .._validation import check_choice, check_flag, shown
+from .._core.validation import check_choice, check_flag, shown
 from ._bipartite import draw_bipartite
 from ._dag import draw_dag
 from ._edge_colors import EdgeColors, GraphOptions, SignColors
 from ._layout import two_layers
+from ._selection import select
 from ._style import check_has, check_plot
 from ._two_slices import draw_two_slices
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_names, check_numbers
+from .._core.validation import check_names, check_numbers
 from ._style import (
     check_cmap,
     check_has,

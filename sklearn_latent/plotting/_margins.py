@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_names, check_numbers
+from .._core.validation import check_names, check_numbers
 from ._style import PALETTE, check_has, check_plot, fit_width, spelled
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._summary import shorten
+from .._core.text import shorten
 from ._style import (
     SMALLEST_FONT,
     fit_width,

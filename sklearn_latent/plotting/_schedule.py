@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import MOST_COLUMNS, check_numbers
+from .._core.validation import MOST_COLUMNS, check_numbers
 from ._edge_colors import color_scale
 from ._style import (
     add_legend,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._summary import LONGEST_NAME, shorten
-from .._validation import check_names, shown
+from .._core.text import LONGEST_NAME, shorten
+from .._core.validation import check_names, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
-from .._summary import shorten
-from .._validation import check_choice, check_jobs, check_numbers, shown
+from .._core.text import shorten
+from .._core.validation import check_choice, check_jobs, check_numbers, shown
 from ._style import (
     PALETTE,
     check_has,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_choice, check_numbers, shown
+from .._core.validation import check_choice, check_numbers, shown
 from ._style import (
     PALETTE,
     add_legend,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._selection import name_of
-from .._summary import shorten
+from .._core.text import shorten
 from ._edge_colors import GraphOptions
 from ._frame import Frame
+from ._selection import name_of
 from ._slice_edges import COLORS, DASHED, draw_edges
 from ._style import (
     FEATURE_COLOR,

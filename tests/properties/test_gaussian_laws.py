@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from strategies import seeds
 
-from sklearn_latent._graphs import equivalence_class, topological_order
+from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._scores.moves import Rules

@@ -7,7 +7,7 @@ from strategies import seeds
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.metrics import structural_hamming_distance
-from sklearn_latent.temporal import LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed import LGLPCCTemporal, TemporalGraph
 
 
 @given(seeds, st.sampled_from(["G1", "G2", "G3"]))

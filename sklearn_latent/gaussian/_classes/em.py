@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._climb import climb
+from ..._core.climb import climb
 from .._inference.classes import shares, total
 from .._inference.inference import Joint, condition, expected_statistics
 from .._network import GaussianNetwork

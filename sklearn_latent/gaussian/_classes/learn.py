@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._criteria import bic
+from ..._core.criteria import bic
 from .._inference.classes import shares
 from .._margins.columns import Margins, to_scores
 from .._network import GaussianNetwork

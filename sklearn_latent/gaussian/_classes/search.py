@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import entr
 from sklearn.cluster import KMeans
 
-from ..._criteria import bic
+from ..._core.criteria import bic
 from .._inference.inference import condition
 from .._learn import search_by_price
 from .._margins.choice import few_values, ordered_sample

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from ..._diagnosis import (
+from ..._core.checks import (
     Check,
     Comparison,
     compare_likelihoods,

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import hadamard
 from scipy.special import logsumexp
 
-from ..._warn import warn
+from ..._core.warn import warn
 from ...exceptions import ApproximateInferenceWarning
 from .._nonlinear.densities import Densities
 from .._statistics.incomplete import CHUNK

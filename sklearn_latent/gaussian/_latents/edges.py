@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..._graphs import reaches
+from ..._core.graphs import reaches
 from .._missing.structural_em import StructuralEM, measured
 from .._scores.linear import fit_linear
 from .._scores.moves import TIE, ranked_with_ties

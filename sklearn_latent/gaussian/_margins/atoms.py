@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-from ..._persistence import Array, Model, Persistent
-from ..._validation import check_numbers
+from ..._core.persistence import Array, Model, Persistent
+from ..._core.validation import check_numbers
 from .._statistics.statistics import LOG_2_PI, TINY
 from .margins import Floats, Margin, MixtureMargin
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._warn import warn
+from ..._core.warn import warn
 from ...exceptions import PoorDataWarning
 from .._statistics.rows import Rows
 from .atoms import AtomMargin, find_atoms

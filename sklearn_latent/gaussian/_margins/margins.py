@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
 
-from ..._persistence import Array, Persistent
-from ..._validation import check_numbers
+from ..._core.persistence import Array, Persistent
+from ..._core.validation import check_numbers
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..._climb import climb
-from ..._criteria import bic_price
+from ..._core.climb import climb
+from ..._core.criteria import bic_price
 from .._statistics.statistics import LOG_2_PI
 from .margins import Margin, MixtureMargin, NormalMargin
 

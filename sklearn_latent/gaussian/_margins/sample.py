@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from ..._blocks import Blocks
+from ..._tables.blocks import Blocks
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows, RowStatistics, row_keys
 from .atoms import AtomMargin

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._climb import Ascent, climb
+from ..._core.climb import Ascent, climb
 from .._inference.inference import Joint, expected_statistics
 from .._network import GaussianNetwork
 from .._scores.linear import fit_linear

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._climb import climb
+from ..._core.climb import climb
 from .._inference.inference import Joint
 from .._inference.mean_field import MeanField
 from .._network import GaussianNetwork

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ..._criteria import log_choices
+from ..._core.criteria import log_choices
 from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator

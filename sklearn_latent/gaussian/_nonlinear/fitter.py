@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._graphs import parents_of
+from ..._core.graphs import parents_of
 from .._statistics.incomplete import distinct_rows
 from .._statistics.statistics import NOISE_SHARE
 from .levenberg import Curve, LeastSquares, Likelihood, minimise

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from ..._graphs import parents_of
+from ..._core.graphs import parents_of
 from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
 

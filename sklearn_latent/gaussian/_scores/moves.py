@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._criteria import bic_price
+from ..._core.criteria import bic_price
 from .._nonlinear.fitter import Family
 
 # Gains that differ by less, in nats, are the same: directions that the score cannot

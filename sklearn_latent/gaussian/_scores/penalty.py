@@ -16,7 +16,7 @@ from math import comb
 
 import numpy as np
 
-from ..._criteria import bic_price, log_choices, small_sample_factor
+from ..._core.criteria import bic_price, log_choices, small_sample_factor
 
 
 @dataclass(frozen=True)

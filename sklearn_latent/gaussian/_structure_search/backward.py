@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._graphs import equivalence_class
+from ..._core.graphs import equivalence_class
 from .._scores.linear import LinearEvaluator, regress
 from .._scores.moves import TIE, SearchResult
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._graphs import parents_of, reaches
+from ..._core.graphs import parents_of, reaches
 from .._scores.moves import (
     TIE,
     MoveEvaluator,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._graphs import parents_of
+from ..._core.graphs import parents_of
 from .._scores.linear import COLLINEAR, LinearEvaluator, Partial, partial_out, regress
 from .._scores.moves import Rules, with_parent, without_parent
 from .._statistics.statistics import NOISE_SHARE

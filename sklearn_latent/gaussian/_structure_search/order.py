@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..._graphs import parents_of, topological_order
-from ..._validation import check_random_state
+from ..._core.graphs import parents_of, topological_order
+from ..._core.validation import check_random_state
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import TIE, Rules, SearchResult, least_gain
 from .backward import backward_search

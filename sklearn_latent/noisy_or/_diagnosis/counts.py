@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._diagnosis import Check, Comparison, count_z, critical_z, note_duplicates
+from ..._core.checks import Check, Comparison, count_z, critical_z, note_duplicates
 from .pairs import Pairs, modelled_off
 
 # Kinds of checks that share the level: rates, pairs, negative dependence, dependent

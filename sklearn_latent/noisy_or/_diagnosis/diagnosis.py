@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._diagnosis import Check, Comparison, critical_z, note_certainty
+from ..._core.checks import Check, Comparison, critical_z, note_certainty
 from .._inference.classes import infer_network
 from .._statistics.moments import NegativeMoments
 from .._statistics.patterns import Patterns

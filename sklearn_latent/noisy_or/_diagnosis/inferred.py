@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import Check, Comparison, compare_likelihoods, critical_z
+from ..._core.checks import Check, Comparison, compare_likelihoods, critical_z
 from .._inference.classes import infer_network
 from .._statistics.patterns import Patterns
 from .counts import N_KINDS

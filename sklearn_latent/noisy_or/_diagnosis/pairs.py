@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import count_z
+from ..._core.checks import count_z
 from .._statistics.patterns import Patterns
 
 # Pairs are compared among at most this many features, those that vary most.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from ..._diagnosis import Check, count_z, critical_z, shown_lines
+from ..._core.checks import Check, count_z, critical_z, shown_lines
 from .._statistics.patterns import Patterns
 from .counts import N_KINDS
 

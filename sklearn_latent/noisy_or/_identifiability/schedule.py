@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ..._validation import check_count, check_flag, check_numbers
+from ..._core.validation import check_count, check_flag, check_numbers
 
 
 class Step(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._climb import Ascent, climb
+from ..._core.climb import Ascent, climb
 from .._numerics import LOG_ZERO, clip_probability, safe_log
 from .._statistics.patterns import Component, Patterns
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._blocks import add_present
-from ..._climb import Ascent, climb
+from ..._core.climb import Ascent, climb
+from ..._tables.blocks import add_present
 from .._numerics import clip_probability
 from .._statistics.packed import PackedRows
 from .._statistics.patterns import Patterns

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ..._climb import Ascent, climb
+from ..._core.climb import Ascent, climb
 from .._numerics import clip_probability
 from .._statistics.patterns import Patterns
 from .exact import Parameters, clip_parameters

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..._blocks import Blocks
+from ..._tables.blocks import Blocks
 
 MOST_NAMES = 10
 VALUES_AT_A_TIME = 2**15

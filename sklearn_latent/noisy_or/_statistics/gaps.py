@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._diagnosis import count_z, critical_z
-from ..._warn import warn
+from ..._core.checks import count_z, critical_z
+from ..._core.warn import warn
 from ...exceptions import PoorDataWarning
 from .patterns import Patterns
 

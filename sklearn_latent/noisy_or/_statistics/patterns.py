@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..._validation import is_whole
+from ..._core.validation import is_whole
 
 
 class Patterns(NamedTuple):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._blocks import Blocks, LocalBlocks
+from ..._tables.blocks import Blocks, LocalBlocks
 from .moments import Words, off_probability
 from .packed import PackedRows
 from .patterns import Patterns

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, special
 
-from ..._blocks import Blocks
+from ..._tables.blocks import Blocks
 from .moments import Words, off_probability
 from .packed import PackedRows
 

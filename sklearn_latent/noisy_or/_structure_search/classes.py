@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._climb import climb
+from ..._core.climb import climb
 from .._likelihood.layered import Layered
 from .._likelihood.smoothing import pseudo_rows
 from .._numerics import clip_probability

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..._blocks import Blocks
+from ..._tables.blocks import Blocks
 from .._statistics.together import STRIP, Links, Singles, find_links
 from .coupling import discovery_level, discovery_threshold
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from ..._validation import check_choice
+from ..._core.validation import check_choice
 from .._parameters.mixture import solve_triplets
 from .._statistics.moments import Residual
 from .._statistics.subsets import all_subsets

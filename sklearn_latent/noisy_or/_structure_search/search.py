@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._criteria import bic_price, log_choices
+from ..._core.criteria import bic_price, log_choices
 from .._likelihood.beam import NARROW, Beam
 from .._likelihood.layered import Layered
 from .._likelihood.truncated import Expected, climb_truncated

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._blocks import Blocks
+from ..._tables.blocks import Blocks
 from .._inference.classes import infer_network
 from .._likelihood.layered import Layered
 from .._network import NoisyOrNetwork

@@ -1,0 +1,1 @@
+"""What every fitted model says of itself, whatever its family."""

@@ -1,1 +1,0 @@
-"""Comparison of models by held-out likelihood."""

@@ -1,0 +1,1 @@
+"""What every model is built on: checks, EM, criteria, graphs, JSON, warnings."""

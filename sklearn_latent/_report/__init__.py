@@ -1,1 +1,0 @@
-"""One HTML page about a fitted model."""

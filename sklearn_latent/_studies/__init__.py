@@ -1,0 +1,1 @@
+"""Studies around estimators: comparisons and sample sizes."""

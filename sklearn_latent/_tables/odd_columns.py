@@ -1,0 +1,350 @@
+"""Columns of a table that are not stored as numbers: what they hold; other values.
+
+Tables of plain numbers are left alone. In others, each odd column is looked at by
+itself, so that an error can name it, its values and the remedy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from numbers import Complex, Number, Real
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from .._core.validation import shown
+
+# What pandas calls columns of objects.
+NUMBERS = {
+    "floating",
+    "integer",
+    "mixed-integer-float",
+    "boolean",
+    "decimal",
+    "empty",
+}
+DATES = {
+    "datetime64",
+    "datetime",
+    "date",
+    "timedelta64",
+    "timedelta",
+    "time",
+    "period",
+}
+
+# Text that often stands for a missing value.
+MARKERS = {"", "na", "n/a", "nan", "null", "none", "missing", "unknown", "?", ".", "-"}
+
+MOST_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that is not stored as numbers.
+
+    place: its number; name: its name in a data frame, None in an array
+    values: (n_rows,) Python objects
+    is_category: whether the table says that the values are categories
+    is_dates: whether it says that they are dates or times; they are text then
+    """
+
+    place: int
+    name: Any
+    values: np.ndarray = field(repr=False)
+    is_category: bool = False
+    is_dates: bool = False
+
+    def __str__(self) -> str:
+        return f"column {self.place if self.name is None else repr(self.name)}"
+
+    @property
+    def access(self) -> str:
+        """How to select the column of `X`."""
+        return f"X[:, {self.place}]" if self.name is None else f"X[{self.name!r}]"
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Values that are not missing."""
+        return self.values[~self.missing]
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """Where a value is None, NaN or the like, (n_rows,) bool."""
+        import pandas as pd
+
+        try:
+            return np.asarray(pd.isna(self.values), dtype=bool)
+        except ArithmeticError:
+            raise ValueError(
+                f"X must hold numbers, got a signalling NaN of decimals in {self}. "
+                "Replace it by None."
+            ) from None
+
+    @cached_property
+    def kind(self) -> str:
+        """What the values are: "numbers", "text", "dates", "bytes", "mixed", "other".
+
+        Mixed are numbers and text. Others are no values of a table, such as lists.
+        """
+        import pandas as pd
+
+        if self.is_dates:
+            return "dates"
+        kind = pd.api.types.infer_dtype(self.known, skipna=False)
+        if kind in NUMBERS:
+            return "numbers"
+        if kind in DATES:
+            return "dates"
+        if kind in ("string", "bytes"):
+            return "text" if kind == "string" else kind
+        values = self.known
+        if all(isinstance(value, (Number, np.bool_)) for value in values):
+            real = all(isinstance(v, Real | Decimal | np.bool_) for v in values)
+            return "numbers" if real else "other"
+        plain = all(isinstance(value, (str, Number, np.bool_)) for value in values)
+        return "mixed" if plain else "other"
+
+    @property
+    def levels(self) -> list:
+        """The different values, missing ones left out, in an order of their own."""
+        return ordered(self.coded[1])
+
+    @cached_property
+    def coded(self) -> tuple[np.ndarray, np.ndarray]:
+        """Number of the level of each row, -1 for missing, and the levels."""
+        import pandas as pd
+
+        return pd.factorize(self.values)
+
+    def numbers(self) -> np.ndarray:
+        """The values of a column of numbers as floats, NaN where missing."""
+        numbers = np.full(len(self.values), np.nan)
+        try:
+            numbers[~self.missing] = self.known.astype(np.float64)
+        except OverflowError:
+            self._refuse_large()
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X must hold numbers, got others in {self}: {error}."
+            ) from None
+        return numbers
+
+    def _refuse_large(self) -> NoReturn:
+        """Raise an error that shows the number that no float can hold."""
+        for value in self.known:
+            try:
+                float(value)
+            except OverflowError:
+                raise ValueError(
+                    "X must hold numbers that fit into 64-bit floats, got "
+                    f"{shown(value)} in {self}."
+                ) from None
+        raise AssertionError(f"no large number in {self}")
+
+    def refuse(self, expected: str, remedy: str) -> NoReturn:
+        """Raise an error that names the column, some values and what to do."""
+        raise ValueError(
+            f"X must hold {expected}, got {few(self.levels)} in {self}. {remedy}"
+        )
+
+    def refuse_odd(self, expected: str, dates: str, *, mixed: bool = False) -> None:
+        """Refuse dates, bytes, numbers beside text, and what is no value at all.
+
+        dates: what to do with dates; mixed: whether numbers beside text are right
+        """
+        if self.kind == "dates":
+            self.refuse(
+                expected, f"These are dates or times. Drop the column, or {dates}."
+            )
+        if self.kind == "bytes":
+            self.refuse(
+                expected,
+                f"These are bytes. Decode them with {self.access}"
+                + (".astype(str)." if self.name is None else ".str.decode('utf-8')."),
+            )
+        if self.kind == "mixed" and not mixed:
+            self.refuse(
+                expected,
+                "Numbers and text are mixed. Make them one type, for example with "
+                f"pd.to_numeric({self.access}, errors='coerce').",
+            )
+        if self.kind == "other":
+            odd = next(
+                value
+                for value in self.known
+                if not isinstance(value, str | Real | Decimal)
+            )
+            if isinstance(odd, Complex):
+                raise ValueError(f"Complex data not supported: {odd!r} in {self} of X.")
+            raise TypeError(
+                f"X must hold {expected}: the argument must be a string or a number in "
+                f"each cell, got {shown(odd)} in {self}. Drop the column, or make one "
+                "column of each part of its values."
+            )
+
+
+def ordered(values) -> list:
+    """Different values in an order that does not depend on the rows."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
+
+
+def few(values: list) -> str:
+    """The first of some values, and how many there are."""
+    text = ", ".join(map(_short, values[:MOST_SHOWN]))
+    if len(values) <= MOST_SHOWN:
+        return text
+    return f"{text}, ... ({len(values)} different values)"
+
+
+def _short(value) -> str:
+    """Text of a value; dates as people write them."""
+    dated = hasattr(value, "isoformat") and not isinstance(value, str)
+    return value.isoformat() if dated else shown(value)
+
+
+def column_number(names, place: int) -> str:
+    """What an error calls a column, as `Column` does."""
+    return str(Column(place, None if names is None else names[place], np.empty(0)))
+
+
+def odd_columns(X) -> tuple[Any, list[Column]]:
+    """The table, a list as an array, and its columns that are not stored as numbers.
+
+    What is no table of two dimensions has none; scikit-learn will say what it is.
+    """
+    if sparse.issparse(X):
+        return X, []
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        return X, _odd_of_pandas(X)
+    if hasattr(X, "with_columns"):
+        return X, _odd_of_polars(X)
+    if isinstance(X, list | tuple):
+        X = _array_of(X)
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "OUSTMm":
+        return X, []
+    if isinstance(X, np.ma.MaskedArray):
+        return X, []
+    return X, columns_of(X)
+
+
+def columns_of(X: np.ndarray, names=None) -> list[Column]:
+    """All columns of an array of objects, text or dates."""
+    is_dates = X.dtype.kind in "Mm"
+    # Dates of nanoseconds, or far away, would become integers.
+    objects = (X.astype(str) if is_dates else X).astype(object)
+    return [
+        Column(j, None if names is None else names[j], objects[:, j], False, is_dates)
+        for j in range(X.shape[1])
+    ]
+
+
+def _array_of(rows):
+    """An array of rows that are lists, whose cells keep their types; others as is."""
+    try:
+        array = np.asarray(rows)
+        if array.dtype.kind in "US":
+            # Numbers beside text would become text.
+            array = np.asarray(rows, dtype=object)
+    except (ValueError, TypeError, OverflowError):
+        return rows
+    return array if array.ndim == 2 else rows
+
+
+def _odd_of_pandas(X) -> list[Column]:
+    import pandas as pd
+
+    odd: list[Column] = []
+    if X.ndim != 2:
+        return odd
+    for j, dtype in enumerate(X.dtypes):
+        # scikit-learn reads NumPy's and pandas' own types of numbers.
+        if dtype.kind in "biufc" and not isinstance(dtype, pd.ArrowDtype):
+            continue
+        values = X.iloc[:, j].to_numpy(dtype=object)
+        is_category = isinstance(dtype, pd.CategoricalDtype)
+        odd.append(Column(j, X.columns[j], values, is_category))
+    return odd
+
+
+def _odd_of_polars(X) -> list[Column]:
+    odd = []
+    for j, (name, dtype) in enumerate(X.schema.items()):
+        kind = str(dtype)
+        if dtype.is_numeric() and not kind.startswith("Decimal"):
+            continue
+        if dtype.is_temporal():
+            # Dates that are far away make polars panic.
+            values = X.to_series(j).to_numpy().astype(str).astype(object)
+            odd.append(Column(j, name, values, is_dates=True))
+            continue
+        values = np.empty(X.height, dtype=object)
+        values[:] = X.to_series(j).to_list()
+        is_category = kind.startswith(("Categorical", "Enum"))
+        odd.append(Column(j, name, values, is_category))
+    return odd
+
+
+def with_columns(X, new: dict[int, np.ndarray]):
+    """The table with some columns replaced, by number; names stay."""
+    if not new:
+        return X
+    if hasattr(X, "iloc"):
+        table = X.copy(deep=False)
+        for j, values in new.items():
+            table.isetitem(j, values)
+        return table
+    if hasattr(X, "with_columns"):
+        table = X.clone()
+        for j, values in new.items():
+            series = type(X.to_series(j))
+            table.replace_column(j, series(X.columns[j], values))
+        return table
+    table = np.empty(X.shape)
+    for j in range(X.shape[1]):
+        table[:, j] = new[j]
+    return table
+
+
+def read_numbers(X, family: str) -> Any:
+    """The table with all columns as numbers.
+
+    family: who reads them and what else could be used, the end of an error message
+    """
+    X, odd = odd_columns(X)
+    return with_columns(X, {c.place: _numbers_of(c, family) for c in odd})
+
+
+def _numbers_of(column: Column, family: str) -> np.ndarray:
+    """Numbers of a column, which must not be labels."""
+    column.refuse_odd("numbers", "make numbers of it, such as days since a date")
+    if column.is_category and len(column.known):
+        column.refuse(
+            "numbers",
+            "The column is one of categories. If they are amounts, convert it with "
+            f"{column.access}.astype(float); else drop it, or {family}",
+        )
+    if column.kind == "text":
+        if is_numeric_text(column.levels):
+            column.refuse(
+                "numbers",
+                "These are numbers stored as text. Convert them with "
+                f"pd.to_numeric({column.access}, errors='coerce').",
+            )
+        column.refuse("numbers", f"Drop the column, or {family}")
+    return column.numbers()
+
+
+def is_numeric_text(levels: list) -> bool:
+    """Whether text holds numbers, but for markers of missing values."""
+    words = [level for level in levels if level.strip().casefold() not in MARKERS]
+    try:
+        return bool(words) and all(np.isfinite(float(word)) for word in words)
+    except ValueError:
+        return False
