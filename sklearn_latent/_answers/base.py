@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._core import criteria
+from .._core.checks import Comparison
 from .._core.progress import CallbackSupportMixin
 from .._core.validation import check_names, check_sample_weight, shown
 from .._core.warn import warn
@@ -19,8 +20,9 @@ from ..exceptions import PoorDataWarning
 from ..export import edges_to_frame, to_dot, to_mermaid
 from ..plotting import LatentGraphDisplay
 from .describe import columns_of
+from .diagnosis import Subject, compare, diagnose
 from .explain import Evidence, Explanation, check_latents, explain_row
-from .report import Subject, write_report
+from .report import Chapter, write_report
 from .summary import Parts, Summary, summarise
 
 if TYPE_CHECKING:
@@ -181,6 +183,101 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         self._feature_names(input_features)
         return self.latent_names_
+
+    def diagnose(self, X: Any) -> pd.DataFrame:
+        """Check whether rows follow the fitted model.
+
+        Rows are compared with 40 tables that are drawn from the model [1]_. The checks
+        of a table share a level of 5%: each kind has an equal part of it, divided by
+        the number of its tests (Bonferroni). So at most about 5% of the tables that
+        follow the model have any check that fails, whether the model was learned from
+        them or from other rows. Missing values are drawn from the model first, given
+        the others of their row, which is right if they are missing at random,
+        completely or not. Small differences show in many rows, so at most 5,000 rows
+        are used (fewer where tables are wide), chosen at random but always the same.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, or sequences, as for `fit`; NaN is missing.
+
+        Returns
+        -------
+        checks : pandas.DataFrame
+            One row per check, with the columns ``check``, ``what`` (a feature, a pair,
+            a latent), ``observed``, ``expected``, ``z`` (the difference in standard
+            errors) and ``ok``. Of each kind the worst are listed. All models:
+
+            - "likelihood": mean log-likelihood of a row, and that of independent
+              columns, which should be smaller;
+            - "rate": share of rows with a category, or in which a feature is on;
+            - "mean", "spread": of numbers, the spread as standard deviation around the
+              mean of the model;
+            - "pair": correlation of two features, or of categories of two features,
+              given their rates;
+            - "certainty": share of the uncertainty about a latent that the rows take
+              away, for the reader: it is never a failure.
+
+            Noisy-or networks; "not ..." is a feature that the model reads as its
+            opposite, which counts as on when it is 0:
+
+            - "negative dependence": correlation of two features, which independent
+              latents cannot make negative;
+            - "row total": standard deviation of the number of features that are on in
+              a row (its z compares all of the distribution), and shares of rows with so
+              many features on;
+            - "dependent latents": correlation of the posteriors of two latents in the
+              rows, and in rows drawn from the model;
+            - "near-duplicates": correlation of two features; it fails above 0.95 (of
+              numbers 0.99), which hurts reading, though the model may be right.
+
+            Gaussian networks, of which all but "groups" is about normal scores of the
+            columns where margins are not normal:
+
+            - "skewed noise", "tails": skewness and excess kurtosis of the noise of a
+              feature, that is of its residuals given the features before it in the
+              graph; a feature with a latent parent is taken by itself in networks that
+              are not linear;
+            - "curvature": correlation of these residuals with the square of another
+              feature, "changing spread" of their sizes with another feature or its
+              size: a response that is not as the link says, or noise that varies;
+            - "groups": log-likelihood per row, less the penalty of the BIC, and that of
+              a mixture of normal distributions, which should be smaller;
+            - "near-duplicates", as above.
+
+            Sequences:
+
+            - "own past": how often a feature repeats its value (of numbers the product
+              of two consecutive ones); "older past": the same two slices apart;
+            - "slice": as "rate" and "mean", in a single slice; "step": values of a
+              feature, given the latents in the slice before, in some slices against
+              all others, as (weighted) counts: a process that changes;
+            - "tails": excess kurtosis of numbers.
+
+        References
+        ----------
+        .. [1] Gelman, A., Meng, X.-L., Stern, H. (1996). Posterior predictive
+           assessment of model fitness via realized discrepancies. Statistica Sinica, 6.
+
+        Examples
+        --------
+        >>> from sklearn_latent import NoisyOrEM
+        >>> from sklearn_latent.datasets import make_noisy_or
+        >>> X = make_noisy_or(n_samples=2000, random_state=0).X
+        >>> checks = NoisyOrEM(n_latents=2, random_state=0).fit(X).diagnose(X)
+        >>> bool(checks.ok.all())
+        True
+        """
+        check_is_fitted(self)
+        return diagnose(self._subject(X))
+
+    def _compare(self, X: Any) -> list[Comparison]:
+        """Columns and pairs of rows beside those of the model; see `FitDisplay`."""
+        return compare(self._subject(X))
+
+    def _subject(self, X: Any) -> Subject:
+        """Rows to diagnose, some of many."""
+        raise NotImplementedError(f"{type(self).__name__} has no diagnosis.")
 
     def score(
         self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
@@ -417,7 +514,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Heading of the page. If None, the name of the estimator.
         """
         name = type(self).__name__
-        write_report(path, name if title is None else title, {name: Subject(self, X)})
+        write_report(path, name if title is None else title, {name: Chapter(self, X)})
 
     def _feature_values(self, X: Any) -> Iterable[NDArray[Any]]:
         """Values of each feature in rows as the user has them."""

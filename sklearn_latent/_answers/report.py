@@ -34,7 +34,7 @@ FIT_TEXT = (
 )
 
 
-class Subject(NamedTuple):
+class Chapter(NamedTuple):
     """A fitted estimator, and rows to check it with, None if there are none."""
 
     estimator: Any
@@ -92,11 +92,11 @@ def report(models: dict[str, Any], path: Any, *, title: str = "Latent models") -
                 "models must hold estimators of this library, or pairs of them and "
                 f"rows, got {shown(model)} for {name!r}."
             )
-        subjects[str(name)] = Subject(*pair)
+        subjects[str(name)] = Chapter(*pair)
     write_report(path, title, subjects)
 
 
-def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
+def write_report(path: Any, title: str, subjects: dict[str, Chapter]) -> None:
     """Write a page about one model, or about several with a chapter each."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {shown(path)}.")
@@ -126,7 +126,7 @@ def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
         file.write(text)
 
 
-def _sections(subject: Subject, level: int) -> Iterator[html.Section]:
+def _sections(subject: Chapter, level: int) -> Iterator[html.Section]:
     """What there is to say of a model, in the order in which a person reads it."""
     estimator, X = subject
     yield html.Section("Summary", _summary(estimator, level))

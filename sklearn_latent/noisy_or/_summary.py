@@ -15,7 +15,7 @@ from .._answers.summary import (
     with_error,
 )
 from .._core.text import LONGEST_NAME, count, label, number
-from ._diagnosis.counts import read_names
+from ._misfit import read_names
 
 # Classes whose latents are listed.
 MOST_CLASSES = 8
