@@ -110,7 +110,8 @@ def main():
         if part in name:
             walk = Walk.of(fit)
             print(
-                f"{name}: {len(walk.modules)} modules, {len(walk.functions)} functions, "
+                f"{name}: {len(walk.modules)} modules, "
+                f"{len(walk.functions)} functions, "
                 f"{sum(walk.modules.values())} crossings, {walk.depth} frames deep"
             )
             if part:
