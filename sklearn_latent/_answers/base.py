@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +17,13 @@ from .._core.validation import check_names, check_sample_weight, shown
 from .._core.warn import warn
 from .._tables.single_row import SingleRow, read_row
 from ..exceptions import PoorDataWarning
-from ..export import edges_to_frame, to_dot, to_mermaid
 from ..plotting import LatentGraphDisplay
-from .describe import columns_of
 from .diagnosis import Subject, compare, diagnose
 from .explain import Evidence, Explanation, check_latents, explain_row
-from .report import Chapter, write_report
-from .summary import Parts, Summary, summarise
+from .pages import Summary
+from .protocol import Exported
+from .report import Topic, columns_of, write_report
+from .summary import Parts, summarise
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class BaseLatentModel(CallbackSupportMixin, Exported, TransformerMixin, BaseEstimator):
     """Base class of all estimators.
 
     A subclass provides ``fit``, ``transform``, ``score_samples``, ``_n_features_out``
@@ -368,7 +368,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """Explain a row, with options of the family."""
         check_is_fitted(self)
         chosen = check_latents("latents", latents, self.latent_names_.tolist())
-        evidence = self._evidence(self._single_row(row), chosen, **options)
+        evidence = self._evidence(self._single_row(row), **options)
         return explain_row(evidence, chosen, self.latent_names_.tolist())
 
     def _single_row(self, row: Any) -> SingleRow:
@@ -376,8 +376,8 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         names = self._feature_names().tolist()
         return read_row(row, names, named=hasattr(self, "feature_names_in_"))
 
-    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
-        """What the cells of a row tell of some latents; see `Part`."""
+    def _evidence(self, row: SingleRow) -> Evidence:
+        """What the cells of a row tell of latents; see `Part`."""
         raise NotImplementedError(f"{type(self).__name__} does not explain rows.")
 
     def sample(
@@ -402,82 +402,25 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.network_.sample(n_samples, random_state=random_state)
 
-    def to_networkx(self) -> nx.DiGraph:
-        """Export the fitted network as a graph.
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
+        names = self._export_names(latent_names, feature_names)
+        return self.network_.to_networkx(*names)
 
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Nodes have a ``kind``, "latent" or "feature". Parameters are attributes of
-            nodes and edges, and edges have a ``strength``.
-        """
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
+        return self.network_.to_pgmpy(*self._export_names(latent_names, feature_names))
+
+    def _export_names(self, latent_names: Any, feature_names: Any) -> tuple[Any, Any]:
+        """Names of latents and features; None are those of the data."""
         check_is_fitted(self)
-        return self.network_.to_networkx(self.latent_names_, self._node_names())
-
-    def to_pgmpy(self) -> Any:
-        """Export the fitted network to pgmpy.
-
-        Returns
-        -------
-        model : pgmpy model
-            As ``network_.to_pgmpy`` makes it, with the names of the data.
-        """
-        check_is_fitted(self)
-        return self.network_.to_pgmpy(self.latent_names_, self._node_names())
+        latents = self.latent_names_ if latent_names is None else latent_names
+        features = self._node_names() if feature_names is None else feature_names
+        return latents, features
 
     def _node_names(self) -> Any:
         """Names of the features as nodes of a graph."""
         return self._feature_names()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Table of the edges of the fitted model.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            One row per edge: parent, child and the parameters of the edge.
-        """
-        return edges_to_frame(self.to_networkx())
-
-    def to_dot(
-        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
-    ) -> str:
-        """Export the fitted model in the DOT language, for Graphviz.
-
-        Parameters
-        ----------
-        min_strength : "auto" or float, default="auto"
-            Edges below this strength are left out; "auto" keeps as many as `plot`
-            draws.
-        focus : str, list of str or None, default=None
-            Names of nodes. Only these are kept, with their neighbours.
-
-        Returns
-        -------
-        text : str
-            The diagram; see `sklearn_latent.export.to_dot`.
-        """
-        return to_dot(self.to_networkx(), min_strength=min_strength, focus=focus)
-
-    def to_mermaid(
-        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
-    ) -> str:
-        """Export the fitted model as a Mermaid flowchart.
-
-        Parameters
-        ----------
-        min_strength : "auto" or float, default="auto"
-            Edges below this strength are left out; "auto" keeps as many as `plot`
-            draws.
-        focus : str, list of str or None, default=None
-            Names of nodes. Only these are kept, with their neighbours.
-
-        Returns
-        -------
-        text : str
-            The diagram; see `sklearn_latent.export.to_mermaid`.
-        """
-        return to_mermaid(self.to_networkx(), min_strength=min_strength, focus=focus)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> LatentGraphDisplay:
         """Draw the fitted model.
@@ -514,7 +457,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Heading of the page. If None, the name of the estimator.
         """
         name = type(self).__name__
-        write_report(path, name if title is None else title, {name: Chapter(self, X)})
+        write_report(path, name if title is None else title, {name: Topic(self, X)})
 
     def _feature_values(self, X: Any) -> Iterable[NDArray[Any]]:
         """Values of each feature in rows as the user has them."""

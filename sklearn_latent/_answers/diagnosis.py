@@ -62,7 +62,8 @@ class Subject:
         left open
     scale: means and standard deviations of the columns, where they are known
     bent: columns whose scale was estimated, so that their ranks alone tell
-    noise: what the columns before leave of each, a function of rows, (n, n_columns)
+    noise: what the columns before leave of each, standard normal: a function of rows;
+        None: the sizes of numbers are compared instead
     before: ``[i, j]``, whether column i must say nothing about the noise of j
     same: correlation from which two columns are the same
     causes: whether columns are the effects, on or off, of causes
@@ -142,16 +143,14 @@ class _Compared:
         """
         return 1.0 + 1.0 / N_DRAWN + learned * self.n / self.subject.n_learned
 
-    def _z(self, kind: str, learned: float = 1.0) -> np.ndarray:
+    def _z(self, kind: str, learned: float = 1.0, least: float = 0.0) -> np.ndarray:
         """Standard errors between the data and drawn tables."""
         seen, mean, variance = (
             sums[kind] for sums in (self.seen, self.mean, self.variance)
         )
         # Rounding errors are no differences.
-        least = 1e-12 + 1e-12 * mean**2
-        rough = (seen - mean) / np.sqrt(
-            np.maximum(variance * self._excess(learned), least)
-        )
+        variance = np.maximum(variance, least + 1e-12 + 1e-12 * mean**2)
+        rough = (seen - mean) / np.sqrt(variance * self._excess(learned))
         # The variance is an estimate, too.
         return np.sign(rough) * stats.norm.isf(
             stats.t.sf(np.abs(rough), N_DRAWN - 1).clip(1e-300)
@@ -273,7 +272,9 @@ class _Compared:
 
     def _shape(self, kind: str, names: Sequence[str]) -> Comparison:
         # The shape of a scale that was estimated has errors, too.
-        z = self._z(kind, learned=float(len(self.subject.bent) > 0))
+        learned = float(len(self.subject.bent) > 0)
+        # Ranks by themselves have a shape that hardly varies, but for ties.
+        z = self._z(kind, learned, least=0.1 / self.n)
         seen, mean = self.seen[kind], self.mean[kind]
         if kind == "tails":
             # Excess kurtosis.

@@ -110,7 +110,6 @@ class Statistics:
         self.is_number = np.isin(np.arange(n_columns), numbers)
         self.bent = np.isin(np.arange(n_columns), subject.bent)
         self.scales: dict[int, Scale] = {}
-        self.noise_scales: list[Scale] = []
         self._read_scales(rng)
         marks = self._marks(subject.values)
         spread, place = np.ptp(marks, axis=(0, 1)), np.abs(marks[0, 0])
@@ -124,7 +123,7 @@ class Statistics:
         self._name_shapes()
 
     def _read_scales(self, rng) -> None:
-        """Scales of numbers, and of their noise."""
+        """Scales of numbers."""
         subject, numbers = self.subject, np.flatnonzero(self.is_number).tolist()
         if subject.scale is not None:
             mean, spread = subject.scale
@@ -134,8 +133,6 @@ class Statistics:
             rows = subject.draw(max(REFERENCE // n_slices, 1), rng)
             flat = rows.reshape(-1, rows.shape[2])
             self.scales = {j: Scale.of(flat[:, j]) for j in numbers}
-            if subject.noise is not None:
-                self.noise_scales = [Scale.of(own) for own in subject.noise(flat).T]
 
     def _read_pairs(self, marks) -> None:
         """Pairs of marks of different columns, of those that vary most."""
@@ -242,9 +239,6 @@ class Statistics:
         if subject.noise is None:
             return {"tails": _shape(scores)[1]}
         noise = subject.noise(rows)
-        if self.noise_scales:
-            own = zip(self.noise_scales, noise.T, strict=True)
-            noise = np.stack([scale.score(column) for scale, column in own], axis=1)
         noise[:, ~self._tells_column] = 0.0
         before = np.nonzero(subject.before)
         sizes, causes = _sizes(noise), _sizes(scores)

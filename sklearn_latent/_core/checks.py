@@ -20,7 +20,7 @@ MOST_FAILING, MOST_PASSING = 10, 3
 # A latent of which the rows tell less than this share is hardly ever certain.
 CERTAIN = 0.1
 # Larger correlations are not told apart.
-FARTHEST_CORRELATION = 1.0 - 1e-9
+FARTHEST_CORRELATION = 1.0 - 1e-6
 
 
 class Check(NamedTuple):
@@ -213,6 +213,7 @@ def table_z(correlation, expected, one, two, n) -> np.ndarray:
 
     correlation, expected, and the rates: (n_pairs,); n: number of rows
     """
+    one, two = np.clip(one, 0.0, 1.0), np.clip(two, 0.0, 1.0)
     scale = np.sqrt(one * (1.0 - one) * two * (1.0 - two))
     least, most = np.maximum(one + two - 1.0, 0.0), np.minimum(one, two)
     both, mean = (

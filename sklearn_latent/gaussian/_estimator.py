@@ -22,6 +22,7 @@ from .._core.validation import (
 )
 from ._confidence import bootstrap_shares
 from ._fit import fit_rows
+from ._gaussian_answers import describe_edges
 from ._margins.columns import estimated
 from ._margins.margins import Margin
 from ._margins.sample import ScoredRows, SeenRows
@@ -31,7 +32,6 @@ from ._nonlinear.noise import Noise
 from ._parameters import check_parameters, make_options
 from ._reading import NO_GAPS, can_add_up, read
 from ._statistics.rows import Rows
-from ._summary import describe_edges
 
 
 class IdealParentGaussianBN(GaussianModel):

@@ -56,7 +56,6 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
     most_extreme = norm.isf(0.5 / len(scores))
     scores[:, bent] = scores[:, bent].clip(-most_extreme, most_extreme)
     Z = complete(network, scores)
-    linear = network.is_jointly_gaussian and network.background is None
     subject = Subject(
         Z[:, np.newaxis],
         partial(_drawn, network),
@@ -69,16 +68,11 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
     )
     if network.is_jointly_gaussian:
         mean, covariance = (part[:n] for part in network.joint())
-        spread = np.sqrt(np.diagonal(covariance))
-        subject.scale = (mean, spread) if linear else None
-        subject.noise = partial(_linear_noise, network, mean, covariance[:, :n])
-        clear = np.ones(n, dtype=bool)
-    else:
-        # A feature with latent parents has no residual; its score takes its place.
-        clear = ~network.adjacency[n:, :n].any(axis=0)
-        subject.noise = partial(_noise, network, clear)
-    place = np.argsort([node for node in network.topological_order if node < n])
-    subject.before = (place[:, None] < place) & clear
+        if network.background is None:
+            subject.scale = mean, np.sqrt(np.diagonal(covariance))
+        subject.noise = partial(_noise, network, mean, covariance[:, :n])
+        place = np.argsort([node for node in network.topological_order if node < n])
+        subject.before = place[:, None] < place
     subject.others = _groups(
         network, np.where(np.isnan(X), to_values(network.margins, Z), X)
     )
@@ -136,7 +130,7 @@ def _check_likelihood(network, X) -> Check:
 # Noise
 
 
-def _linear_noise(network, mean, covariance, Z) -> np.ndarray:
+def _noise(network, mean, covariance, Z) -> np.ndarray:
     """Standard normal noise of each feature given those before it."""
     spread = np.sqrt(np.diagonal(covariance))
     order = network.topological_order
@@ -146,7 +140,10 @@ def _linear_noise(network, mean, covariance, Z) -> np.ndarray:
     residuals, scale = np.empty_like(Z), np.empty_like(spread)
     residuals[:, order] = solve_triangular(factor, scores.T, lower=True).T
     scale[order] = np.diagonal(factor)
-    return _beyond_rounding(residuals, scale * spread, Z)
+    # Rounding depends on the processor.
+    size = np.abs(residuals * scale * spread).max(axis=0, initial=0.0)
+    least = ROUNDING * Z.std(axis=0) + DIGITS * np.abs(Z).max(axis=0, initial=0.0)
+    return np.where(size > least, residuals, 0.0)
 
 
 def _root(correlation) -> np.ndarray:
@@ -157,49 +154,6 @@ def _root(correlation) -> np.ndarray:
         except np.linalg.LinAlgError:
             continue
     return np.eye(len(correlation))
-
-
-def _beyond_rounding(residuals, scale, Z) -> np.ndarray:
-    """Residuals; 0 in columns where they are rounding, which depends on the processor.
-
-    scale: what a residual is to be multiplied with to be in the units of `Z`
-    """
-    size = np.abs(residuals * scale).max(axis=0, initial=0.0)
-    least = ROUNDING * Z.std(axis=0) + DIGITS * np.abs(Z).max(axis=0, initial=0.0)
-    return np.where(size > least, residuals, 0.0)
-
-
-def _noise(network, clear, Z) -> np.ndarray:
-    """Noise of the features, of which not all are clear; with classes, in a drawn one.
-
-    Classes that are drawn given the row leave the noise that the network expects.
-    """
-    n = network.n_features
-    noise = np.empty(Z.shape)
-    if network.classes:
-        label = _draw_class(network, Z, np.random.RandomState(0))
-        for number, own in enumerate(network.classes):
-            members = label == number
-            size = np.sqrt(own.noise_variance[:n])
-            noise[members] = _noise_of(own, Z[members]) / size
-    else:
-        noise = _noise_of(network, Z)
-    return _beyond_rounding(np.where(clear, noise, Z), 1.0, Z)
-
-
-def _noise_of(network, rows) -> np.ndarray:
-    """Noise of the features, in its scale."""
-    n = network.n_features
-    mean = network.conditional_means(np.pad(rows, [(0, 0), (0, network.n_latents)]))
-    mean = mean[:, :n]
-    noise, root = network._noise, network._noise.root
-    squares = root.squared_error(rows, mean)
-    if root is not noise:
-        has_parents = network.adjacency[:, :n].any(axis=0)
-        mean = np.where(has_parents, noise.clip(mean), mean)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            squares = np.where(has_parents, noise.squared_error(rows, mean), squares)
-    return np.sign(rows - mean) * np.sqrt(squares)
 
 
 # Missing values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,11 @@ from .._core.validation import check_table, within_floats
 from .._tables.fill import fill_gaps
 from .._tables.odd_columns import read_numbers
 from .._tables.single_row import SingleRow
-from ._evidence import evidence_parts
+from ._gaussian_answers import describe, part_of
 from ._misfit_of_scores import subject_of
 from ._network import GaussianNetwork
 from ._nonlinear.noise import Noise, get_noise
 from ._row_inference import check_size
-from ._summary import describe
 
 # What to do with a column that holds no numbers.
 REMEDY = (
@@ -143,15 +143,12 @@ class GaussianModel(BaseLatentModel):
             return completed[:, self.network_.n_features :]
         return completed
 
-    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+    def _evidence(self, row: SingleRow) -> Evidence:
         values = self._check_X(row.table)[0]
         # Warns if inference is approximate, once for all of the rows to come.
         self.network_.posterior(values[np.newaxis])
-        parts = evidence_parts(self.network_, values, latents)
-        known = ~np.isnan(values)
-        return Evidence(
-            parts, row.cells, known, self._feature_names().tolist(), scale=MEAN
-        )
+        part = partial(part_of, self.network_, values)
+        return Evidence(part, row.cells, self._feature_names().tolist(), scale=MEAN)
 
     def impute(self, X: Any) -> Any:
         """Fill in missing values.

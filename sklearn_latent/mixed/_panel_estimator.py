@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,17 +22,15 @@ from .._tables.single_row import SingleRow
 from ._em.em import replace_tables
 from ._em.hybrid import STRATEGIES
 from ._emissions.base import Emission
-from ._evidence import choose_slice, evidence_parts
-from ._export import dbn_to_networkx
 from ._graph import TemporalGraph
 from ._misfit_of_sequences import subject_of
+from ._mixed_answers import choose_slice, describe, part_of
 from ._model import LatentDBN
 from ._panel_input import PanelInput
 from ._panels.encoding import is_missing
 from ._panels.long_tables import fill_long
 from ._panels.panel import is_known
 from ._panels.sequences import Sequences
-from ._summary import describe
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -191,9 +190,7 @@ class PanelModel(PanelInput):
             return self._without_time(states)
         return _long_table(sequences, self.latent_names_, states)
 
-    def _evidence(
-        self, row: SingleRow, latents: np.ndarray, slice: Any = None
-    ) -> Evidence:
+    def _evidence(self, row: SingleRow, slice: Any = None) -> Evidence:
         codes = self._encode(row.table)[0]
         n_slices, known = len(codes), is_known(codes)
         times = self._times_of(n_slices)
@@ -202,9 +199,8 @@ class PanelModel(PanelInput):
         found = self.network_.posterior(codes[np.newaxis])
         states = {j: int(one[0, t].argmax()) for j, one in enumerate(found)}
         return Evidence(
-            evidence_parts(self.network_, self._states_of, codes, t, states, latents),
+            partial(part_of, self.network_, self._states_of, codes, t, states),
             row.cells,
-            known.ravel(),
             self._node_names() * n_slices,
             np.repeat(times, known.shape[1]).tolist() if n_slices > 1 else None,
             states,
@@ -328,24 +324,15 @@ class PanelModel(PanelInput):
 
     # Export
 
-    def to_networkx(self) -> nx.DiGraph:
-        """Export the fitted model as a graph.
-
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Latents and features of two consecutive slices, (name, slice); of a single
-            one their names alone, if slices do not differ.
-        """
-        check_is_fitted(self)
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
+        names = self._export_names(latent_names, feature_names)
+        names = self.network_._names(*names)
         # A single local graph is no vote.
         votes = len(getattr(self, "local_graphs_", ())) > 1
-        return dbn_to_networkx(
-            self.network_,
-            self.latent_names_,
-            self._node_names(),
-            support=getattr(self, "support_", None) if votes else None,
-        )
+        support = getattr(self, "support_", None) if votes else None
+        return self.network_._graph(*names, support=support).write()
 
 
 def _long_table(sequences: Sequences, names, values):

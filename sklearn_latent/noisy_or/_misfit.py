@@ -204,7 +204,7 @@ def contradictions(
     read = complete(network, some).turn(network.polarity)
     off = ~read.on * 1.0
     share = read.weights / read.weights.sum()
-    rate = share @ off
+    rate = np.clip(share @ off, 0.0, 1.0)
     order = np.argsort(-rate * (1.0 - rate), kind="stable")[:MOST_PAIRED]
     varied = np.sort(order)
     both = (off[:, varied] * share[:, np.newaxis]).T @ off[:, varied]
@@ -267,7 +267,7 @@ def _modelled_off(network) -> np.ndarray:
 
 
 def _correlation(both, one, two) -> np.ndarray:
-    spread = np.sqrt(one * (1.0 - one) * two * (1.0 - two))
+    spread = np.sqrt(np.maximum(one * (1.0 - one) * two * (1.0 - two), 0.0))
     zeros = np.zeros_like(both)
     return np.divide(both - one * two, spread, out=zeros, where=spread > 1e-9)
 

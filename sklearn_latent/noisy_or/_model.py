@@ -40,15 +40,14 @@ from ._coding import (
     may_hold_words,
     merge_levels,
 )
-from ._evidence import evidence_parts
 from ._inference.classes import infer_network, predict_network
 from ._misfit import subject_of
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
+from ._noisy_or_answers import describe, part_of
 from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
-from ._summary import describe
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -298,15 +297,15 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
 
-    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+    def _evidence(self, row: SingleRow) -> Evidence:
         binary = binarize_rows(self._check_X(row.table), self.binarize)
         binary = binary.toarray() if sparse.issparse(binary) else binary
         values = binary[0].astype(float)
         # Warns if inference is approximate, once for all of the rows to come.
         self.network_.posterior(binary)
         known = ~np.isnan(values)
-        parts = evidence_parts(self.network_, values == 1, known, latents)
-        return Evidence(parts, row.cells, known, self._feature_names().tolist())
+        part = partial(part_of, self.network_, values == 1, known)
+        return Evidence(part, row.cells, self._feature_names().tolist())
 
     def _describe(self) -> Parts:
         return describe(self)

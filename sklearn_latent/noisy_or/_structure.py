@@ -15,9 +15,9 @@ from .._core.warn import warn
 from .._tables.blocks import Blocks, LocalBlocks
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
-from ._export import latents_to_frame
 from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
+from ._noisy_or_graph import latents_to_frame
 from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
