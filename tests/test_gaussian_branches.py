@@ -8,6 +8,7 @@ import pytest
 from gaussian_strategies import free_options, random_linear_network
 
 from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._inference.mean_field import MeanField
 from sklearn_latent.gaussian._latents import growth
 from sklearn_latent.gaussian._latents import search as search_module
@@ -19,8 +20,7 @@ from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_net
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._scores.moves import Rules, SearchResult
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search import order as order_module
 from sklearn_latent.gaussian._structure_search.order import _OrderSearch
 

@@ -5,7 +5,7 @@ from gaussian_strategies import random_graph, random_linear_network, total_score
 from sklearn_latent._core.graphs import reaches, topological_order
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._scores.moves import MoveEvaluator, Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.greedy import _State, greedy_search
 
 

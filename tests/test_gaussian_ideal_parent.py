@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
-from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
+from sklearn_latent.gaussian._links import Linear, Sigmoid
+from sklearn_latent.gaussian._noise import Additive, Multiplicative
 from sklearn_latent.gaussian._scores.ideal_parent import (
     Response,
     expected_gain_c1,

@@ -10,7 +10,7 @@ from sklearn_latent.gaussian._scores.linear import (
     scan_family,
 )
 from sklearn_latent.gaussian._scores.moves import Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 from sklearn_latent.gaussian._structure_search.order import order_search
 

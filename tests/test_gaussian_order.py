@@ -5,7 +5,7 @@ from gaussian_strategies import random_linear_network, total_score
 from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator
 from sklearn_latent.gaussian._scores.moves import Rules, with_parent, without_parent
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.backward import backward_search
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 from sklearn_latent.gaussian._structure_search.grow_shrink import GrowShrinkTree

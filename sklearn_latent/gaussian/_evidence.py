@@ -10,8 +10,8 @@ from scipy.sparse.csgraph import connected_components
 
 from .._answers.explain import Part
 from ._inference.mean_field import expect
-from ._margins.columns import to_scores
 from ._network import GaussianNetwork
+from ._table_margins import to_scores
 
 
 def evidence_parts(network: GaussianNetwork, row, latents) -> Iterator[Part]:

@@ -25,7 +25,7 @@ from ._diagnosis.diagnosis import (
 )
 from ._evidence import evidence_parts
 from ._network import GaussianNetwork
-from ._nonlinear.noise import Noise, get_noise
+from ._noise import Noise, get_noise
 from ._row_inference import check_size
 from ._summary import describe
 

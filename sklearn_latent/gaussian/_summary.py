@@ -10,7 +10,7 @@ from .._answers.summary import Parts, Section, edges_section, latents_section, l
 from .._core.graphs import equivalence_class
 from .._core.text import count, label, number
 from ._export import edge_strengths
-from ._margins.columns import bent_columns, estimated
+from ._table_margins import bent_columns, estimated
 
 # Nodes beyond which the equivalence class is not computed.
 MOST_NODES = 500

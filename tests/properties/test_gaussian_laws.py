@@ -21,7 +21,7 @@ from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._scores.moves import Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structure_search.backward import extend
 from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 from sklearn_latent.gaussian._structure_search.order import order_search

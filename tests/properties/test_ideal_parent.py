@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.gaussian._nonlinear.fitter import FamilyFitter
-from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
-from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
+from sklearn_latent.gaussian._families import FamilyFitter
+from sklearn_latent.gaussian._links import Linear, Sigmoid
+from sklearn_latent.gaussian._noise import Additive, Multiplicative
 from sklearn_latent.gaussian._scores.ideal_parent import (
     Response,
     ideal_profile,

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import Family, MoveEvaluator
-from .._statistics.statistics import GaussianStatistics
+from .._statistics import GaussianStatistics
 
 
 class ClassEvaluator(MoveEvaluator):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._conditional import condition
 from .._inference.classes import class_log_densities, shares
-from .._inference.inference import condition
-from .._margins.columns import atom_columns
+from .._table_margins import atom_columns
 
 # Where there is no formula, one of so many particles is kept, which then makes so many
 # steps of a Markov chain.

@@ -22,7 +22,7 @@ from ..._core.checks import (
     note_duplicates,
 )
 from .._groups import compare_groups
-from .._margins.columns import (
+from .._table_margins import (
     atom_columns,
     bent_columns,
     estimated,

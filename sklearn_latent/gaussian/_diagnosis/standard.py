@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
-from .._margins.columns import bent_columns
+from .._table_margins import bent_columns
 from .completed_scores import draw_class
 
 # Rows that are drawn from networks whose distribution has no formula, and their values.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._core.climb import climb
-from .._inference.inference import Joint
+from .._conditional import Joint
+from .._families import fit_network
 from .._inference.mean_field import MeanField
 from .._network import GaussianNetwork
-from .._nonlinear.fitter import fit_network
-from .._nonlinear.noise import get_noise
+from .._noise import get_noise
 from .._options import SearchOptions
 from .._scores.nonlinear import NonlinearEvaluator
 from .._scores.penalty import Penalty

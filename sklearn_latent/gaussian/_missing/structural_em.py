@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 
 from ..._core.criteria import log_choices
+from .._conditional import IncompleteData
 from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._scores.linear import LinearEvaluator
 from .._scores.moves import TIE, SearchResult
-from .._statistics.incomplete import IncompleteData
-from .._statistics.statistics import GaussianStatistics, standardise
+from .._statistics import GaussianStatistics, standardise
 from .._structure_search.greedy import greedy_search
 from .._structure_search.order import order_search
 from .linear_em import LinearState, fit_network, maximise, saturated_statistics

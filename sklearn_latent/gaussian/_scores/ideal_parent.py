@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._nonlinear.links import Link
-from .._nonlinear.noise import Noise
+from .._links import Link
+from .._noise import Noise
 
 
 class Response(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from ..._core.graphs import parents_of
-from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
+from .._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 from .moves import Family, MoveEvaluator
 
 # A candidate of which the parents leave less than this share of the variance is a

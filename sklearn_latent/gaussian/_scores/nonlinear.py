@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._nonlinear.fitter import FamilyFitter
-from .._nonlinear.links import get_link
-from .._nonlinear.noise import get_noise
+from .._families import FamilyFitter
+from .._links import get_link
+from .._noise import get_noise
 from .moves import Family, MoveEvaluator, with_parent, without_parent
 from .scans import IdealScan, TangentScan
 

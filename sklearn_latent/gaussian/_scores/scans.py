@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._nonlinear.noise import Additive
+from .._noise import Additive
 from .ideal_parent import Response, expected_gain_c1, expected_gain_c2, ideal_profile
 from .linear import COLLINEAR
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..._core.graphs import parents_of
 from .._scores.linear import COLLINEAR, LinearEvaluator, Partial, partial_out, regress
 from .._scores.moves import Rules, with_parent, without_parent
-from .._statistics.statistics import NOISE_SHARE
+from .._statistics import NOISE_SHARE
 
 # Sets of parents that are remembered in all, and at least for one node. Forgetting them
 # costs time only.
