@@ -10,20 +10,20 @@ from threadpoolctl import threadpool_limits
 from ._atom_margins import ConstantMargin
 from ._conditional import IncompleteData
 from ._families import fit_network
+from ._greedy import greedy_search
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
+from ._linear_scores import LinearEvaluator, fit_linear
 from ._margin_kinds import Margin, NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
 from ._noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
+from ._orders import grow_shrink_trees, order_search
 from ._rows import Rows, RowSums, column_order, distinct_rows
-from ._scores.linear import LinearEvaluator, fit_linear
-from ._scores.moves import MoveEvaluator, Rules, SearchResult, relabelled_history
+from ._rules import MoveEvaluator, SearchResult, relabelled_history, search_by_price
 from ._statistics import GaussianStatistics, canonical_order, standardise
-from ._structure_search.greedy import greedy_search
-from ._structure_search.order import grow_shrink_trees, order_search
 from ._table_margins import Margins, atom_columns
 
 
@@ -155,39 +155,12 @@ def search_linear(
         )
 
     search = greedy_search if greedy else ordered
-    result = search_by_price(search, evaluator, options, rules, initial)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(search, evaluator, penalty, rules, initial)
     result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
-
-
-def search_by_price(
-    search, evaluator: MoveEvaluator, options: SearchOptions, rules: Rules, initial
-) -> SearchResult:
-    """Search until the number of edges is the one at which they are priced.
-
-    Of the graphs on the way the best by what whole structures cost.
-    """
-    rules = replace(rules, progress=options.progress)
-    penalty = options.penalties(evaluator.weight)[0]
-    if initial is not None and penalty.is_extended:
-        penalty = replace(penalty, n_edges=int(initial.sum()))
-    history: list = []
-    found: list[tuple[float, SearchResult]] = []
-    priced: set[int | None] = set()
-    while penalty.n_edges not in priced:
-        priced.add(penalty.n_edges)
-        prices = penalty.parents(evaluator.n_nodes)
-        evaluator.set_costs(penalty.parameter, prices)
-        result = search(evaluator, rules, initial=initial)
-        initial = result.adjacency
-        history = history + result.history
-        searched = float(prices[initial.sum(axis=0)].sum())
-        whole = result.score + searched - penalty.structure(initial)
-        found.append((whole, SearchResult(initial, result.score, history)))
-        if penalty.is_extended:
-            penalty = replace(penalty, n_edges=int(initial.sum()))
-    return max(found, key=lambda entry: entry[0])[1]
 
 
 def _learn_student(data: Rows, options: SearchOptions):
@@ -226,7 +199,9 @@ def _learn_nonlinear(data: Rows, options: SearchOptions):
     if initial is None and not options.published:
         # Greedy search gets stuck where a search over orders does not.
         initial = _linear_graph(data, options)
-    result = search_by_price(greedy_search, evaluator, options, rules, initial)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(greedy_search, evaluator, penalty, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,

@@ -9,9 +9,9 @@ import numpy as np
 from ..._core.climb import climb
 from .._conditional import IncompleteData, Joint, condition, expected_statistics
 from .._inference.classes import shares, total
+from .._linear_scores import JITTER
 from .._network import GaussianNetwork
 from .._rows import Rows
-from .._scores.linear import JITTER
 from .._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # Rows of the mean covariance within classes that are added to that of each class, so

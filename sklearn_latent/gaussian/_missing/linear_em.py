@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._core.climb import Ascent, climb
 from .._conditional import IncompleteData, Joint, expected_statistics
+from .._linear_scores import fit_linear
 from .._network import GaussianNetwork
-from .._scores.linear import fit_linear
 from .._statistics import NOISE_SHARE, GaussianStatistics
 
 # Weights, intercept and noise variance.
