@@ -21,12 +21,10 @@ from .._core.validation import (
     check_jobs,
     shown,
 )
-from ..plotting import RowsNeededDisplay
 from .recovery import Study, plan_study
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 # Fewer rows than this say nothing of latents, and are not tried. Such fits are fast, so
 # that sizes double from here on.
@@ -106,7 +104,7 @@ def rows_needed(
     Returns
     -------
     result : RowsNeeded
-        The number of rows in ``n_rows``, with ``to_frame()`` and ``plot()``.
+        The number of rows in ``n_rows``, with ``to_frame()``.
 
     Examples
     --------
@@ -299,21 +297,6 @@ class RowsNeeded:
             "high": high,
         }
         return pd.DataFrame(columns)
-
-    def plot(self, ax: Axes | None = None) -> RowsNeededDisplay:
-        """Draw the share of recovered networks by number of rows.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Axes to draw on. If None, a new figure is created.
-
-        Returns
-        -------
-        display : RowsNeededDisplay
-            With the drawing in ``ax_`` and ``figure_``.
-        """
-        return RowsNeededDisplay.from_result(self, ax=ax)
 
 
 def _check_probability(probability) -> None:
