@@ -37,10 +37,11 @@ def network_of(structure):
     )
 
 
-def draw(network, size=(8, 5), **kwargs):
+def draw(network, size=(8, 5), names=None, **kwargs):
+    names = names or {}
     figure = Figure(figsize=size)
     ax = figure.add_subplot()
-    display = LatentGraphDisplay.from_network(network, ax=ax, **kwargs)
+    display = LatentGraphDisplay(network.to_networkx(**names)).plot(ax, **kwargs)
     FigureCanvasAgg(figure).draw()
     return display
 
@@ -167,7 +168,7 @@ def test_feature_labels_can_be_forced_and_left_out():
 
 def test_long_names_are_cut():
     name = "a finding with a name that nobody would want to read in full"
-    display = draw(network_of([[1]]), feature_names=[name])
+    display = draw(network_of([[1]]), names={"feature_names": [name]})
     assert name in display.positions_
     assert any("…" in t and len(t) < len(name) for t in texts(display))
 
@@ -184,7 +185,7 @@ def test_new_figure_without_axes(tmp_path):
     import matplotlib.pyplot as plt
 
     network = make_noisy_or(n_samples=1, random_state=0).network
-    display = LatentGraphDisplay.from_network(network)
+    display = LatentGraphDisplay(network.to_networkx()).plot()
     assert display.figure_.number in plt.get_fignums()
     assert display.ax_.figure is display.figure_
     display.figure_.savefig(tmp_path / "network.png")
@@ -239,7 +240,7 @@ def test_from_estimator_needs_a_graph():
 )
 def test_wrong_options_are_named(keywords, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        LatentGraphDisplay.from_network(network_of([[1, 1]]), **keywords)
+        LatentGraphDisplay(network_of([[1, 1]]).to_networkx()).plot(**keywords)
 
 
 def test_wrong_graphs_are_named():
@@ -273,4 +274,4 @@ def test_wrong_images_are_named():
 def test_missing_matplotlib_is_explained(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"sklearn-latent\[plot\]"):
-        LatentGraphDisplay.from_network(network_of([[1, 1]]))
+        LatentGraphDisplay(network_of([[1, 1]]).to_networkx()).plot()

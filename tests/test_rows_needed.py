@@ -16,7 +16,6 @@ from sklearn_latent import (
 )
 from sklearn_latent._studies.rows_needed import _crossing, is_same, plan_trial, redraw
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
-from sklearn_latent.plotting import RowsNeededDisplay
 
 FAILURE = np.kron(np.eye(2), np.full((1, 4), -0.8)) + 1.0
 NETWORK = NoisyOrNetwork([0.3, 0.3], FAILURE, np.full(8, 0.02))
@@ -90,9 +89,6 @@ def test_never_is_said(capsys):
     assert result.n_rows == np.inf
     assert "not recovered with probability 0.9 with up to 200 rows" in repr(result)
     assert "200 rows: 0 of 5 fits" in capsys.readouterr().out
-    display = result.plot()
-    assert isinstance(display, RowsNeededDisplay)
-    assert display.ax_.get_xlabel() == "rows"
 
 
 def test_given_sizes_are_tried():
@@ -100,7 +96,6 @@ def test_given_sizes_are_tried():
     assert result.sizes.tolist() == [200, 300, 400]
     assert result.n_recovered.tolist() == [0, 4, 4]
     assert 200 < result.n_rows < 400
-    result.plot()
     assert study(sizes=[100, 200], n_repeats=4).n_rows == np.inf
 
 

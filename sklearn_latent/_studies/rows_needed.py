@@ -32,11 +32,9 @@ from ..gaussian import GaussianNetwork, IdealParentGaussianBN
 from ..metrics import match_latents, structural_hamming_distance
 from ..mixed import LPCC, LatentDBN, LGLPCCTemporal
 from ..noisy_or import NoisyOrNetwork, QuartetStructureLearner
-from ..plotting import RowsNeededDisplay
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 # Fewer rows than this say nothing of latents, and are not tried. Such fits are fast, so
 # that sizes double from here on.
@@ -112,7 +110,7 @@ def rows_needed(
     Returns
     -------
     result : RowsNeeded
-        The number of rows in ``n_rows``, with ``to_frame()`` and ``plot()``.
+        The number of rows in ``n_rows``, with ``to_frame()``.
 
     Examples
     --------
@@ -290,21 +288,6 @@ class RowsNeeded:
             "high": np.where(failed == 0, 1.0, high),
         }
         return pd.DataFrame(columns)
-
-    def plot(self, ax: Axes | None = None) -> RowsNeededDisplay:
-        """Draw the share of recovered networks by number of rows.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Axes to draw on. If None, a new figure is created.
-
-        Returns
-        -------
-        display : RowsNeededDisplay
-            With the drawing in ``ax_`` and ``figure_``.
-        """
-        return RowsNeededDisplay.from_result(self, ax=ax)
 
 
 # Data from a known network, and whether a fit recovered its latents

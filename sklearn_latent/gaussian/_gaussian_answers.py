@@ -14,8 +14,8 @@ from .._core.graphs import equivalence_class
 from .._core.text import count
 from ._gaussian_graph import edge_strengths
 from ._inference.mean_field import expect
-from ._margins.columns import bent_columns, estimated, to_scores
 from ._network import GaussianNetwork
+from ._table_margins import bent_columns, estimated, to_scores
 
 # Nodes beyond which the equivalence class is not computed.
 MOST_NODES = 500

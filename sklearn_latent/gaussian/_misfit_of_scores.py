@@ -13,10 +13,10 @@ from .._answers.diagnosis import Posteriors, Subject
 from .._answers.statistics import NUMBER, SIZE, Mark, row_limit
 from .._core.checks import Check, compare_likelihoods, note_certainty
 from .._tables.thin import some_rows
+from ._conditional import condition
 from ._groups import compare_groups
 from ._inference.classes import class_log_densities, shares
-from ._inference.inference import condition
-from ._margins.columns import (
+from ._table_margins import (
     atom_columns,
     bent_columns,
     estimated,

@@ -21,7 +21,7 @@ from .._tables.single_row import SingleRow
 from ._gaussian_answers import describe, part_of
 from ._misfit_of_scores import subject_of
 from ._network import GaussianNetwork
-from ._nonlinear.noise import Noise, get_noise
+from ._noise import Noise, get_noise
 from ._row_inference import check_size
 
 # What to do with a column that holds no numbers.

@@ -19,21 +19,21 @@ from .._core.validation import (
     check_numbers,
     check_random_state,
 )
+from ._atom_margins import ConstantMargin
 from ._background import Background
 from ._checks import check_class_weight, check_network, within_range
 from ._gaussian_graph import graph_of, pgmpy_of
-from ._margins.atoms import ConstantMargin
-from ._margins.columns import (
+from ._links import Linear, Link, get_link
+from ._margin_kinds import Margin
+from ._noise import Additive, Noise, NoiseName, get_noise, noise_name
+from ._row_inference import RowInference
+from ._table_margins import (
     MarginsField,
     atom_columns,
     check_margins,
     estimated,
     to_values,
 )
-from ._margins.margins import Margin
-from ._nonlinear.links import Linear, Link, get_link
-from ._nonlinear.noise import Additive, Noise, NoiseName, get_noise, noise_name
-from ._row_inference import RowInference
 
 if TYPE_CHECKING:
     pass

@@ -15,30 +15,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri_exp
 
-from ..._core.persistence import Array, Persistent
-from ..._core.validation import check_numbers
+from .._core.persistence import Array, Persistent
+from .._core.validation import check_numbers
+from ._statistics import LOG_2_PI
 
 Floats = NDArray[np.float64]
 
 # Points of the expectation of a value whose score is normal, and how many standard
 # deviations they reach. A jump between two peaks is integrated to 1% of its height.
-N_POINTS = 257
-REACH = 6.0
-# Points of the table of values that expectations use, and scores that they reach.
-N_TABLE = 2049
-TABLE_REACH = 9.0
-# Expectations that are computed together.
-CHUNK = 1 << 14
-# Steps to the value of a score; bisection alone reaches the last digit in about 60.
-MAX_STEPS = 100
-# Distances from a component, in its standard deviations, whose squares do not overflow.
-FARTHEST = 1e120
-# Decimals of scores whose values are sought, and which scores are rounded.
-DIGITS, FARTHEST_ROUNDED = 12, 1e3
-# Smaller probabilities are kept as their logarithms.
-SMALLEST = 1e-290
+N_POINTS, REACH = 257, 6.0
 
 
 class Margin(ABC):
@@ -110,8 +97,8 @@ class Margin(ABC):
         weights = np.exp(-0.5 * points**2)
         weights /= weights.sum()
         expected = np.empty(mean.shape)
-        for start in range(0, len(mean), CHUNK):
-            part = slice(start, start + CHUNK)
+        # Few enough at a time to stay in the cache.
+        for part in np.array_split(np.arange(len(mean)), len(mean) // 2**14 + 1):
             scores = mean[part, None] + deviation[part, None] * points
             expected[part] = self._quick_values(scores) @ weights
         return expected
@@ -155,7 +142,19 @@ class NormalMargin(Persistent, Margin):
         return mean
 
 
-class MixtureMargin(Persistent, Margin):
+class EstimatedMargin(Persistent, Margin):
+    """A margin that computes scores and slopes together."""
+
+    def scores(self, values: Floats) -> Floats:
+        """Scores of values."""
+        return self.scored(values)[0]
+
+    def log_slopes(self, values: Floats) -> Floats:
+        """Logarithm of the derivative of `scores`."""
+        return self.scored(values)[1]
+
+
+class MixtureMargin(EstimatedMargin):
     r"""A column with the density of a mixture of normal distributions.
 
     The score of a value is the standard normal quantile of its cumulative probability,
@@ -218,14 +217,6 @@ class MixtureMargin(Persistent, Margin):
         """Three parameters for each component but the first."""
         return 3 * (len(self.weight) - 1)
 
-    def scores(self, values: Floats) -> Floats:
-        """Scores of values."""
-        return self.scored(values)[0]
-
-    def log_slopes(self, values: Floats) -> Floats:
-        """Logarithm of the derivative of `scores`."""
-        return self.scored(values)[1]
-
     def log_density(self, values: ArrayLike) -> Floats:
         """Logarithm of the density of the column.
 
@@ -239,61 +230,17 @@ class MixtureMargin(Persistent, Margin):
         log_density : ndarray
             One number per value.
         """
-        values = np.asarray(values, dtype=float)
-        away = self._standardised(values)
-        constant = np.log(self.weight / self.deviation) - 0.5 * np.log(2.0 * np.pi)
+        away = self._away(values)
+        constant = np.log(self.weight / self.deviation) - 0.5 * LOG_2_PI
         return logsumexp(constant - 0.5 * away**2, axis=-1)
-
-    def values(self, scores: Floats) -> Floats:
-        """Values that have these scores, by Newton's method within bounds."""
-        scores = np.asarray(scores, dtype=float)
-        # Scores are known to about so many digits; beyond, values would not increase.
-        near = np.abs(scores) < FARTHEST_ROUNDED
-        scores = np.where(near, np.where(near, scores, 0.0).round(DIGITS), scores)
-        # A quantile of a mixture lies between those of its components.
-        own = self.mean + self.deviation * scores.reshape(-1, 1)
-        low, high = own.min(axis=1), own.max(axis=1)
-        found = 0.5 * (low + high)
-        active = np.flatnonzero(high > low)
-        for step in range(MAX_STEPS):
-            if not len(active):
-                break
-            x = found[active]
-            z, log_slope = self.scored(x)
-            error = z - scores.ravel()[active]
-            high[active] = np.where(error >= 0, x, high[active])
-            low[active] = np.where(error <= 0, x, low[active])
-            with np.errstate(over="ignore"):
-                new = x - error * np.exp(-log_slope)
-            inside = (new > low[active]) & (new < high[active])
-            # Every third step halves the bracket, whatever the shape.
-            halved = 0.5 * (low[active] + high[active])
-            new = np.where(inside & (step % 3 < 2), new, halved)
-            new = np.where(error == 0, x, new)
-            found[active] = new
-            width = high[active] - low[active]
-            size = np.abs(new - self.mean[0]) + self.deviation.min()
-            active = active[(width > 1e-15 * size) & (np.abs(new - x) > 1e-15 * size)]
-        return found.reshape(scores.shape)
 
     def scored(self, values: Floats) -> tuple[Floats, Floats]:
         """Scores and the logarithms of their derivatives."""
-        values = np.asarray(values, dtype=float)
-        # From the nearer end, where probabilities keep their digits.
-        side = np.where(values < self._median, 1.0, -1.0)
-        away = self._standardised(values) * side[..., None]
-        probability = ndtr(away) @ self.weight
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = ndtri(probability)
-            density = np.exp(-0.5 * away**2) @ (self.weight / self.deviation)
-            log_slopes = np.log(density) + 0.5 * z**2
-        far = probability < SMALLEST
-        if far.any():
-            z[far], log_slopes[far] = self._scored_far(away[far])
-        return side * z, log_slopes
-
-    def _scored_far(self, away) -> tuple[Floats, Floats]:
-        """As `scored`, where probabilities are too small for numbers."""
+        away = self._away(values)
+        # From the nearer end, where probabilities keep their digits, and as logarithms,
+        # which they keep however far out.
+        side = np.where(ndtr(away) @ self.weight < 0.5, 1.0, -1.0)
+        away *= side[..., None]
         log_share = log_ndtr(away) + np.log(self.weight)
         log_probability = logsumexp(log_share, axis=-1)
         z = ndtri_exp(log_probability)
@@ -301,7 +248,36 @@ class MixtureMargin(Persistent, Margin):
         # themselves would cancel.
         share = np.exp(log_share - log_probability[..., None])
         rate = (share * _hazard(away) / self.deviation).sum(axis=-1)
-        return z, np.log(rate) - np.log(_hazard(z))
+        return side * z, np.log(rate) - np.log(_hazard(z))
+
+    def values(self, scores: Floats) -> Floats:
+        """Values that have these scores, by Newton's method within bounds."""
+        # Scores are known to about so many digits; beyond, values would not increase.
+        scores = np.round(np.asarray(scores, dtype=float), 12)
+        # A quantile of a mixture lies between those of its components.
+        own = self.mean + self.deviation * scores[..., None]
+        low, high = own.min(axis=-1), own.max(axis=-1)
+        x = 0.5 * (low + high)
+        step = 0
+        while (
+            high - low > 1e-15 * (np.abs(x - self.mean[0]) + self.deviation.min())
+        ).any():
+            z, log_slope = self.scored(x)
+            low, high = np.where(z <= scores, x, low), np.where(z >= scores, x, high)
+            with np.errstate(over="ignore"):
+                new = x - (z - scores) * np.exp(-log_slope)
+            # Every third step halves the bracket, whatever the shape.
+            inside = (new > low) & (new < high) & (step % 3 < 2)
+            new = np.where(inside, new, 0.5 * (low + high))
+            if (new == x).all():
+                break
+            x, step = new, step + 1
+        return x
+
+    def _away(self, values) -> Floats:
+        """Distances from the components, (..., n_components), of bounded squares."""
+        away = np.asarray(values, dtype=float)[..., None] - self.mean
+        return np.clip(away / self.deviation, -1e120, 1e120)
 
     def _quick_values(self, scores: Floats) -> Floats:
         """Values of many scores, from a table; tails are straight lines."""
@@ -315,23 +291,8 @@ class MixtureMargin(Persistent, Margin):
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
         """Scores and their values."""
-        knots = np.linspace(-TABLE_REACH, TABLE_REACH, N_TABLE)
+        knots = np.linspace(-9.0, 9.0, 2049)
         return knots, self.values(knots)
-
-    @cached_property
-    def _median(self) -> float:
-        """Value below which about half of the probability lies."""
-        low, high = self.mean.min(), self.mean.max()
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            below = ndtr((middle - self.mean) / self.deviation) @ self.weight < 0.5
-            low, high = (middle, high) if below else (low, middle)
-        return 0.5 * (low + high)
-
-    def _standardised(self, values) -> Floats:
-        """Distances from the components, (..., n_components)."""
-        away = (values[..., None] - self.mean) / self.deviation
-        return np.clip(away, -FARTHEST, FARTHEST)
 
 
 def _hazard(z) -> Floats:

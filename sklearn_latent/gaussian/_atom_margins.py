@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-from ..._core.persistence import Array, Model, Persistent
-from ..._core.validation import check_numbers
-from .._statistics.statistics import LOG_2_PI, TINY
-from .margins import Floats, Margin, MixtureMargin
-
-# Values of a constant differ by rounding alone.
-SAME = 1e-12
-# Share of rows from which a value is an atom, if it is so many times as frequent as
-# the next value that is none, and as each of those nearest to it, of which there are so
-# many on either side. Rounded columns repeat values, too: without the first rule some
-# 20 of 1,201 real columns had atoms at round numbers or prices; without the second, and
-# with a few more columns, counts that fall off fast would have.
-LEAST_SHARE = 0.05
-TIMES_NEXT, TIMES_NEAREST = 2.5, 5.0
-N_NEIGHBOURS = 3
+from .._core.persistence import Array, Model, Persistent
+from .._core.validation import check_numbers
+from ._margin_kinds import EstimatedMargin, Floats, Margin, MixtureMargin
+from ._statistics import LOG_2_PI, TINY
 
 
 class ConstantMargin(Persistent, Margin):
@@ -59,11 +47,13 @@ class ConstantMargin(Persistent, Margin):
 
     def atoms_of(self, values, share: float = 0.5):
         """As for all margins."""
-        at = np.abs(values - self.value) <= SAME * abs(self.value) + np.sqrt(TINY)
+        # Values of a constant differ by rounding alone.
+        least = 1e-12 * abs(self.value) + np.sqrt(TINY)
+        at = np.abs(values - self.value) <= least
         return at, np.log1p(-share), np.log(share)
 
 
-class AtomMargin(Persistent, Margin):
+class AtomMargin(EstimatedMargin):
     r"""A column of a few frequent values, the atoms, and a density of all others.
 
     An atom stands for an interval of scores, as wide as its share asks for. Its own
@@ -82,7 +72,7 @@ class AtomMargin(Persistent, Margin):
     --------
     >>> import numpy as np
     >>> from sklearn_latent.gaussian import MixtureMargin
-    >>> from sklearn_latent.gaussian._margins.atoms import AtomMargin
+    >>> from sklearn_latent.gaussian._atom_margins import AtomMargin
     >>> rest = MixtureMargin([1.0], [2.0], [0.5])
     >>> margin = AtomMargin([0.0], [0.5], rest)
     >>> margin.values(np.array([-2.0, -0.5, 0.6745])).round(3)
@@ -137,14 +127,6 @@ class AtomMargin(Persistent, Margin):
         """The shares, and those of the rest."""
         return len(self.atoms) + self.rest.n_parameters
 
-    def scores(self, values: Floats) -> Floats:
-        """Scores of values."""
-        return self.scored(values)[0]
-
-    def log_slopes(self, values: Floats) -> Floats:
-        """Logarithm of the derivative of `scores`."""
-        return self.scored(values)[1]
-
     def scored(self, values: Floats) -> tuple[Floats, Floats]:
         """Scores and log-slopes; those of atoms are as if their density were even."""
         values = np.asarray(values, dtype=float)
@@ -169,7 +151,7 @@ class AtomMargin(Persistent, Margin):
     def _quick_values(self, scores: Floats) -> Floats:
         return self._values(scores, self.rest._quick_values)
 
-    def _values(self, scores, rest: Callable[[Floats], Floats]) -> Floats:
+    def _values(self, scores, rest) -> Floats:
         """Atoms, or values of the rest."""
         scores = np.asarray(scores, dtype=float)
         place = np.searchsorted(self.high, scores)
@@ -224,24 +206,3 @@ def _log_less(log_probability, less) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         part = np.where(less > 0.0, less * np.exp(-log_probability), 0.0)
         return np.minimum(log_probability + np.log1p(-np.minimum(part, 1.0)), 0.0)
-
-
-def find_atoms(column, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Values that a density cannot explain, and their shares; NaN is missing."""
-    seen = ~np.isnan(column)
-    values, place = np.unique(column[seen], return_inverse=True)
-    counts = np.bincount(place.ravel(), weights[seen], minlength=len(values))
-    share = counts / max(counts.sum(), 1e-300)
-    if share.max(initial=0.0) < LEAST_SHARE:
-        return values[:0], share[:0]
-    order = np.argsort(-counts, kind="stable")
-    frequent = np.append(counts[order], 0.0)
-    stands_out = share[order] >= LEAST_SHARE
-    stands_out &= frequent[:-1] >= TIMES_NEXT * frequent[1:]
-    atoms = np.sort(order[: stands_out.nonzero()[0].max(initial=-1) + 1])
-    others = np.setdiff1d(np.arange(len(values)), atoms)
-    for number, place in zip(atoms, np.searchsorted(others, atoms), strict=True):
-        near = others[max(place - N_NEIGHBOURS, 0) : place + N_NEIGHBOURS]
-        if counts[number] < TIMES_NEAREST * counts[near].max(initial=0.0):
-            return values[:0], share[:0]
-    return values[atoms], share[atoms]

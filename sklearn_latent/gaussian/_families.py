@@ -1,4 +1,21 @@
-"""Complete data in standard units, and fits of batches of families to them."""
+r"""Fits of many small families at a time: one child, a few parents, the same rows.
+
+Every step is a handful of array operations over a whole batch of families, so that the
+cost of a fit is that of its arithmetic; families that have converged leave the batch.
+The likelihood is maximised by Fisher scoring with Marquardt's damping. The mean of a
+family is fitted as
+
+.. math:: o + h(v, c), \quad h(v, c) = \frac{s(c v) - s(0)}{c},
+   \quad v = \sum_i b_i u_i,
+
+with the link's shape :math:`s`. This is the same function as
+:math:`\theta_0 + \theta_1 s(\sum_i \alpha_i u_i)` with :math:`\alpha_i = c b_i`,
+:math:`\theta_1 = 1 / c`, but :math:`b` are slopes, and :math:`c` says how far
+the response is from linear. In :math:`\alpha` and :math:`\theta_1` a nearly linear
+response is a narrow curved valley, along which steps are short and many. For a shape
+that is symmetric around 0, as the sigmoid, h depends on :math:`c^2` alone, so this is
+the parameter, called bend.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +24,173 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.graphs import parents_of
-from .._statistics.incomplete import distinct_rows
-from .._statistics.statistics import NOISE_SHARE
-from .levenberg import Curve, LeastSquares, Likelihood, minimise
-from .links import N_THETA, Link, get_link
-from .noise import Additive, Noise, get_noise
+from .._core.graphs import parents_of
+from ._links import N_THETA, Link, get_link
+from ._noise import Noise, get_noise
+from ._rows import distinct_rows
+from ._statistics import NOISE_SHARE
 
 # A node and its parents in ascending order.
 Family = tuple[int, tuple[int, ...]]
 
-# Smallest deviation that is told from zero: its square still has all its digits.
-SMALLEST = 1e-125
+# Where the arithmetic is safe: a response of a smaller c is linear, and no parameter is
+# larger, in standard deviations.
+SMALLEST_BEND, LARGEST = 0.02, 60.0
+# Damping of steps: at first, and where a family has converged.
+FIRST_DAMPING, LAST_DAMPING = 1e-3, 1e7
 
-_BATCH_BYTES = 2**20  # working memory of a batch, so that it stays in the cache
+
+class Curve:
+    """The response h of a link."""
+
+    def __init__(self, link: Link):
+        self.link = link
+        around = np.array([0.0, 0.3, 1.0, 3.0])
+        shape = link.shape(around)
+        self.centre = float(shape[0])
+        self.slope = float(link.shape_derivative(around[:1])[0])
+        self.symmetric = bool(
+            np.allclose(shape + link.shape(-around), 2.0 * self.centre, atol=1e-9)
+        )
+        power = 2 if self.symmetric else 1
+        self.smallest = (SMALLEST_BEND * self.slope) ** power
+        self.largest = (LARGEST * self.slope) ** power
+        self.unit = self.slope**power  # a bend of common size
+
+    def __call__(self, v, bend):
+        """The response, and its derivatives by v and by the bend."""
+        c = self.c_of(bend)
+        value = (self.link.shape(c * v) - self.centre) / c
+        slope = self.link.shape_derivative(c * v)
+        by_c = (v * slope - value) / c
+        return value, slope, by_c / (2.0 * c) if self.symmetric else by_c
+
+    def bend_of(self, scale):
+        """Bend of links with scales theta_1."""
+        return 1.0 / scale**2 if self.symmetric else 1.0 / scale
+
+    def c_of(self, bend):
+        """The factor c of a bend."""
+        return np.sqrt(bend) if self.symmetric else bend
+
+    def bounded(self, place):
+        """Parameters moved, in place, to where the arithmetic is safe."""
+        bend = np.clip(place[:, -1], -self.largest, self.largest)
+        if self.symmetric:
+            np.maximum(bend, self.smallest, out=bend)
+        else:
+            flat = np.abs(bend) < self.smallest
+            bend[flat] = np.where(bend[flat] < 0, -self.smallest, self.smallest)
+        limit = LARGEST / self.slope
+        np.clip(place[:, 1:], -limit, limit, out=place[:, 1:])
+        place[:, -1] = bend
+        return place
+
+
+class Likelihood:
+    """Likelihoods of a batch of families; the variance is the best for their means.
+
+    Parameters psi are the offset, the slopes b, then the bend.
+
+    inputs: parents, in standard units; zeros where a family has fewer. A row of ones
+        stands for the bias, (n_families, n_inputs, n_samples)
+    target: children, in standard units, (n_families, n_samples)
+    """
+
+    def __init__(self, inputs, target, link: Link, noise: Noise, weight=None):
+        self.inputs, self.target, self.weight = inputs, target, weight
+        self.noise, self.curve = noise, Curve(link)
+
+    def keep(self, which):
+        """Leave out the other families."""
+        self.inputs, self.target = self.inputs[which], self.target[which]
+
+    def __call__(self, psi):
+        """Log-likelihood, gradient, information and variance at `psi`."""
+        noise, target = self.noise, self.target
+        sums = np.matmul(psi[:, None, 1:-1], self.inputs)[:, 0]
+        response, by_sum, by_bend = self.curve(sums, psi[:, -1:])
+        mean = psi[:, :1] + response
+        valid = noise.admissible(mean).all(axis=1)
+        mean = noise.clip(mean)
+        variance = noise.best_variance(target, mean, self.weight)
+        variance = np.maximum(variance, NOISE_SHARE)
+        spread = variance[:, None]
+        density = noise.log_density(target, mean, spread)
+        score = noise.score(target, mean, spread)
+        information = noise.information(mean, spread)
+        if self.weight is not None:
+            density, score = density * self.weight, score * self.weight
+            information = information * self.weight
+        jacobian = np.empty((len(psi), psi.shape[1], target.shape[1]))
+        jacobian[:, 0] = 1.0
+        np.multiply(by_sum[:, None], self.inputs, out=jacobian[:, 1:-1])
+        jacobian[:, -1] = by_bend
+        gradient = np.matmul(jacobian, score[:, :, None])[:, :, 0]
+        metric = jacobian * information[:, None]
+        information = np.matmul(metric, jacobian.transpose(0, 2, 1))
+        fitted = np.where(valid, density.sum(axis=1), -np.inf)
+        return fitted, gradient, information, variance
+
+
+def maximise(problem: Likelihood, start, *, max_iter=50, tol=1e-4):
+    """Maximise a batch of likelihoods.
+
+    start (n_families, n_parameters) -> best (n_families, n_parameters), variance and
+    log-likelihood (n_families,), number of steps.
+    """
+    curve = problem.curve
+    place = curve.bounded(np.array(start, dtype=float))
+    best, alive = place.copy(), np.arange(len(place))
+    value, gradient, information, variance = problem(place)
+    fitted, final = value.copy(), variance.copy()
+    damping = np.full(len(best), FIRST_DAMPING)
+    done = np.zeros(len(best), dtype=bool)
+    n_iter = 1
+    while n_iter < max_iter and len(alive):
+        step = _damped_step(gradient, information, damping, place[:, -1], curve)
+        trial = curve.bounded(place + step)
+        results = problem(trial)
+        n_iter += 1
+        gain = results[0] - value
+        better = gain > 0  # also False where the trial has no likelihood
+        done |= ((np.abs(gain) < tol) & (damping <= 1.0)) | (damping > LAST_DAMPING)
+        now = place, value, gradient, information, variance
+        for old, new in zip(now, (trial, *results), strict=True):
+            old[better] = new[better]
+        damping *= np.where(better, 0.1, 10.0)
+        np.clip(damping, 1e-9, 10 * LAST_DAMPING, out=damping)
+        best[alive], fitted[alive], final[alive] = place, value, variance
+        # Copying the others costs as much as a step, so wait until it is worth it.
+        if done.mean() >= 0.3:
+            keep = np.flatnonzero(~done)
+            alive, damping, done = alive[keep], damping[keep], done[keep]
+            place, value, gradient, information, variance = (part[keep] for part in now)
+            problem.keep(keep)
+    return best, final, fitted, n_iter
+
+
+def _damped_step(gradient, information, damping, bend, curve: Curve):
+    """Marquardt's step, no longer than a trust region allows."""
+    diagonal = np.einsum("bii->bi", information)
+    largest = diagonal.max(axis=1, initial=0.0)
+    # The last terms keep inputs that have no effect, as padding, where they are.
+    extra = damping[:, None] * diagonal + (1e-10 * largest + 1e-30)[:, None]
+    damped = information.copy()
+    np.einsum("bii->bi", damped)[...] += extra
+    # A response that is linear already, and would like to be more so, stays.
+    stay = (bend <= curve.smallest) & (gradient[:, -1] < 0)
+    if curve.symmetric and stay.any():
+        damped[stay, -1, :-1] = damped[stay, :-1, -1] = 0.0
+        damped[stay, -1, -1] = 1.0
+        gradient = gradient.copy()
+        gradient[stay, -1] = 0.0
+    step = np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
+    # The bend of a weak response is large, and so are its steps.
+    size = np.abs(step[:, 1:])
+    size[:, :-1] *= curve.slope
+    size[:, -1] /= np.maximum(np.abs(bend), curve.unit)
+    return step / np.maximum(size.max(axis=1), 1.0)[:, None]
 
 
 class FamilyFitter:
@@ -137,7 +307,8 @@ class FamilyFitter:
         first = int(np.searchsorted(n_used[order], 1))
         while first < len(order):
             width = n_used[order[first]] + 4
-            size = max(16, int(_BATCH_BYTES // (8 * self.columns.shape[1] * width)))
+            # A batch of a megabyte stays in the cache.
+            size = max(16, 2**20 // (8 * self.columns.shape[1] * width))
             yield order[first : first + size]
             first += size
 
@@ -149,41 +320,22 @@ class FamilyFitter:
         if biased:
             inputs[:, -1] = 1.0
         target = self.targets[children]
-        phi = self._first(inputs, target, start, start_theta)
+        psi = self._first(inputs, target, start, start_theta)
+        problem = Likelihood(inputs, target, self.link, self.noise, self.weight)
         options = {"max_iter": self.max_iter, "tol": self.tol}
-        if isinstance(self.noise, Additive):
-            problem = LeastSquares(inputs, target, self.link, self.weight)
-            phi, state, _ = minimise(problem, phi, **options)
-        else:
-            psi = self._first_admissible(inputs, target, phi, start, start_theta)
-            likelihood = Likelihood(
-                inputs, target, self.link, self.weight, self.noise, NOISE_SHARE
-            )
-            psi, state, _ = minimise(likelihood, psi, **options)
-            phi = psi[:, 1:]
-        c = self.curve.c_of(phi[:, -1])
+        psi, variance, log_likelihood, _ = maximise(problem, psi, **options)
+        c = self.curve.c_of(psi[:, -1])
         theta = np.zeros((n_families, N_THETA))
         theta[:, 1] = 1.0 / c
-        theta[:, 0] = state[:, 0] - theta[:, 1] * self.curve.centre
+        theta[:, 0] = psi[:, 0] - theta[:, 1] * self.curve.centre
         if biased:
-            theta[:, 2] = c * phi[:, -2]
-        weights = c[:, None] * phi[:, :n_parents]
-        variance = np.maximum(state[:, 1], NOISE_SHARE)
+            theta[:, 2] = c * psi[:, -2]
+        weights = c[:, None] * psi[:, 1 : n_parents + 1]
         units = self.total * np.log(self.child_scale[children])
-        if isinstance(self.noise, Additive):
-            terms = np.log(2 * np.pi * variance) + state[:, 1] / variance
-            log_likelihood = -0.5 * self.total * terms
-        else:
-            eta = np.matmul(weights[:, None], self.columns[parents])[:, 0]
-            mean = self.noise.clip(self.link.value(eta, theta[:, None]))
-            density = self.noise.log_density(target, mean, variance[:, None])
-            if self.weight is not None:
-                density *= self.weight
-            log_likelihood = density.sum(axis=1)
         return weights, theta, variance, log_likelihood - units
 
     def _first(self, inputs, target, start, start_theta):
-        """Slopes and bend to begin with."""
+        """Offset, slopes and bend to begin with."""
         n_parents = start.shape[1]
         phi = np.zeros((len(inputs), inputs.shape[1] + 1))
         scale = np.where(start_theta[:, 1] == 0, 1.0, start_theta[:, 1])
@@ -201,7 +353,19 @@ class FamilyFitter:
                 # A sum of parents of deviation 1 is where a shape begins to bend.
                 scale = np.sqrt(np.maximum(spread, 0.01)) / self.curve.slope
                 phi[fresh, -1] = self.curve.bend_of(scale)
-        return phi
+        psi = self.curve.bounded(np.pad(phi, [(0, 0), (1, 0)]))
+        mean = np.average(target, axis=1, weights=self.weight)
+        sums = np.matmul(psi[:, None, 1:-1], inputs)[:, 0]
+        response = self.curve(sums, psi[:, -1:])[0]
+        offset = mean - np.average(response, axis=1, weights=self.weight)
+        known = start.any(axis=1) & (start_theta[:, 1] != 0)
+        before = start_theta[:, 0] + start_theta[:, 1] * self.curve.centre
+        psi[:, 0] = np.where(known, before, offset)
+        # Parents have no effect where that is not allowed.
+        bad = ~self.noise.admissible(psi[:, :1] + response).all(axis=1)
+        psi[bad, 1:-1] = 0.0
+        psi[bad, 0] = mean[bad]
+        return psi
 
     def _regression(self, inputs, target):
         """Linear regressions: slopes, and the variance of the sums of parents."""
@@ -214,20 +378,6 @@ class FamilyFitter:
         ridge = 1e-6 * self.total * np.eye(inputs.shape[1])
         slope = np.linalg.solve(gram + ridge, cross)[:, :, 0]
         return slope, np.einsum("bi,bij,bj->b", slope, gram, slope) / self.total
-
-    def _first_admissible(self, inputs, target, phi, start, start_theta):
-        """Offset, slopes, bend; no effect of the parents where that is not allowed."""
-        mean = np.average(target, axis=1, weights=self.weight)
-        problem = LeastSquares(inputs, target, self.link, self.weight)
-        response = problem.response(phi[:, :-1], phi[:, -1:]).value
-        offset = mean - np.average(response, axis=1, weights=self.weight)
-        known = start_theta[:, 0] + start_theta[:, 1] * self.curve.centre
-        offset = np.where(start.any(axis=1) & (start_theta[:, 1] != 0), known, offset)
-        bad = ~self.noise.admissible(offset[:, None] + response).all(axis=1)
-        psi = np.concatenate([offset[:, None], phi], axis=1)
-        psi[bad, 1:-1] = 0.0
-        psi[bad, 0] = mean[bad]
-        return psi
 
     def to_units(self, children, parents, weights, theta, variance):
         """Parameters in the units of the data from those in standard units."""
@@ -258,8 +408,8 @@ def _safe_deviation(centred, weight, mean):
     """Standard deviations; columns that are constant get one that does no harm."""
     deviation = np.sqrt(np.average(centred**2, axis=0, weights=weight))
     # Variances must not vanish, so numbers whose squares would are taken for zero.
-    size = np.where(np.abs(mean) > SMALLEST, np.abs(mean), 1.0)
-    noise_level = np.maximum(1e-12 * np.abs(mean), SMALLEST)
+    size = np.where(np.abs(mean) > 1e-125, np.abs(mean), 1.0)
+    noise_level = np.maximum(1e-12 * np.abs(mean), 1e-125)
     return np.where(deviation > noise_level, deviation, size)
 
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .atoms import AtomMargin, ConstantMargin
-from .margins import Margin, MixtureMargin, NormalMargin
+from ._atom_margins import AtomMargin, ConstantMargin
+from ._margin_kinds import Margin, MixtureMargin, NormalMargin
 
-_WRITTEN: dict[str, Any] = {
-    margin.__name__: margin for margin in (MixtureMargin, AtomMargin, ConstantMargin)
-}
+WRITTEN = MixtureMargin, AtomMargin, ConstantMargin
 
 # Of all features; None if all columns are their own scores.
 Margins = tuple[Margin, ...] | None
@@ -115,7 +113,7 @@ class MarginsField:
     def _plain(margin):
         if isinstance(margin, NormalMargin):
             return None
-        if isinstance(margin, MixtureMargin | AtomMargin | ConstantMargin):
+        if isinstance(margin, WRITTEN):
             return margin.to_dict()
         raise ValueError(
             f"Only normal and smooth margins can be written, got {margin!r}."
@@ -134,4 +132,4 @@ class MarginsField:
 def _margin_type(plain) -> Any:
     """The class that a plain form names; its own check says if that is wrong."""
     name = plain.get("type") if isinstance(plain, dict) else None
-    return _WRITTEN.get(str(name), MixtureMargin)
+    return next((kind for kind in WRITTEN if kind.__name__ == name), MixtureMargin)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from .._statistics.statistics import LOG_2_PI
+from ._statistics import LOG_2_PI
 
 Floats = NDArray[np.float64]
 _SMALLEST_MEAN = 1e-12  # a mean that must be positive is not allowed below

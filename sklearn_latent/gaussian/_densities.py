@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .links import Linear, Link
-from .noise import Additive, Noise
+from ._links import Linear, Link
+from ._noise import Additive, Noise
 
 
 class Densities:
