@@ -52,12 +52,8 @@ class IdealParentGaussianBN(GaussianModel):
     ----------
     link : {"linear", "sigmoid"} or Link, default="linear"
         How the mean of a node depends on its parents.
-    noise : {"additive", "multiplicative", "student"} or Noise, default="additive"
-        Noise around the mean. "multiplicative" needs positive data. "student":
-        Student's t distribution, for data with outliers. Its degrees of freedom, the
-        same for all nodes, are estimated, or fixed as in "student(4)";
-        ``noise_variance_`` is its squared scale. It is learned from complete rows
-        without latents.
+    noise : {"additive", "multiplicative"} or Noise, default="additive"
+        Noise around the mean. "multiplicative" needs positive data.
     search : {"auto", "greedy", "order"}, default="auto"
         "greedy": add, delete, reverse and replace edges as long as the score improves,
         and add latents one at a time, as in [1]_. "order": move one node at a time to
@@ -100,7 +96,7 @@ class IdealParentGaussianBN(GaussianModel):
         stays as it is. "auto": those columns are smooth for which held-out rows are
         predicted better. A `Margin` is used for all columns, a list of margins,
         "normal" and "smooth" for one column each. Multiplicative noise has normal
-        margins only, and with Student's t noise "auto" stands for "normal".
+        margins only.
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
         boolean matrix.

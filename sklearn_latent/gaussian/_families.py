@@ -248,7 +248,7 @@ class FamilyFitter:
     def _fit_roots(self, standard):
         """Fit families without parents; standard (n_nodes, n_samples)."""
         root = self.noise.root
-        centre = root.centre(standard, self.weight)
+        centre = np.average(standard, axis=1, weights=self.weight)
         deviation = standard - centre[:, None]
         nothing = np.zeros((self.n_nodes, 1))
         variance = root.best_variance(deviation, nothing, self.weight)
