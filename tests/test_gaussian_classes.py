@@ -381,9 +381,9 @@ def test_two_peaks_that_margins_hide():
     """Margins make normal scores of both columns; their errors look normal as well."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(250, 2)) + 4.0 * (rng.uniform(size=250) < 0.4)[:, None]
-    one = IdealParentGaussianBN(n_classes=1).fit(X)
-    assert one.network_.margins is not None
-    assert IdealParentGaussianBN().fit(X).n_classes_ == 2
+    one = IdealParentGaussianBN(n_classes=1, margins="smooth").fit(X)
+    two = IdealParentGaussianBN().fit(X)
+    assert two.n_classes_ == 2 and two.bic_ < one.bic_ - 100.0
 
 
 def test_squares_of_errors_that_depend_on_others():

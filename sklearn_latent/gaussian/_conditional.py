@@ -229,8 +229,9 @@ class _Solved:
         covariance *= scale[:, :, None] * scale[:, None, :]
         log_det = np.linalg.slogdet(scaled)[1] - 2.0 * np.log(scale).sum(axis=1)
         seen = np.nonzero(known)[1].reshape(n, -1)
-        # det of the observed covariance = det(covariance) * det(precision block)
-        log_det = joint.log_det + log_det
+        # det of the observed covariance = det(covariance) * det(precision block), and
+        # exactly 1 of rows that show nothing.
+        log_det = (joint.log_det + log_det) * (seen.shape[1] > 0)
         return cls(*data.rows_of(patterns), missing, seen, covariance, log_det)
 
     def apply(self, vectors) -> np.ndarray:

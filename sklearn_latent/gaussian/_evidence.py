@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from .._answers.explain import Part
-from ._inference.mean_field import expect
+from ._bent_inference import expect
 from ._network import GaussianNetwork
 from ._table_margins import to_scores
 

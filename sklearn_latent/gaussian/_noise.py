@@ -44,6 +44,12 @@ class Noise(ABC):
     def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
 
+    def slope(self, x: Floats, g: Floats, variance: Floats) -> Floats:
+        """Derivative of the log-density by x."""
+        step = 1e-5 * np.maximum(np.abs(x), 1e-12)
+        rise = self.log_density(x + step, g, variance)
+        return (rise - self.log_density(x - step, g, variance)) / (2.0 * step)
+
     @abstractmethod
     def information(self, g: Floats, variance: Floats) -> Floats:
         """Expected value of the squared score: the Fisher information of the mean."""
@@ -119,6 +125,10 @@ class Additive(Noise):
     def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
         return (x - g) / variance
+
+    def slope(self, x: Floats, g: Floats, variance: Floats) -> Floats:
+        """Derivative of the log-density by x."""
+        return (g - x) / variance
 
     def information(self, g: Floats, variance: Floats) -> Floats:
         """Expected value of the squared score."""

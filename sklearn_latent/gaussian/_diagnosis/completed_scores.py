@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from .._conditional import condition
-from .._inference.classes import class_log_densities, shares
 from .._table_margins import atom_columns
 
 # Where there is no formula, one of so many particles is kept, which then makes so many
@@ -38,7 +37,7 @@ def complete(network, Z) -> np.ndarray:
 
 def draw_class(network, Z, rng) -> np.ndarray:
     """A class for each row, given what it shows."""
-    share = shares(class_log_densities(network, Z))
+    share = network._shares(Z)
     return (rng.random_sample((len(Z), 1)) > share.cumsum(axis=1)[:, :-1]).sum(axis=1)
 
 
