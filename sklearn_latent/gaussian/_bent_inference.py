@@ -97,8 +97,14 @@ class _Group:
 
     def some(self, which) -> _Group:
         """Some of the rows, as a group of their own."""
-        parts = self.rows, self.values, self.missing, self.mean, self.deviation
-        return _Group(*(part[which] for part in parts), self.positive)
+        return _Group(
+            self.rows[which],
+            self.values[which],
+            self.missing[which],
+            self.mean[which],
+            self.deviation[which],
+            self.positive,
+        )
 
     @property
     def points(self) -> np.ndarray:
