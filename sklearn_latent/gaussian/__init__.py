@@ -1,6 +1,6 @@
 """Networks of continuous variables, with latents and missing values."""
 
-from ._estimator import IdealParentGaussianBN
+from ._gaussian_estimator import IdealParentGaussianBN
 from ._links import Linear, Link, Sigmoid
 from ._margin_kinds import Margin, MixtureMargin, NormalMargin
 from ._network import GaussianNetwork

@@ -22,10 +22,10 @@ from .._core.validation import (
 from ..export import node_names
 from ._atom_margins import ConstantMargin
 from ._background import Background
-from ._checks import check_class_weight, check_network, within_range
 from ._export import to_networkx, to_pgmpy
 from ._links import Linear, Link, get_link
 from ._margin_kinds import Margin
+from ._network_checks import check_class_weight, check_network, within_range
 from ._noise import Additive, Noise, get_noise
 from ._row_inference import RowInference
 from ._table_margins import (

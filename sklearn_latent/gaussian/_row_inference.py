@@ -10,9 +10,9 @@ from sklearn.utils import check_array
 from .._core.validation import within_floats
 from ._background import Background
 from ._bent_inference import infer, integrate_features
-from ._checks import within_range
 from ._conditional import Joint, condition, leave_one_out
 from ._densities import Densities
+from ._network_checks import within_range
 from ._statistics import LOG_2_PI
 from ._table_margins import Margins, atom_columns, expected_values, to_scores
 
