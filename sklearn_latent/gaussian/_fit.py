@@ -12,6 +12,7 @@ from .._core.warn import unheard, warn
 from ..exceptions import ModelMisfitWarning
 from ._background import Background
 from ._classes.learn import learn_classes
+from ._gaussian_answers import describe_edges
 from ._groups import warn_groups
 from ._learn import (
     choose_search,
@@ -40,7 +41,6 @@ from ._reading import (
     warn_without_noise,
 )
 from ._rows import Rows, RowSums
-from ._summary import describe_edges
 from ._table_margins import Margins, atom_columns, estimated
 
 

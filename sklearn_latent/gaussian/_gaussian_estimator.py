@@ -23,6 +23,7 @@ from .._core.validation import (
 )
 from ._confidence import bootstrap_shares
 from ._fit import fit_rows
+from ._gaussian_answers import describe_edges
 from ._gaussian_model import GaussianModel
 from ._links import Link
 from ._margin_fit import score
@@ -31,7 +32,6 @@ from ._noise import Noise
 from ._parameters import check_parameters, make_options
 from ._reading import NO_GAPS, can_add_up, read
 from ._rows import Rows, RowSums
-from ._summary import describe_edges
 from ._table_margins import estimated
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from .._core.validation import check_choice, check_flag, shown
+from .._core.validation import check_choice, check_flag
 from ._display import Display, check_plot
 from ._drawing import draw_graph
 from ._selection import select
@@ -19,17 +18,16 @@ if TYPE_CHECKING:
 class LatentGraphDisplay(Display):
     """Picture of a network of latents and features.
 
-    Bipartite models are drawn with latents on top, labelled with their priors, and
-    features below. Above the latents of a noisy-or network with hidden classes stands
-    the class, with the number of classes in it; the strength of its edges is the
-    largest difference between two classes of the probability of the latent. Features
-    that a noisy-or network reads as their opposite are hollow and labelled "not ...".
-    Other networks are drawn in layers from causes to effects, with
-    latents filled. Temporal models are drawn as two slices side by side, or as one if
-    slices are independent. Stronger edges are wider and darker. Where weights have a
-    sign, blue is positive and orange negative. Nodes are ordered to reduce edge
-    crossings; labels are rotated, shortened, thinned or omitted where space is scarce,
-    and weak edges are left out of large graphs.
+    Names stand in boxes, those of latents are filled. Latents above features, and a
+    class above the latents of a noisy-or network with its number of classes, make two
+    or three layers; of temporal models there are two slices, or one if slices are
+    independent; other networks have layers from causes to effects. Layers are rows or,
+    where names need the space, columns. Numbers behind latents are priors; the strength
+    of edges from a class is the largest difference between two classes. Features that
+    a noisy-or network reads as their opposite are dashed and labelled "not ...".
+    Stronger edges are wider and darker; where weights have a sign, blue is positive and
+    orange negative. Nodes are ordered to reduce edge crossings. Weak edges are left out
+    of large graphs; names are shortened, or counted where space is scarce.
 
     Parameters
     ----------
@@ -56,7 +54,7 @@ class LatentGraphDisplay(Display):
     >>> from sklearn_latent.datasets import make_noisy_or
     >>> from sklearn_latent.plotting import LatentGraphDisplay
     >>> network = make_noisy_or(n_samples=1, random_state=0).network
-    >>> display = LatentGraphDisplay.from_network(network)
+    >>> display = LatentGraphDisplay(network.to_networkx()).plot()
     >>> len(display.positions_)
     7
     """
@@ -91,39 +89,6 @@ class LatentGraphDisplay(Display):
         cls._check(ax, estimator, "to_networkx")
         graph = estimator.to_networkx()
         _add_depths(graph, getattr(estimator, "depth_", None))
-        return cls(graph).plot(ax=ax, **kwargs)
-
-    @classmethod
-    def from_network(
-        cls,
-        network: Any,
-        *,
-        latent_names: Sequence[str] | None = None,
-        feature_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw a model object.
-
-        Parameters
-        ----------
-        network : NoisyOrNetwork, GaussianNetwork or LatentDBN
-            The network.
-        latent_names, feature_names : sequence of str or None, default=None
-            Names of the nodes. If None, they are latent0, ... and x0, ...
-        ax : matplotlib Axes or None, default=None
-            Axes to draw on. If None, a new figure is created.
-        **kwargs : dict
-            Passed to `plot`.
-
-        Returns
-        -------
-        display : LatentGraphDisplay
-            The drawn display.
-        """
-        if not hasattr(network, "to_networkx"):
-            raise TypeError(f"network must be a model object, got {shown(network)}.")
-        graph = network.to_networkx(latent_names, feature_names)
         return cls(graph).plot(ax=ax, **kwargs)
 
     def plot(

@@ -5,73 +5,61 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import entropy
 
+from .._answers.protocol import GraphParts, tabular_cpd
 from .._core.warn import warn
 from ..exceptions import LatentWarning
-from ..export import node_names
 from ._tables import family_of, slice_order
 
 
-def dbn_to_networkx(network, latent_names=None, feature_names=None, *, support=None):
-    """Turn a latent dynamic Bayesian network into a networkx graph.
+def graph_of(network, latents, features, *, support=None) -> GraphParts:
+    """Two slices, or one without time, whose nodes are plain names.
 
-    It has two slices, or one without time, whose nodes are plain names.
+    support: shares of local graphs behind edges, if known
     """
-    import networkx as nx
-
-    latents, features = node_names(
-        latent_names, network.n_latents, feature_names, network.n_observed
-    )
-    graph = nx.DiGraph(
-        family="temporal",
-        edge_attributes="kind directed support strength",
-        note=_note(network),
-    )
-    has_time = network.has_time
-    slices = (0, 1) if has_time else (0,)
+    slices = (0, 1) if network.has_time else (0,)
 
     def node(name, t):
-        return (name, t) if has_time else name
+        return (name, t) if network.has_time else name
 
+    nodes = []
     for t in slices:
-        for name, cardinality in zip(latents, network.cardinality, strict=True):
-            graph.add_node(
-                node(name, t),
-                kind="latent",
-                slice=t,
-                name=name,
-                cardinality=int(cardinality),
-            )
+        for name, size in zip(latents, network.cardinality.tolist(), strict=True):
+            own = {"kind": "latent", "slice": t, "name": name, "cardinality": size}
+            nodes.append((node(name, t), own))
         for name in features:
-            graph.add_node(node(name, t), kind="feature", slice=t, name=name)
-    strength = _strengths(network)
+            nodes.append((node(name, t), {"kind": "feature", "slice": t, "name": name}))
+    graph, strength = network.directed_graph, _strengths(network)
+    undirected = network.graph.intra & network.graph.intra.T
+    steps = [
+        step
+        for t in slices
+        for step in (
+            ("measurement", "structure", graph.structure, features, (t, t)),
+            ("intra", "intra", graph.intra, latents, (t, t)),
+        )
+    ]
+    steps.append(("inter", "inter", graph.inter, latents, (0, 1)))
+    edges = []
+    for kind, matrix, found, children, (before, after) in steps:
+        shares = getattr(support, matrix, np.full(found.shape, np.nan))
+        for i, j in np.argwhere(found).tolist():
+            attributes = {
+                "kind": kind,
+                "directed": kind != "intra" or not undirected[i, j],
+                "support": float(shares[i, j]),
+                "strength": strength[kind][i, j],
+            }
+            ends = node(latents[i], before), node(children[j], after)
+            edges.append((*ends, attributes))
+    columns = "kind directed support strength"
+    return GraphParts("temporal", columns, nodes, edges, note=_note(network))
 
-    def add_edges(kind, edges, children, times):
-        for i, j in zip(*np.nonzero(edges), strict=True):
-            graph.add_edge(
-                node(latents[i], times[0]),
-                node(children[j], times[1]),
-                kind=kind,
-                directed=kind != "intra" or not network.graph.intra[j, i],
-                support=_share(support, kind, i, j),
-                strength=strength[kind][i, j],
-            )
 
-    for t in slices:
-        add_edges("measurement", network.graph.structure, features, (t, t))
-        add_edges("intra", network.directed_graph.intra, latents, (t, t))
-    add_edges("inter", network.graph.inter, latents, (0, 1))
-    return graph
-
-
-def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
-    """Turn a latent dynamic Bayesian network into pgmpy's."""
+def pgmpy_of(network, latents, features):
+    """Two slices; undirected edges are oriented as in `directed_graph`."""
     # Importing pgmpy takes seconds, so only those who ask for it pay.
-    from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DynamicBayesianNetwork
 
-    latents, features = node_names(
-        latent_names, network.n_latents, feature_names, network.n_observed
-    )
     graph = network.directed_graph
     model = DynamicBayesianNetwork()
     model.add_nodes_from([*latents, *features])
@@ -81,8 +69,7 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
             *parents, _ = family_of(graph, j, later=t > 0)
             nodes = [(latents[i], t if now else 0) for i, now in parents]
             # pgmpy repeats the edges of the first slice in the second.
-            edges = [(node, (name, t)) for node in nodes if node[1] == 0]
-            model.add_edges_from(edges)
+            model.add_edges_from([(n, (name, t)) for n in nodes if n[1] == 0])
             tables.append(((name, t), table, nodes))
     shares = _pgmpy_shares(network, features)
     for j, name, table in zip(network._parents, features, shares, strict=True):
@@ -92,13 +79,8 @@ def dbn_to_pgmpy(network, latent_names=None, feature_names=None):
             nodes = [(latents[j], t)] if j >= 0 else []
             tables.append(((name, t), table if nodes else table[0], nodes))
     known = set(model.nodes())
-    for node, table, nodes in tables:
-        if node not in known:  # pgmpy has nodes without edges in the first slice only
-            continue
-        *widths, n_values = table.shape
-        columns = table.reshape(-1, n_values).T
-        evidence = (nodes, widths) if nodes else ()
-        model.add_cpds(TabularCPD(node, n_values, columns, *evidence))
+    # pgmpy has nodes without edges in the first slice only.
+    model.add_cpds(*(tabular_cpd(*own) for own in tables if own[0] in known))
     return model
 
 
@@ -128,12 +110,6 @@ def _note(network) -> str:
     if not points:
         return ""
     return f"last of {len(points) + 1} epochs, since slice {points[-1]}"
-
-
-def _share(support, kind, i, j) -> float:
-    """Share of local graphs behind an edge, NaN if unknown."""
-    name = "structure" if kind == "measurement" else kind
-    return float("nan") if support is None else float(getattr(support, name)[i, j])
 
 
 def _strengths(network) -> dict:

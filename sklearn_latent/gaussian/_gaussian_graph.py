@@ -4,60 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._answers.protocol import GraphParts, by_class
 from .._core.warn import warn
 from ..exceptions import LatentWarning
 
 
-def to_networkx(network, names):
-    """Network as a networkx graph whose nodes have these names."""
-    import networkx as nx
-
-    graph = nx.DiGraph(family="gaussian", edge_attributes="weight strength")
-    has_parents = network.adjacency.any(axis=0)
-    for node, name in enumerate(names):
-        attributes = {
-            "kind": "feature" if node < network.n_features else "latent",
-            "intercept": float(network.intercept[node]),
-            "noise_variance": float(network.noise_variance[node]),
-        }
-        if network.margins is not None and node < network.n_features:
-            attributes["margin"] = network.margins[node].name
-        if network.link_parameters is not None and has_parents[node]:
-            attributes["link_parameters"] = network.link_parameters[node].tolist()
-        for number, own in enumerate(network.classes):
-            attributes[f"intercept{number}"] = float(own.intercept[node])
-            attributes[f"noise_variance{number}"] = float(own.noise_variance[node])
-        graph.add_node(name, **attributes)
-    strengths = edge_strengths(network)
-    for parent, child in np.argwhere(network.adjacency).tolist():
-        graph.add_edge(
-            names[parent],
-            names[child],
-            weight=float(network.weights[parent, child]),
-            strength=float(strengths[parent, child]),
-            **{
-                f"weight{number}": float(own.weights[parent, child])
-                for number, own in enumerate(network.classes)
+def graph_of(network, latents, features) -> GraphParts:
+    """Nodes and edges; classes are above all nodes."""
+    names, strengths = [*features, *latents], edge_strengths(network)
+    edges = [
+        (
+            names[i],
+            names[j],
+            {
+                "weight": float(network.weights[i, j]),
+                "strength": float(strengths[i, j]),
+                **by_class("weight", [own.weights[i, j] for own in network.classes]),
             },
         )
-    if network.classes:
-        _add_class(graph, network, names)
-    return graph
+        for i, j in np.argwhere(network.adjacency).tolist()
+    ]
+    nodes = [(name, _attributes(network, node)) for node, name in enumerate(names)]
+    classes = (network.class_weight, _shares(network, names))
+    above = classes if network.classes else None
+    return GraphParts("gaussian", "weight strength", nodes, edges, above)
 
 
-def _add_class(graph, network, names) -> None:
-    """Add the class above all nodes; its strength is the share that it explains."""
-    top = "class"
-    while top in names:
-        top += "_"
-    weights = {f"weight{c}": w for c, w in enumerate(network.class_weight.tolist())}
-    graph.add_node(top, kind="class", n_classes=network.n_classes, **weights)
+def _attributes(network, node: int) -> dict:
+    """Parameters of a node."""
+    is_feature = node < network.n_features
+    attributes: dict = {"kind": "feature" if is_feature else "latent"}
+    for name in ("intercept", "noise_variance"):
+        attributes[name] = float(getattr(network, name)[node])
+        own = [getattr(each, name)[node] for each in network.classes]
+        attributes |= by_class(name, own)
+    if network.margins is not None and is_feature:
+        attributes["margin"] = network.margins[node].name
+    if network.link_parameters is not None and network.adjacency[:, node].any():
+        attributes["link_parameters"] = network.link_parameters[node].tolist()
+    return attributes
+
+
+def _shares(network, names) -> dict:
+    """Shares of the variances of nodes that the class explains, as correlations."""
+    if not network.classes:
+        return {}
     moments = [own.joint() for own in network.classes]
     means = np.array([mean for mean, _ in moments])
     within = network.class_weight @ [spread.diagonal() for _, spread in moments]
     between = network.class_weight @ (means - network.class_weight @ means) ** 2
-    for name, share in zip(names, between / (within + between), strict=True):
-        graph.add_edge(top, name, strength=float(np.sqrt(share)))
+    return dict(zip(names, np.sqrt(between / (within + between)), strict=True))
 
 
 def edge_strengths(network) -> np.ndarray:
@@ -78,8 +74,8 @@ def edge_strengths(network) -> np.ndarray:
     return size / np.maximum(size.max(axis=0, initial=0.0), 1e-300)
 
 
-def to_pgmpy(network, names):
-    """Linear network as pgmpy's, whose nodes have these names."""
+def pgmpy_of(network, latents, features):
+    """Linear network as pgmpy's."""
     if network.classes:
         raise ValueError(
             "to_pgmpy needs one class, because pgmpy mixes no continuous networks, got "
@@ -102,9 +98,10 @@ def to_pgmpy(network, names):
     from pgmpy.factors.continuous import LinearGaussianCPD
     from pgmpy.models import LinearGaussianBayesianNetwork
 
+    names = [*features, *latents]
     model = LinearGaussianBayesianNetwork()
     model.add_nodes_from(names)
-    model.latents = set(names[network.n_features :])
+    model.latents = set(latents)
     model.add_edges_from(
         [(names[i], names[j]) for i, j in np.argwhere(network.adjacency).tolist()]
     )

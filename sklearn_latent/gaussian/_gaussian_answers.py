@@ -1,16 +1,21 @@
-"""What the summary of a continuous network says."""
+"""What a Gaussian network says of itself: its summary, what cells tell of latents."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from .._answers.summary import Parts, Section, edges_section, latents_section, leading
+from .._answers.explain import Part
+from .._answers.summary import Parts
 from .._core.graphs import equivalence_class
-from .._core.text import count, label, number
-from ._export import edge_strengths
-from ._table_margins import bent_columns, estimated
+from .._core.text import count
+from ._bent_inference import expect
+from ._gaussian_graph import edge_strengths
+from ._network import GaussianNetwork
+from ._table_margins import bent_columns, estimated, to_scores
 
 # Nodes beyond which the equivalence class is not computed.
 MOST_NODES = 500
@@ -19,28 +24,11 @@ FULL = 0.9995
 
 
 def describe(model: Any) -> Parts:
-    """Latents, their leading features, and edges."""
-    network, names = model.network_, model.node_names_
-    n = network.n_features
-    strengths = np.sign(network.weights) * edge_strengths(network)
-    latents = model.latent_names_
-    edges = [
-        (names[i], "->", names[j], strengths[i, j])
-        for i, j in np.argwhere(network.adjacency[:, :n]).tolist()
-        if i < n
-    ]
-    upper = [
-        (names[i], "->", names[j], strengths[i, j])
-        for i, j in np.argwhere(network.adjacency).tolist()
-        if j >= n
-    ]
-    sections = [
-        *_latents(network, latents, names, strengths),
-        *edges_section("Edges to latents", upper),
-        *edges_section("Edges between features", edges, [_meaning(network)]),
-    ]
-    cautions = _cautions(network) + _suspicious(network, np.abs(strengths))
-    return Parts(_found(network), sections, cautions)
+    """What was found, and cautions."""
+    network = model.network_
+    cautions = _cautions(network) + _suspicious(network, edge_strengths(network))
+    size = "noise_variance", "variance"
+    return Parts(_found(network), cautions, _measure(network), size)
 
 
 def describe_edges(network) -> str:
@@ -52,13 +40,12 @@ def describe_edges(network) -> str:
     return f"has {edges}" if n_edges else "treats the features as independent"
 
 
-def _meaning(network) -> str:
+def _measure(network) -> str:
     if network.is_jointly_gaussian or network.classes:
         return (
-            "strength: by how many standard deviations the child moves if the parent "
-            "moves by one."
+            "by how many standard deviations the child moves if the parent moves by one"
         )
-    return "strength: weight compared with the largest of the same child."
+    return "weight compared with the largest of the same child"
 
 
 def _found(network) -> list[str]:
@@ -84,22 +71,6 @@ def _found(network) -> list[str]:
             "normal scores, and so do weights and strengths."
         )
     return found
-
-
-def _latents(network, latents, names, strengths) -> list[Section]:
-    n = network.n_features
-    rows = []
-    for k, name in enumerate(latents):
-        children = np.flatnonzero(network.adjacency[n + k, :n])
-        rows.append(
-            (
-                label(name),
-                number(network.noise_variance[n + k]),
-                leading(names[children], strengths[n + k, children]),
-            )
-        )
-    lines = [_meaning(network).replace("strength:", "Beside each feature:")]
-    return latents_section(("latent", "variance", "leading features"), rows, lines)
 
 
 def _suspicious(network, strengths) -> list[str]:
@@ -154,3 +125,39 @@ def _cautions(network) -> list[str]:
     if network.n_latents:
         cautions.append("The sign and the scale of a latent are conventions.")
     return cautions
+
+
+# What cells tell of latents
+
+
+def part_of(network: GaussianNetwork, row, latent: int) -> Part:
+    """Cells that may matter for a latent, given one row (n_features,).
+
+    Nodes that are not seen depend on each other through edges, and through children
+    that they share, of the moral graph; cells next to them tell of all of them.
+    """
+    node = network.n_features + latent
+    seen = np.pad(~np.isnan(row), (0, network.n_latents))
+    edges = np.asarray(network.adjacency, dtype=float)
+    moral = (edges + edges.T + edges @ edges.T) > 0
+    region, group = (
+        connected_components(joined, directed=False)[1]
+        for joined in (moral, moral & ~seen & ~seen[:, np.newaxis])
+    )
+    cells = np.flatnonzero(seen & (region == region[node]))
+    near = np.ones(len(cells), dtype=bool)
+    if network.is_jointly_gaussian:
+        # Approximations may depend on the others as well.
+        near = moral[group == group[node]].any(axis=0)[cells]
+    cells = np.concatenate([cells[near], cells[~near]])
+    return Part(cells, int(near.sum()), partial(_means, network, row, cells, latent))
+
+
+def _means(network, row, cells, latent: int, seen) -> np.ndarray:
+    """Means of a latent, given which cells are seen."""
+    rows = np.full((len(seen), network.n_features), np.nan)
+    rows[:, cells] = np.where(seen, row[cells], np.nan)
+    if network.is_jointly_gaussian:
+        return network.posterior(rows)[:, latent]
+    scores = to_scores(network.margins, rows)[0]
+    return expect(network, scores)[:, network.n_features + latent]
