@@ -12,8 +12,7 @@ from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
-from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.smoothing import (
+from sklearn_latent.noisy_or._smoothing import (
     EXCESS,
     PSEUDO_ROWS,
     pseudo_rows,
@@ -109,10 +108,10 @@ class TestMixtures:
         mixture = random_mixture(7, n_classes, 6)
         parameters = class_network(mixture, 1.0, 0.0)
         network = NoisyOrNetwork(
-            parameters.prior,
+            parameters.class_prior,
             parameters.failure,
             parameters.leak,
-            class_weight=parameters.weight,
+            class_weight=parameters.class_weight,
         )
         expected = mixture.log_likelihood(patterns)
         # Probabilities are kept a millionth away from 0 and 1.
@@ -210,7 +209,7 @@ class TestSamples:
     def test_no_rows_to_judge_by(self):
         patterns = random_patterns(0, n_rows=1)._replace(weights=np.ones(1))
         judge = Judge(patterns, 100, np.random.RandomState(0))
-        assert not judge.prefers_mixtures(Layered.independent(np.full(6, 0.5)))
+        assert not judge.prefers_mixtures(NoisyOrNetwork._independent(np.full(6, 0.5)))
 
 
 def dependent_network(seed=0, n_latents=8, children=6):
@@ -287,7 +286,7 @@ class TestClasses:
             X = rng.uniform(size=shape) < rng.uniform(0.05, 0.5, shape[1])
             patterns = Patterns.of(X)
             judge = Judge(patterns, 4000, np.random.RandomState(0))
-            parameters = Layered.independent(column_rates(patterns))
+            parameters = NoisyOrNetwork._independent(column_rates(patterns))
             assert not judge.prefers_mixtures(parameters)
 
 
@@ -422,7 +421,7 @@ def test_a_wrong_network_is_not_returned_in_silence(monkeypatch):
     """Whatever the refinement returns, the fit compares it with its rows."""
     X, _ = independent_network(n_latents=4).sample(500, random_state=0)
     n_features = X.shape[1]
-    wrong = Layered.single(
+    wrong = NoisyOrNetwork._of(
         np.array([0.5]), np.full((1, n_features), 0.2), np.full(n_features, 0.3)
     )
     monkeypatch.setattr(table, "refine_structure", lambda *_, **__: wrong)

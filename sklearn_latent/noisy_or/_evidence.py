@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from .._answers.explain import Part, clip_log_odds, clipped_logit
-from ._inference.classes import infer_network
 from ._network import NoisyOrNetwork
-from ._numerics import safe_log
+from ._posterior import infer_network
+from ._probabilities import safe_log
 from ._statistics.patterns import components, turn
 
 # Log-odds above which a probability has lost digits: 1 - P has an error of 1e-9 here.

@@ -45,9 +45,9 @@ from ._diagnosis.diagnosis import (
     row_limit,
 )
 from ._evidence import evidence_parts
-from ._inference.classes import infer_network, predict_network
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
+from ._posterior import infer_network, predict_off
 from ._statistics.columns import Columns, WatchedBlocks
 from ._statistics.packed import PackedRows, binarize_rows, of_block
 from ._statistics.patterns import Patterns
@@ -428,7 +428,7 @@ class NoisyOrModel(BaseLatentModel):
             if rows.dtype == bool:
                 continue
             missing[where] = np.isnan(rows)
-            found = predict_network(network, rows == 1, ~missing[where])
+            found = predict_off(network, rows == 1, ~missing[where])
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")

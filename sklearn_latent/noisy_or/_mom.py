@@ -20,7 +20,6 @@ from ._diagnosis.diagnosis import (
     misfit_message,
 )
 from ._identifiability.schedule import Schedule
-from ._likelihood.exact import Parameters
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors
@@ -287,13 +286,12 @@ default=None
                 network, moments, names, rough=not self.refine
             )
         # Rows that have some features need not be like others.
-        values = Parameters(network.prior, network.failure, network.leak)
         found = [
             check
             for part, table in zip(plan.parts, statistics.tables, strict=True)
             if table is not None
             for check in contradictions(
-                NoisyOrNetwork(*values.restrict(part)), table, names[part.features]
+                network._part(*part), table, names[part.features]
             )
         ]
         return sorted(found, key=lambda check: -abs(check.z))

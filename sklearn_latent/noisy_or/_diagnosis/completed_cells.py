@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from .._inference.classes import infer_network
-from .._inference.inference import infer
-from .._numerics import log_not, safe_log
+from .._posterior import infer_network
+from .._probabilities import log_not, safe_log
 from .._statistics.patterns import Patterns, turn
 
 # Rounds of Gibbs sampling, from latents that are drawn one by one. What these lack is
@@ -37,9 +36,7 @@ def complete(network, patterns: Patterns) -> Patterns:
 
 def _draw(network, gaps: Patterns, rng) -> np.ndarray:
     """Values of all features given some."""
-    found = infer_network(
-        network, gaps.on, gaps.observed, classes=network.n_classes > 1
-    )
+    found = infer_network(network, gaps.on, gaps.observed)
     gaps = gaps.turn(network.polarity)
     on, observed = gaps.on, gaps.known
     label, posterior = np.zeros(len(on), dtype=np.intp), found.posterior
@@ -47,10 +44,11 @@ def _draw(network, gaps: Patterns, rng) -> np.ndarray:
         ends = found.class_posterior.cumsum(axis=1)[:, :-1]
         label = (rng.random_sample((len(on), 1)) > ends).sum(axis=1)
         posterior = np.empty_like(posterior)
-        for c, prior in enumerate(network.class_prior):
+        plain = network._with(polarity=np.ones_like(network.polarity))
+        for c in range(network.n_classes):
             rows = np.flatnonzero(label == c)
-            parameters = prior, network.failure, network.leak
-            posterior[rows] = infer(*parameters, on[rows], observed[rows]).posterior
+            given = plain._given_class(c)
+            posterior[rows] = infer_network(given, on[rows], observed[rows]).posterior
     latents = (rng.random_sample(posterior.shape) < posterior).astype(np.float64)
     log_odds = special.logit(network.class_prior)[label]
     log_failure = np.maximum(safe_log(network.failure), LOG_NEVER)

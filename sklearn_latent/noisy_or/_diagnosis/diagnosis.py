@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.checks import Check, Comparison, critical_z, note_certainty
-from .._inference.classes import infer_network
+from .._posterior import infer_network
 from .._statistics.moments import NegativeMoments
 from .._statistics.patterns import Patterns
 from .completed_cells import complete

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from ..._core.checks import Check, Comparison, compare_likelihoods, critical_z
-from .._inference.classes import infer_network
+from .._posterior import infer_network
 from .._statistics.patterns import Patterns
 from .counts import N_KINDS
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.climb import climb
-from .._likelihood.layered import Layered
-from .._likelihood.smoothing import pseudo_rows
-from .._numerics import clip_probability
+from .._network import NoisyOrNetwork
+from .._probabilities import clip_probability
+from .._smoothing import pseudo_rows
 from .._statistics.patterns import Patterns
 
 # Random starts of the mixture that is kept.
@@ -103,7 +103,7 @@ def best_start(patterns: Patterns, n_classes: int, rng) -> Mixture:
     return starts[int(np.argmax(values))]
 
 
-def class_network(mixture: Mixture, own=OWN, other=OTHER) -> Layered:
+def class_network(mixture: Mixture, own=OWN, other=OTHER) -> NoisyOrNetwork:
     """The network that a mixture is, with doubts that let EM improve it."""
     rate = mixture.rate
     leak = rate.min(axis=0)
@@ -111,4 +111,5 @@ def class_network(mixture: Mixture, own=OWN, other=OTHER) -> Layered:
     n_classes = len(rate)
     prior = np.full((n_classes, n_classes), other)
     np.fill_diagonal(prior, own)
-    return Layered(mixture.weight, prior, failure, leak).clipped()
+    network = NoisyOrNetwork._of(prior[0], failure, leak)
+    return network._with(class_weight=mixture.weight, class_prior=prior)._clipped()

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._likelihood.beam import WIDE, Beam
-from .._likelihood.layered import Layered
-from .._likelihood.truncated import climb_truncated
+from .._beam import WIDE, Beam
+from .._maximum_likelihood import climb_beams
+from .._network import NoisyOrNetwork
 from .._statistics.patterns import Patterns
 from .classes import Mixture, best_start, class_network, fit_mixture
 from .polarity import learn_opposite
@@ -67,7 +67,7 @@ class Choice(NamedTuple):
     """A number of classes, and what is made of the mixture."""
 
     n_classes: int
-    make: Callable[..., Layered]
+    make: Callable[..., NoisyOrNetwork]
 
 
 class Judge:
@@ -99,7 +99,7 @@ class Judge:
         # Rows that say nothing differ by rounding.
         return mean / max(error, 1e-9)
 
-    def refit(self, start: Layered) -> np.ndarray:
+    def refit(self, start: NoisyOrNetwork) -> np.ndarray:
         """Log-likelihoods after a fit to other rows."""
         return np.concatenate(
             [evaluate(fit_some(start, train)[0], test) for train, test in self.splits]
@@ -138,7 +138,7 @@ class Judge:
         pairs = zip(models, self.splits, strict=True)
         return np.concatenate([function(model, test) for model, (_, test) in pairs])
 
-    def prefers_mixtures(self, independent: Layered, least=SLIGHT_Z) -> bool:
+    def prefers_mixtures(self, independent: NoisyOrNetwork, least=SLIGHT_Z) -> bool:
         """Whether some mixture is better than independent latents."""
         if not self.splits:
             return False
@@ -189,39 +189,41 @@ def _without_copies(patterns: Patterns) -> Patterns:
     return patterns._replace(weights=patterns.weights / copies, squares=squares)
 
 
-def keep(mixture: Mixture, patterns, report=None) -> Layered:
+def keep(mixture: Mixture, patterns, report=None) -> NoisyOrNetwork:
     """The network that a mixture is."""
     return class_network(mixture, 1.0, 0.0)
 
 
-def grow(mixture: Mixture, patterns, report=None) -> Layered:
+def grow(mixture: Mixture, patterns, report=None) -> NoisyOrNetwork:
     """Let EM improve that network, and add latents."""
     search = Search.of_classes(patterns, report)
     return search.run_classes(class_network(mixture)).parameters
 
 
-def fit_some(start: Layered, patterns: Patterns) -> tuple[Layered, Beam]:
+def fit_some(start: NoisyOrNetwork, patterns: Patterns) -> tuple[NoisyOrNetwork, Beam]:
     """Some EM steps."""
     beam = Beam(patterns, start.n_latents)
     steps = affordable_steps(patterns, *STEPS)
-    ascent = climb_truncated(start, beam, tol=TOLERANCE, max_iter=steps)
+    ascent = climb_beams(start, [beam], tol=TOLERANCE, max_iter=steps)
     return ascent.state, beam
 
 
-def evaluate(parameters: Layered, patterns: Patterns) -> np.ndarray:
+def evaluate(parameters: NoisyOrNetwork, patterns: Patterns) -> np.ndarray:
     """Log-likelihood of rows."""
     beam = Beam(patterns, parameters.n_latents, WIDE)
-    beam.search(parameters.clipped())
+    beam.search(parameters._clipped())
     return beam.log_likelihood
 
 
-def learn_choice(choice: Choice, patterns, rng, report=None) -> Layered:
+def learn_choice(choice: Choice, patterns, rng, report=None) -> NoisyOrNetwork:
     """Learn from all rows what some of them chose."""
     mixture = best_start(patterns, choice.n_classes, rng)
     return choice.make(mixture, patterns, report)
 
 
-def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
+def classes_above(
+    judge: Judge, independent: NoisyOrNetwork, patterns
+) -> NoisyOrNetwork:
     """The same network, under as many classes as other rows support."""
     if not judge.splits or independent.n_latents < 2:
         return independent
@@ -239,9 +241,9 @@ def classes_above(judge: Judge, independent: Layered, patterns) -> Layered:
     return fit_some(best, patterns)[0]
 
 
-def _with_classes(parameters, beam, n_classes, rng) -> Layered:
+def _with_classes(parameters, beam, n_classes, rng) -> NoisyOrNetwork:
     """Classes of rows by the states of their latents."""
     likeliest = beam.likeliest
     table = Patterns(likeliest, None, beam.patterns.weights)
     mixture = fit_mixture(table, n_classes, rng)
-    return parameters._replace(weight=mixture.weight, prior=mixture.rate)
+    return parameters._with(class_weight=mixture.weight, class_prior=mixture.rate)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._likelihood.layered import Layered
+from .._network import NoisyOrNetwork
 from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .extend import discover
@@ -69,11 +69,11 @@ def learn_independent(patterns: Patterns, thresholds) -> Fitted:
     """Independent latents by quartets and a short search."""
     source = BlockMoments.of_patterns(patterns)
     found = discover(source, thresholds)
-    start = Layered.single(found.prior, found.failure, found.leaks(source))
+    start = NoisyOrNetwork._of(found.prior, found.failure, found.leaks(source))
     return Search(patterns).run(start, JUDGING_ROUNDS)
 
 
-def learn_opposite(patterns: Patterns, thresholds, rng) -> Layered:
+def learn_opposite(patterns: Patterns, thresholds, rng) -> NoisyOrNetwork:
     """Independent latents of the opposite of all columns, from a sample of the rows."""
     sample = thin(patterns, JUDGING_ROWS, rng)
     return learn_independent(sample.opposite, thresholds).parameters

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .._likelihood.beam import FINE, Beam
-from .._likelihood.layered import Layered
-from .._likelihood.truncated import climb_truncated, expect_block, maximize
-from .._likelihood.truncated_errors import truncated_errors
+from .._beam import FINE, Beam
+from .._expected import maximize
+from .._maximum_likelihood import climb_beams, errors_of, expect_block
+from .._network import NoisyOrNetwork
 from .._parameters.mixture import solve_triplets
 from .._statistics.moments import MomentSource, Residual
 from .._statistics.patterns import Patterns
@@ -62,7 +62,7 @@ def refine_structure(
     rng,
     report=None,
     opposite: Thresholds | None = None,
-) -> Layered | None:
+) -> NoisyOrNetwork | None:
     """Search by likelihood, from what quartets found.
 
     None if independent latents do not explain the columns, but their opposite: an and
@@ -70,7 +70,7 @@ def refine_structure(
     """
     # Two threads on small matrices take longer than one.
     with threadpool_limits(1):
-        start = Layered.single(found.prior, found.failure, found.leaks(source))
+        start = NoisyOrNetwork._of(found.prior, found.failure, found.leaks(source))
         rows = thin(patterns, MOST_ROWS, rng)
         best = _search(start, patterns, rows, dependence, rng, report, opposite)
         if best is None:
@@ -78,9 +78,7 @@ def refine_structure(
         if best.n_classes == 1:
             beam = Beam(rows, best.n_latents, FINE)
             steps = affordable_steps(rows, *FINAL_STEPS)
-            best = climb_truncated(
-                best, beam, tol=FINAL_TOLERANCE, max_iter=steps
-            ).state
+            best = climb_beams(best, [beam], tol=FINAL_TOLERANCE, max_iter=steps).state
         if len(rows.weights) < len(patterns.weights):
             best = _polish(best, source)
     return _ordered(best)
@@ -109,7 +107,7 @@ def _search(start, patterns, rows, dependence, rng, report, opposite):
     return classes_above(judge, best, rows) if dependence else best
 
 
-def _search_again(found, few, report) -> Layered:
+def _search_again(found, few, report) -> NoisyOrNetwork:
     """Independent latents once more: to the end, and from random starts.
 
     Births of latents one by one get stuck where latents share most of their features.
@@ -120,26 +118,26 @@ def _search_again(found, few, report) -> Layered:
     for size in (n_latents + more for more in MORE_LATENTS if n_latents):
         if size * n_features <= MOST_REOPENED:
             failure = rng.uniform(0.2, 0.8, (size, n_features))
-            start = Layered.single(np.full(size, RANDOM_PRIOR), failure, leak)
+            start = NoisyOrNetwork._of(np.full(size, RANDOM_PRIOR), failure, leak)
             searches.append(Search(few, report).run(start, 0))
     return max(searches, key=lambda search: search.score).parameters
 
 
-def _polish(parameters, source: BlockMoments) -> Layered:
+def _polish(parameters, source: BlockMoments) -> NoisyOrNetwork:
     """EM steps over all blocks, wherever they are."""
     for _ in range(POLISHING_STEPS):
         expected = source.sum(expect_block, parameters, POLISHED_VALUES)
-        parameters = maximize(parameters, expected)
+        parameters = maximize(parameters, expected, smooth=True)
     return parameters
 
 
-def _ordered(parameters: Layered) -> Layered:
+def _ordered(parameters: NoisyOrNetwork) -> NoisyOrNetwork:
     """Sort latents by the number of features they switch on."""
-    effect = parameters.marginal * (1.0 - parameters.failure).sum(axis=1)
-    return parameters.keep(np.argsort(-effect, kind="stable"))
+    effect = parameters.prior * (1.0 - parameters.failure).sum(axis=1)
+    return parameters._keep(np.argsort(-effect, kind="stable"))
 
 
-def assign_quartets(parameters: Layered, found: Discovery):
+def assign_quartets(parameters: NoisyOrNetwork, found: Discovery):
     """The quartet, if any, that revealed each latent, and its depth."""
     depth = np.full(parameters.n_latents, np.inf)
     quartets = np.full((parameters.n_latents, 4), -1, dtype=np.int64)
@@ -158,13 +156,13 @@ def assign_quartets(parameters: Layered, found: Discovery):
     return depth, quartets
 
 
-def search_errors(parameters: Layered, patterns: Patterns, rng):
+def search_errors(parameters: NoisyOrNetwork, patterns: Patterns, rng):
     """Standard errors by likelihood, from a sample of the rows if there are many."""
     sample = thin(patterns, ERROR_ROWS, rng)
     with threadpool_limits(1):
         beam = Beam(sample, parameters.n_latents, FINE)
-        beam.search(parameters.clipped())
-        errors = truncated_errors(parameters.clipped(), beam)
+        beam.search(parameters._clipped())
+        errors = errors_of(parameters._clipped(), beam)
     scale = np.sqrt(sample.weights.sum() / patterns.weights.sum())
     return scale * errors[0], scale * errors[1]
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.criteria import bic_price, log_choices
-from .._likelihood.beam import NARROW, Beam
-from .._likelihood.layered import Layered
-from .._likelihood.truncated import Expected, climb_truncated
+from .._beam import NARROW, Beam
+from .._expected import Expected
+from .._maximum_likelihood import climb_beams
+from .._network import NoisyOrNetwork
 from .births import propose_children, residual_dependence
 from .edges import new_edges, weak_edges
 from .splits import propose_splits
@@ -64,7 +65,7 @@ FEW_STEPS = 4
 class Fitted(NamedTuple):
     """A network, how well it explains the rows, and what EM knows of them."""
 
-    parameters: Layered
+    parameters: NoisyOrNetwork
     expected: Expected
     score: float
 
@@ -99,13 +100,13 @@ class Search:
         """
         return cls(patterns, report, price=1.0)
 
-    def run(self, start: Layered, max_rounds=MAX_ROUNDS) -> Fitted:
+    def run(self, start: NoisyOrNetwork, max_rounds=MAX_ROUNDS) -> Fitted:
         """Change the structure as long as the BIC improves."""
         self.beam.add(start.n_latents)
         best = self._grow(self._improve(start), self._improve, max_rounds)
         return self._reopen(best)
 
-    def run_classes(self, start: Layered) -> Fitted:
+    def run_classes(self, start: NoisyOrNetwork) -> Fitted:
         """Add latents to a network whose latents are classes, which stay."""
         self.beam.add(start.n_latents)
         best = self.fit(start, search=True, max_iter=CLASS_STEPS)
@@ -141,27 +142,32 @@ class Search:
             return best
         snapshot = self.beam.snapshot()
         failure = np.where(closed, REOPENED_FAILURE, parameters.failure)
-        opened = self._improve(parameters._replace(failure=failure))
+        opened = self._improve(parameters._with(failure=failure))
         if opened.score > best.score:
             return opened
         self.beam.restore(snapshot)
         return best
 
-    def _deliver(self, parameters, children) -> Layered:
+    def _deliver(self, parameters, children) -> NoisyOrNetwork:
         """Add latents with some children."""
         self.beam.add(len(children))
-        return parameters.add(START_PRIOR, np.where(children, START_FAILURE, 1.0))
+        return parameters._with_latents(
+            START_PRIOR, np.where(children, START_FAILURE, 1.0)
+        )
 
-    def _split(self, parameters, splits) -> Layered:
+    def _split(self, parameters, splits) -> NoisyOrNetwork:
         """Two latents in place of one, with a part of its children each."""
         for latent, side in splits:
-            failure, prior = np.array(parameters.failure), np.array(parameters.prior)
+            failure, prior = (
+                np.array(parameters.failure),
+                np.array(parameters.class_prior),
+            )
             prior[:, latent] /= 2.0
             new = np.where(side, failure[latent], 1.0)[np.newaxis]
             failure[latent, side] = 1.0
             self.beam.add(1)
-            parameters = parameters._replace(prior=prior, failure=failure)
-            parameters = parameters.add(prior[:, [latent]], new)
+            parameters = parameters._with(class_prior=prior, failure=failure)
+            parameters = parameters._with_latents(prior[:, [latent]], new)
         return parameters
 
     def _improve(self, parameters) -> Fitted:
@@ -171,11 +177,11 @@ class Search:
     def fit(self, parameters, *, search=False, max_iter=STEPS) -> Fitted:
         """Fit the parameters of a structure."""
         leak = np.maximum(parameters.leak, LEAST_LEAK * self.rate)
-        parameters = parameters._replace(leak=leak)
-        ascent = climb_truncated(
-            parameters, self.beam, tol=TOLERANCE, max_iter=max_iter, search=search
+        parameters = parameters._with(leak=leak)
+        ascent = climb_beams(
+            parameters, [self.beam], tol=TOLERANCE, max_iter=max_iter, search=search
         )
-        fitted: Layered = ascent.state
+        fitted: NoisyOrNetwork = ascent.state
         # The priors of classes are smoothed toward one.
         price = self.price * fitted.structure.sum()
         score = ascent.objective - price - self.latent_price * fitted.n_latents
@@ -196,7 +202,7 @@ class Search:
             useful = (failure < 1.0).sum(axis=1) >= 3
             if useful.all() and not (weak.any() or (new < 1.0).any()):
                 break
-            parameters = parameters._replace(failure=failure).keep(useful)
+            parameters = parameters._with(failure=failure)._keep(useful)
             self.beam.keep(useful)
             fitted = self.fit(parameters, max_iter=FEW_STEPS)
         return fitted
@@ -210,7 +216,7 @@ class Search:
             structure = fitted.parameters.structure
             price = self.latent_price + self.price * structure.sum(axis=1)
             surplus = self.deletion_losses(fitted.parameters) - price
-            seen = fitted.parameters.marginal * self.n_rows
+            seen = fitted.parameters.prior * self.n_rows
             if self.patterns.squares is not None:
                 # Of independent columns one heavy row would make a latent.
                 squares = self.patterns.squares @ self.beam.posterior
@@ -226,7 +232,7 @@ class Search:
             if kept.all():
                 break
             self.beam.keep(kept)
-            fitted = self.fit(fitted.parameters.keep(kept))
+            fitted = self.fit(fitted.parameters._keep(kept))
         return fitted
 
     def deletion_losses(self, parameters) -> np.ndarray:
@@ -245,7 +251,7 @@ class Search:
         )
         off = np.maximum(np.maximum(at_hand, near), 1e-300)
         lost = -(self.patterns.weights @ np.log(off))
-        return lost + self.n_rows * np.log1p(-parameters.marginal)
+        return lost + self.n_rows * np.log1p(-parameters.prior)
 
     def _merge(self, fitted) -> Fitted:
         """Unite latents whose posteriors go together, where BIC improves.
@@ -288,7 +294,7 @@ class Search:
         states[:, one] |= states[:, two]
         self.beam.states = states
         self.beam.keep(kept)
-        return self.fit(parameters._replace(failure=failure).keep(kept))
+        return self.fit(parameters._with(failure=failure)._keep(kept))
 
     def _hand_over(self, parameters, latent, one, two) -> Fitted:
         """Two latents that also have the children of a third, which goes."""
@@ -297,7 +303,7 @@ class Search:
             failure[heir] = np.minimum(failure[heir], failure[latent])
         kept = np.arange(len(failure)) != latent
         self.beam.keep(kept)
-        return self.fit(parameters._replace(failure=failure).keep(kept))
+        return self.fit(parameters._with(failure=failure)._keep(kept))
 
 
 def _triples(pairs) -> list[tuple[int, int, int]]:
