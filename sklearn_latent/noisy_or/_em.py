@@ -28,9 +28,10 @@ from ._beam import FINE, NARROW, Beam
 from ._diagnosis.diagnosis import contradictions, misfit_message
 from ._maximum_likelihood import climb_beams, climb_table, cut, maximize_likelihood
 from ._mean_field_em import VariationalEM
-from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
+from ._model import NoisyOrModel, check_flags, network_attributes
 from ._network import NoisyOrNetwork
 from ._state_table import MAX_ENUMERATED, TableRows
+from ._statistics.packed import PackedRows
 from ._statistics.patterns import Component, Patterns
 from ._structure_search.sampling import scored_rows
 
@@ -332,9 +333,8 @@ default=None
             Progress(self, max_steps=n_rounds + 1, X=X) as progress,
             all_or_nothing(self),
         ):
-            patterns = read_patterns(
-                self._read_blocks(X, sample_weight, reset=True), self.binarize
-            )
+            blocks = self._read_blocks(X, sample_weight, reset=True)
+            patterns = self._sum_rows(blocks, PackedRows.patterns, reset=True)
             self._refuse_columns()
             structure = self._check_structure()
             starts = self._starts(structure, patterns)

@@ -48,8 +48,8 @@ from ._evidence import evidence_parts
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._posterior import infer_network, predict_off
-from ._statistics.columns import Columns, WatchedBlocks
-from ._statistics.packed import PackedRows, binarize_rows, of_block
+from ._statistics.columns import Columns, Watched, as_packed, columns_of, result_of
+from ._statistics.packed import PackedRows, binarize_rows
 from ._statistics.patterns import Patterns
 from ._summary import describe
 
@@ -107,14 +107,6 @@ def _row_slices(X):
     low, high = BATCH_ROWS
     wanted = BATCH_VALUES // X.shape[1] // 64 * 64
     return gen_batches(X.shape[0], int(np.clip(wanted, low, high)))
-
-
-def read_patterns(blocks: Blocks, threshold) -> Patterns:
-    """Distinct rows of all blocks."""
-    patterns = blocks.reduce(of_block, Patterns.merge, threshold, PackedRows.patterns)
-    if patterns is None:
-        raise ValueError("X must have at least one row of positive weight, got none.")
-    return patterns
 
 
 def network_attributes(network: NoisyOrNetwork) -> dict[str, Any]:
@@ -210,13 +202,31 @@ class NoisyOrModel(BaseLatentModel):
         )
         if hasattr(X, "__dask_graph__"):
             self._coding = coding
+        return blocks
+
+    def _sum_rows(self, blocks: Blocks, function, *shared, reset):
+        """Sum over blocks of a function of their packed rows."""
+        watched = blocks.sum(Watched.of, self.binarize, function, *shared)
+        if watched is None:
+            raise ValueError(
+                "X must have at least one row of positive weight, got none."
+            )
+        self._see(watched.columns, reset)
+        return watched.result
+
+    def _pack_rows(self, blocks: Blocks, *, reset) -> Blocks:
+        """Blocks of packed rows."""
+        watched = blocks.map(Watched.of, self.binarize, as_packed)
+        columns = watched.sum(columns_of)
+        if columns is not None:
+            self._see(columns, reset)
+        return watched.map(result_of)
+
+    def _see(self, columns: Columns, reset) -> None:
+        """Take note of what the columns hold, of all rows so far."""
         before = None if reset else self.__dict__.get("_columns")
-
-        def look(columns):
-            self._columns = Columns.merge([before, columns])
-            self._columns_are_new = True
-
-        return WatchedBlocks(blocks, self.binarize, look)
+        self._columns = columns if before is None else before + columns
+        self._columns_are_new = True
 
     def _refuse_columns(self) -> None:
         """Refuse columns that do not say which value is on, once all rows are read."""

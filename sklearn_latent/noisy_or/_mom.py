@@ -24,7 +24,6 @@ from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors
 from ._parameters.plan import Plan, Statistics
-from ._statistics.packed import of_block
 
 
 class NoisyOrMoMLearner(NoisyOrModel):
@@ -233,12 +232,7 @@ default=None
         check_flags(self, "use_pairs", "clean_up", "refine")
         blocks = self._read_blocks(X, sample_weight, reset=reset)
         plan = self._make_plan() if reset else self._plan
-        statistics = blocks.sum(of_block, self.binarize, Statistics.of, plan)
-        if statistics is None:
-            raise ValueError(
-                "X must have at least one row of positive weight, got none."
-            )
-        return statistics, plan
+        return self._sum_rows(blocks, Statistics.of, plan, reset=reset), plan
 
     def _make_plan(self):
         structure, _ = self._read_structure()
