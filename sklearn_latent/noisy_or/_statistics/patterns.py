@@ -145,7 +145,9 @@ def turn(on, observed, polarity):
 def _sum_by_code(codes, weights, squares):
     """Distinct rows of bytes, in order, and the weight of each if it has any."""
     # One opaque item per row sorts an order of magnitude faster than axis=0.
-    keys = np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel()
+    keys: np.ndarray = np.zeros(len(codes))
+    if codes.shape[1]:
+        keys = np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel()
     _, first, group = np.unique(keys, return_index=True, return_inverse=True)
     group = group.ravel()
     totals = np.bincount(group, weights=weights, minlength=len(first))
