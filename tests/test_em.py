@@ -37,7 +37,7 @@ def use(monkeypatch):
     def choose(inference):
         if inference != "truncated":
             return inference
-        monkeypatch.setattr(_em, "MAX_EXACT", -1)
+        monkeypatch.setattr(_em, "MAX_TABLE", -1)
         return "auto"
 
     return choose
@@ -271,7 +271,7 @@ class TestTruncated:
         np.testing.assert_allclose(pieces.state.failure, whole.state.failure)
 
     def test_each_component_is_inferred_by_its_size(self, monkeypatch):
-        monkeypatch.setattr(_em, "MAX_EXACT", 1)
+        monkeypatch.setattr(_em, "MAX_TABLE", 1)
         structure = np.zeros((3, 8), dtype=bool)
         structure[0, :4] = structure[1, 2:6] = structure[2, 6:] = True
         X, _ = random_network(0, 3, 8).sample(300, random_state=0)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.noisy_or._mean_field_em import (
+    MeanField,
     VariationalEM,
-    best_posterior,
     better_shares,
     log_fired,
     log_fired_slope,
@@ -70,13 +70,13 @@ def test_sweeps_climb_for_every_row(seed, n_latents, n_features):
     couplings = em.couplings(network)
     shares = em.start()
     lift = couplings.lift(shares)
-    point = best_posterior(couplings, shares, lift)
+    point = MeanField.of(couplings, shares, lift)
     for _ in range(10):
         shares, lift = better_shares(couplings, shares, lift, point.posterior)
         total = couplings.per_finding(shares)
         has_parents = couplings.per_finding(None) > 0
         np.testing.assert_allclose(total[has_parents], 1.0, rtol=1e-12)
-        after = best_posterior(couplings, shares, lift)
+        after = MeanField.of(couplings, shares, lift)
         gain = after.log_normalizer - point.log_normalizer
         gain = gain.reshape(-1, n_latents).sum(axis=1)
         assert (gain >= -1e-12).all()

@@ -24,12 +24,13 @@ from .._core.validation import (
 )
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
-from ._beam import FINE, NARROW, Beam
+from ._beam import FINE, Beam
 from ._diagnosis.diagnosis import contradictions, misfit_message
 from ._maximum_likelihood import climb_beams, climb_table, cut, maximize_likelihood
 from ._mean_field_em import VariationalEM
 from ._model import NoisyOrModel, check_flags, network_attributes
 from ._network import NoisyOrNetwork
+from ._posterior import MAX_TABLE
 from ._state_table import MAX_ENUMERATED, TableRows
 from ._statistics.packed import PackedRows
 from ._statistics.patterns import Component, Patterns
@@ -40,11 +41,6 @@ INFERENCES = ("auto", "exact", "variational")
 # EM steps between two reports of progress.
 ROUND = 25
 
-# Coupled latents whose states inference="auto" enumerates. 5,000 rows of 10 latents
-# take 3 s instead of 2 s with truncated EM, of 12 latents 19 s instead of 8 s; the
-# likelihood of a fitted network is exact up to here, too.
-MAX_EXACT = 12
-
 # EM finds the hill in few steps and would climb it in thousands, so exact inference
 # hands over to quasi-Newton steps here.
 HANDOVER = 100
@@ -53,16 +49,6 @@ HANDOVER = 100
 # leak near 0 stays there, since states that need it are dropped.
 LEAST_LEAK = 0.1
 
-# Stages of truncated EM: width of the beams, and whether failures learn from each
-# other. Smoothed failures first: in 5,000 rows of one network of 10 latents, five
-# random starts without a known structure end at -53,448 nats on average, and at -53,511
-# otherwise; two of them end higher, one lower. The last stages maximise the likelihood,
-# with more states once they are near.
-STAGES = ((NARROW, True), (NARROW, False), (FINE, False))
-
-# Steps after which the first of them ends.
-SMOOTHED = 50
-
 
 @dataclass
 class Start:
@@ -70,7 +56,6 @@ class Start:
 
     inference: "exact", "truncated" or "variational"
     shares: of the features among their parents, for variational inference
-    stage: of truncated EM
     """
 
     part: Component
@@ -78,7 +63,6 @@ class Start:
     network: NoisyOrNetwork
     inference: str
     shares: Any = None
-    stage: int = 0
     bound: float = -np.inf
     n_iter: int = 0
     converged: bool = False
@@ -112,34 +96,14 @@ def advance(start: Start, n_steps: int, tol: float) -> Start:
         shares = em.start() if start.shares is None else start.shares
         ascent = em.climb(start.network, shares, **options)
         return start.moved(ascent, network=ascent.state[0], shares=ascent.state[1])
+    # Every call searches from the empty states, because those that were followed from
+    # step to step may be a local optimum.
+    beams = [Beam(rows, start.network.n_latents, FINE) for rows in cut(start.patterns)]
     # Two threads on small matrices take longer than one.
     with threadpool_limits(1):
-        return _advance_truncated(start, start.n_iter + n_steps, tol)
-
-
-def _advance_truncated(start: Start, end: int, tol: float) -> Start:
-    """Go through the stages; the last one decides whether EM has converged.
-
-    Every call searches from the empty states, because those that were followed from
-    step to step may be a local optimum.
-    """
-    while start.n_iter < end and not start.converged:
-        width, smooth = STAGES[start.stage]
-        most = min(end, SMOOTHED) if smooth else end
-        n_latents = start.network.n_latents
-        ascent = climb_beams(
-            start.network,
-            [Beam(rows, n_latents, width) for rows in cut(start.patterns)],
-            tol=tol,
-            max_iter=most - start.n_iter,
-            smooth=smooth,
-            patient=True,
+        return start.moved(
+            climb_beams(start.network, beams, smooth=False, patient=True, **options)
         )
-        start = start.moved(ascent)
-        is_last = start.stage == len(STAGES) - 1
-        if not is_last and (start.converged or (smooth and start.n_iter >= SMOOTHED)):
-            start = replace(start, stage=start.stage + 1, converged=False)
-    return start
 
 
 def polish(start: Start, max_iter: int) -> Start:
@@ -392,7 +356,7 @@ default=None
     def _inference_of(self, n_latents):
         """How to infer so many coupled latents; refuse to enumerate too many."""
         if self.inference == "auto":
-            return "exact" if n_latents <= MAX_EXACT else "truncated"
+            return "exact" if n_latents <= MAX_TABLE else "truncated"
         if self.inference == "exact" and n_latents > MAX_ENUMERATED:
             raise ValueError(
                 f"inference='exact' must have at most {MAX_ENUMERATED} latents coupled "
@@ -423,8 +387,7 @@ default=None
                     least = LEAST_LEAK * rate[part.features]
                     network = network._with(leak=np.maximum(network.leak, least))
                 starts.append(Start(part, table, network, inference))
-        last = 0 if n_random else len(STAGES) - 1
-        return [replace(start, stage=last) for start in starts]
+        return starts
 
     def _last_network(self, structure):
         """Parameters of the last fit, as a start."""

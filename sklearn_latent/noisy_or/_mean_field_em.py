@@ -69,9 +69,8 @@ class Couplings(NamedTuple):
 
 
 class MeanField(NamedTuple):
-    """A point of the bound.
+    """A point of the bound: the shares of the edges, and the best factors for them.
 
-    shares: the q of each edge, (n_edges,)
     posterior: probability of each latent under the factored distribution, (n_latents,)
     log_normalizer: what each latent adds to the bound, beside g(theta0) of each
         finding, (n_latents,)
@@ -81,16 +80,13 @@ class MeanField(NamedTuple):
     posterior: np.ndarray
     log_normalizer: np.ndarray
 
-
-def best_posterior(couplings: Couplings, shares, lift) -> MeanField:
-    """Optimal factored distribution for given shares, in closed form."""
-    gain = np.bincount(couplings.latent, shares * lift, minlength=len(couplings.log_on))
-    log_on = couplings.log_on + gain
-    return MeanField(
-        shares,
-        expit(log_on - couplings.log_off),
-        np.logaddexp(log_on, couplings.log_off),
-    )
+    @classmethod
+    def of(cls, couplings: Couplings, shares, lift) -> MeanField:
+        """Optimal factored distribution for given shares, in closed form."""
+        n_latents = len(couplings.log_on)
+        gain = np.bincount(couplings.latent, shares * lift, minlength=n_latents)
+        log_on, log_off = couplings.log_on + gain, couplings.log_off
+        return cls(shares, expit(log_on - log_off), np.logaddexp(log_on, log_off))
 
 
 def better_shares(couplings: Couplings, shares, lift, posterior):
@@ -167,9 +163,9 @@ class VariationalEM:
         """Bound after a better E-step, and the network and shares that follow."""
         couplings = self.couplings(network)
         lift = couplings.lift(shares)
-        point = best_posterior(couplings, shares, lift)
+        point = MeanField.of(couplings, shares, lift)
         shares, lift = better_shares(couplings, shares, lift, point.posterior)
-        point = best_posterior(couplings, shares, lift)
+        point = MeanField.of(couplings, shares, lift)
         bound = self._bound(couplings, network.leak, point)
         failure = self._best_failure(network.failure, couplings, point)
         failed = -np.log(failure).ravel()[self.edge]

@@ -19,7 +19,9 @@ from ._statistics.patterns import Component, Patterns, components, turn
 
 METHODS = ("auto", "exact")
 
-# Connected latents whose states make a table.
+# Connected latents whose states make a table; EM enumerates as many unless told
+# otherwise. (5,000 rows of 10 latents take 3 s instead of 2 s on beams, of 12 latents
+# 19 s instead of 8 s, and are exact.)
 MAX_TABLE = 12
 
 # Numbers that the exact sum of a part may hold. With method="auto" a part takes some
