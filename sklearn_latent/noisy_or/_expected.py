@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ._probabilities import clip_probability
-from ._smoothing import pseudo_rows
 
 # Pseudo-rows of the beta distribution of failures: never more certain than this.
 MOST_PSEUDO_ROWS = 100.0
@@ -87,13 +86,6 @@ def _pseudo_rows(network, expected: Expected):
     rows where maximum likelihood recovers 1.0.
     """
     edges = network.structure
-    if network.n_classes > 1:
-        fired = (1.0 - network.failure) * expected.causes
-        mean = (fired * edges).sum(axis=0)
-        mean /= np.maximum((expected.trials * edges).sum(axis=0), 1e-300)
-        mean = np.clip(mean, 1e-4, 1.0)
-        rows = pseudo_rows(1.0 - network.failure, mean, expected.trials * edges)
-        return rows * (1.0 - mean), rows * mean
     values, trials = network.failure[edges], np.maximum(expected.trials[edges], 1.0)
     if len(values) < 2:
         return 1.0, 1.0

@@ -55,8 +55,8 @@ class QuartetStructureLearner(NoisyOrModel):
     By default this is the first step of a search by likelihood, for any number of
     latents [2]_: EM on the likeliest states of each row, edges by likelihood ratios,
     latents born where residuals still depend on each other, merged where their
-    posteriors do, and dropped where they do not improve the BIC. Tables that
-    independent causes do not explain get hidden classes above the latents.
+    posteriors do, and dropped where they do not improve the BIC. Hidden classes above
+    the latents let them depend on each other where that improves the BIC.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ class QuartetStructureLearner(NoisyOrModel):
     refine : bool, default=True
         Whether to go on by likelihood. False is the algorithm of [1]_.
     dependence : {"auto", None}, default="auto"
-        Whether latents may depend on each other. "auto" puts hidden classes above them,
-        each with its own priors, if rows that were held out are likelier then. None:
-        latents are independent. Only with ``refine=True``.
+        Whether latents may depend on each other. "auto" puts a few hidden classes above
+        them, each with its own priors, if the BIC improves. None: latents are
+        independent. Only with ``refine=True``.
     polarity : {"auto", None}, default="auto"
         Whether columns that depend negatively on the others, such as votes or
         reverse-scored items, are read as their opposite. None: all are read as they
