@@ -25,9 +25,9 @@ from .._core.validation import (
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
 from ._beam import FINE, Beam
-from ._diagnosis.diagnosis import contradictions, misfit_message
 from ._maximum_likelihood import climb_beams, climb_table, cut, maximize_likelihood
 from ._mean_field_em import VariationalEM
+from ._misfit import contradictions, misfit_message
 from ._model import NoisyOrModel, check_flags, network_attributes
 from ._network import NoisyOrNetwork
 from ._posterior import MAX_TABLE

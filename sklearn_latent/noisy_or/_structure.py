@@ -15,14 +15,9 @@ from .._core.warn import warn
 from .._tables.blocks import Blocks, LocalBlocks
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
-from ._diagnosis.diagnosis import (
-    MOST_COUNTED,
-    contradictions,
-    misfit_message,
-    row_limit,
-)
-from ._export import latents_to_frame
+from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
+from ._noisy_or_graph import latents_to_frame
 from ._statistics.columns import as_packed
 from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows
@@ -361,7 +356,7 @@ class QuartetStructureLearner(NoisyOrModel):
         self._store_learned(learn_groups(blocks, settings, rng, report))
         score, n_rows, is_exact = score_groups(blocks, self.network_, self.n_jobs)
         self._store_fit(score, n_rows, is_exact=is_exact)
-        return sample_rows(source, row_limit(MOST_COUNTED, source.n_features))
+        return sample_rows(source, counted_rows(source.n_features))
 
     def _store_learned(self, learned: Learned):
         """Set the fitted attributes but for those of the likelihood."""
