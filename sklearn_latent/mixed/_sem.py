@@ -23,7 +23,7 @@ from ._edges.sem_search import structural_em
 from ._em.em import EMOptions
 from ._em.hybrid import Hybrid
 from ._forecaster import Forecaster
-from ._inference.inference import warn_if_approximate
+from ._inference.expectation import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 
 
