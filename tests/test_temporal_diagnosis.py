@@ -90,7 +90,7 @@ class TestSums:
 
 
 def make_numeric(rng):
-    from sklearn_latent.mixed._emissions.gaussian import Gaussian
+    from sklearn_latent.mixed._emissions.numbers import Gaussian
 
     flat = rng.normal(size=(100, 4, 1))
     model = LGLPCCTemporal(4, random_state=0).fit(flat)

@@ -27,9 +27,13 @@ from sklearn_latent.mixed._em.em import (
     fit_chain,
     replace_tables,
 )
-from sklearn_latent.mixed._emissions.base import SMOOTHING, Column
-from sklearn_latent.mixed._emissions.categorical import Categorical
-from sklearn_latent.mixed._emissions.gaussian import VARIANCE_FLOOR, Gaussian
+from sklearn_latent.mixed._emissions.categories import (
+    MEMORY_SMOOTHING,
+    Categorical,
+    CategoricalMemory,
+    Ordinal,
+)
+from sklearn_latent.mixed._emissions.emission import SMOOTHING, Column
 from sklearn_latent.mixed._emissions.kinds import (
     KINDS as CLASSES,
 )
@@ -39,12 +43,7 @@ from sklearn_latent.mixed._emissions.kinds import (
     n_free,
 )
 from sklearn_latent.mixed._emissions.layout import Layout
-from sklearn_latent.mixed._emissions.lognormal import LogNormal
-from sklearn_latent.mixed._emissions.memory import (
-    MEMORY_SMOOTHING,
-    CategoricalMemory,
-)
-from sklearn_latent.mixed._emissions.ordinal import Ordinal
+from sklearn_latent.mixed._emissions.numbers import VARIANCE_FLOOR, Gaussian, LogNormal
 from sklearn_latent.mixed._inference.patterns import Patterns
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._tables import free_parameters

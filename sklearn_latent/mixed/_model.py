@@ -17,7 +17,7 @@ from .._core.validation import (
     check_counts,
     check_random_state,
 )
-from ._emissions.base import Emission
+from ._emissions.emission import Emission
 from ._emissions.kinds import (
     EmissionsField,
     check_emissions,

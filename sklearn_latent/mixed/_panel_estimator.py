@@ -21,7 +21,7 @@ from .._tables.single_row import SingleRow
 from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
 from ._em.em import replace_tables
 from ._em.hybrid import STRATEGIES
-from ._emissions.base import Emission
+from ._emissions.emission import Emission
 from ._evidence import choose_slice, evidence_parts
 from ._export import dbn_to_networkx
 from ._graph import TemporalGraph

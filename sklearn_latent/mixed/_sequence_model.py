@@ -14,7 +14,7 @@ from .._core.validation import (
     check_numbers,
     check_sample_weight,
 )
-from ._emissions.base import Emission
+from ._emissions.emission import Emission
 from ._emissions.kinds import check_values
 from ._forecast import Forecast
 from ._graph import TemporalGraph

@@ -22,8 +22,8 @@ from ..._core.checks import (
     critical_z,
     note_certainty,
 )
-from .._emissions.base import as_codes
-from .._emissions.gaussian import mean_and_spread
+from .._emissions.emission import as_codes
+from .._emissions.numbers import mean_and_spread
 from .._inference.completion import complete
 from .._inference.patterns import ChainData
 from .._inference.surprise import N_KINDS, surprise

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._emissions.base import as_codes
-from .._emissions.gaussian import mean_and_spread
+from .._emissions.emission import as_codes
+from .._emissions.numbers import mean_and_spread
 from .._panels.panel import is_known
 
 Sums = dict[str, np.ndarray]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._core.climb import Ascent
 from ..._core.criteria import bic_price
-from .._emissions.base import Emission
+from .._emissions.emission import Emission
 from .._emissions.kinds import KINDS, column_of
 from .._graph import TemporalGraph
 from .._inference.expectation import expectation

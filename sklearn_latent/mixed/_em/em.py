@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core.climb import Ascent, climb, is_hopeless
 from ..._tables.blocks import Blocks, LocalBlocks
-from .._emissions.base import SMOOTHING
+from .._emissions.emission import SMOOTHING
 from .._emissions.kinds import as_emission
 from .._graph import TemporalGraph
 from .._inference.expectation import ChainCounts, expectation

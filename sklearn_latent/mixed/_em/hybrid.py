@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .._emissions.base import as_codes
+from .._emissions.emission import as_codes
 from .._forecast import Forecast
 from .._inference.expectation import warn_if_approximate
 from .._panels.panel import MISSING, Panel, is_known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._classes.latent_class import Rows, fit_classes
-from .._emissions.base import SMOOTHING, Emission
+from .._emissions.emission import SMOOTHING, Emission
 from .._emissions.kinds import KINDS, as_emission, column_of, marginal_tables
 from .._inference.patterns import ChainData, Patterns
 from .._model import LatentDBN

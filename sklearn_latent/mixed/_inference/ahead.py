@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._emissions.base import as_codes
+from .._emissions.emission import as_codes
 from .._panels.panel import MISSING, is_known
 from .._tables import joint_table, slice_order
 from .expectation import Part, expectation

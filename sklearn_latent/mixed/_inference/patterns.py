@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from .._emissions.base import as_codes, previous_values
+from .._emissions.emission import as_codes, previous_values
 from .._panels.panel import distinct_rows, is_known
 
 

@@ -16,6 +16,10 @@ from .._panels.panel import MISSING
 # estimates alone and keeps logarithms finite.
 SMOOTHING = 0.1
 
+# Slices of which the shares of categories with memory are the mean. In the long run, a
+# chain that ends in one category would show nothing else.
+N_TYPICAL = 20
+
 # log(0) would turn a prior of an impossible value into minus infinity.
 SMALLEST_LOG = np.log(1e-300)
 
@@ -57,8 +61,6 @@ class Emission(Persistent, ABC):
     kind: ClassVar[str]
     # Whether a value depends on the value of the slice before.
     has_memory: ClassVar[bool] = False
-    # Whether that is a category, of which there are few.
-    follows_categories: bool = False
     # Whether values are numbers, not categories.
     is_numeric: ClassVar[bool] = False
     # Share of values that do not depend on the state; only numbers have any.
@@ -132,6 +134,11 @@ class Emission(Persistent, ABC):
 
         Of numbers the shares of narrow bins.
         """
+
+    @property
+    def follows_categories(self) -> bool:
+        """Whether a value depends on a category, of which there are few."""
+        return self.has_memory and not self.is_numeric
 
     def __len__(self) -> int:
         return self.n_states
