@@ -9,7 +9,6 @@ from ._emissions.categories import (
 )
 from ._emissions.emission import Emission
 from ._emissions.numbers import Gaussian, GaussianMemory, LogNormal, LogNormalMemory
-from ._epochs import EpochDBN
 from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -26,7 +25,6 @@ __all__ = [
     "CategoricalMemory",
     "CategoricalRepeat",
     "Emission",
-    "EpochDBN",
     "Forecast",
     "Gaussian",
     "GaussianMemory",

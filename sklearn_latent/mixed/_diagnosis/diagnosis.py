@@ -106,7 +106,7 @@ def _steps(subject: Subject) -> list[Comparison]:
     What `fit` warns of. There is nothing to compare in two slices, and
     networks of several epochs have learned the changes.
     """
-    if subject.panel.n_slices < 3 or hasattr(subject.network, "change_points"):
+    if subject.panel.n_slices < 3 or subject.network.earlier:
         return []
     found = surprise(subject.network, subject.panel)
     ends = np.append(found.first[1:] - 1, found.last)

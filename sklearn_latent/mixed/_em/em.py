@@ -165,7 +165,7 @@ def maximized(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
     """M-step: tables from expected counts."""
     start = [normalized(count, smoothing) for count in counts.start]
     transition, emission = iter(counts.transition), iter(counts.emission)
-    networks = [
+    *earlier, last = (
         replace_tables(
             one,
             start=start,
@@ -175,8 +175,9 @@ def maximized(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
             emission=[kind.fitted(next(emission), smoothing) for kind in one.emissions],
         )
         for one in network._epochs
-    ]
-    return network._of_epochs(networks)
+    )
+    last.earlier = earlier
+    return last
 
 
 def _tie(network: LatentDBN, tables=None) -> dict[str, list]:

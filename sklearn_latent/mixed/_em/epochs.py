@@ -10,7 +10,6 @@ import numpy as np
 from ..._core.climb import Ascent
 from ..._core.criteria import bic_price
 from ..._tables.blocks import LocalBlocks
-from .._epochs import EpochDBN
 from .._inference.expectation import ChainCounts
 from .._inference.patterns import ChainData
 from .._model import LatentDBN
@@ -42,7 +41,8 @@ def fit_epochs(
     price = bic_price(data.weights.sum())
 
     def fit(networks, points):
-        return _fit(panel, EpochDBN(networks, points), price, options)
+        several = networks[-1].with_earlier(networks[:-1], points)
+        return _fit(panel, several, price, options)
 
     found = fit([network] * (len(points) + 1), np.asarray(points))
     while prune and len(found.state.change_points):
@@ -57,13 +57,13 @@ def fit_epochs(
     return found
 
 
-def _without(network: EpochDBN, place: int) -> tuple[list, np.ndarray]:
+def _without(network: LatentDBN, place: int) -> tuple[list, np.ndarray]:
     """Networks and change points, less one."""
-    networks = [one for e, one in enumerate(network.networks) if e != place + 1]
+    networks = [one for e, one in enumerate(network._epochs) if e != place + 1]
     return networks, np.delete(network.change_points, place)
 
 
-def _fit(panel: Panel, network: EpochDBN, price: float, options: EMOptions) -> Ascent:
+def _fit(panel: Panel, network: LatentDBN, price: float, options: EMOptions) -> Ascent:
     """EM with tables of each epoch, then with those shared that gain nothing."""
     blocks = LocalBlocks([panel])
     first = climb_chain(network, blocks, options)
@@ -90,7 +90,7 @@ def _pooled(counts: ChainCounts, sharing: Sharing) -> ChainCounts:
     )
 
 
-def _choose_sharing(network: EpochDBN, counts: ChainCounts, price: float) -> Sharing:
+def _choose_sharing(network: LatentDBN, counts: ChainCounts, price: float) -> Sharing:
     """Share what tables of their own do not improve by BIC, given expected counts."""
     transition, emission = [], []
     for j in range(network.n_latents):
