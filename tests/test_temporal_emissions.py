@@ -20,13 +20,13 @@ from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
-from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
-from sklearn_latent.mixed._em.em import (
+from sklearn_latent.mixed._em.chain_em import (
     EMOptions,
     first_network,
     fit_chain,
     replace_tables,
 )
+from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
 from sklearn_latent.mixed._emissions.categories import (
     MEMORY_SMOOTHING,
     Categorical,
@@ -44,7 +44,7 @@ from sklearn_latent.mixed._emissions.kinds import (
 )
 from sklearn_latent.mixed._emissions.layout import Layout
 from sklearn_latent.mixed._emissions.numbers import VARIANCE_FLOOR, Gaussian, LogNormal
-from sklearn_latent.mixed._inference.patterns import Patterns
+from sklearn_latent.mixed._inference.chain_data import Patterns
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._tables import free_parameters
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, ModelMisfitWarning
 from sklearn_latent.mixed import LatentDBN, LGLPCCTemporal, TemporalGraph
-from sklearn_latent.mixed._em.em import replace_tables
+from sklearn_latent.mixed._em.chain_em import replace_tables
 
 few = settings(max_examples=15, deadline=None)
 

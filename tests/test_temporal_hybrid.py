@@ -16,8 +16,8 @@ from sklearn_latent.mixed import (
     TemporalGraph,
 )
 from sklearn_latent.mixed._em import hybrid
+from sklearn_latent.mixed._em.chain_em import fit_chain
 from sklearn_latent.mixed._em.correction import Correction, Examples
-from sklearn_latent.mixed._em.em import fit_chain
 from sklearn_latent.mixed._em.hybrid import STRATEGIES, Hybrid, _last_known
 from sklearn_latent.mixed._panels.panel import Panel
 

@@ -33,6 +33,7 @@ from ._emissions.kinds import (
 from ._forecast import Forecast
 from ._graph import TemporalGraph
 from ._inference.ahead import look_ahead
+from ._inference.chain_data import ChainData
 from ._inference.expectation import (
     ChainCounts,
     Expectation,
@@ -41,7 +42,6 @@ from ._inference.expectation import (
     sequence_log_likelihood,
     warn_if_approximate,
 )
-from ._inference.patterns import ChainData
 from ._inference.tree import SliceTree
 from ._panels.panel import is_known
 from ._tables import (

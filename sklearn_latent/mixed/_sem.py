@@ -20,7 +20,7 @@ from .._core.validation import (
 from .._core.warn import warn
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
-from ._em.em import EMOptions
+from ._em.chain_em import EMOptions
 from ._em.hybrid import Hybrid
 from ._forecaster import Forecaster
 from ._inference.expectation import warn_if_approximate

@@ -26,8 +26,8 @@ from ..exceptions import (
     ModelMisfitWarning,
     PoorDataWarning,
 )
+from ._em.chain_em import EMOptions, climb_chain, fit_chain
 from ._em.choice import fit_with_kinds
-from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.fewer import told_by_one_feature
 from ._em.hybrid import Hybrid

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._core.criteria import bic, bic_price
 from ..._core.graphs import is_acyclic
-from .._em.em import EMOptions, fit_chain
+from .._em.chain_em import EMOptions, fit_chain
 from .._graph import TemporalGraph
+from .._inference.chain_data import ChainData
 from .._inference.expectation import expectation
-from .._inference.patterns import ChainData
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_score, normalized, table_shape

@@ -13,7 +13,7 @@ from .._emissions.emission import SMOOTHING, Emission
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_of, normalized
-from .em import EMOptions, fit_chain
+from .chain_em import EMOptions, fit_chain
 
 
 def with_fewer_states(panel: Panel, ascent: Ascent, options: EMOptions) -> Ascent:
