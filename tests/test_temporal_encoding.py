@@ -8,6 +8,7 @@ from dbn_strategies import seeds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from sklearn_latent._tables.schema import Limits
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.mixed import sequences_from_frame
 from sklearn_latent.mixed._panels.encoding import PanelEncoder
@@ -41,7 +42,7 @@ def test_bins_are_ordered_and_balanced(seed, n_bins):
     rng = np.random.default_rng(seed)
     panel = rng.normal(size=(60, 3, 2))
     panel[rng.random(panel.shape) < 0.1] = np.nan
-    encoder = PanelEncoder(n_bins, requested=["categorical"] * 2).fit(panel)
+    encoder = PanelEncoder(Limits(n_bins), requested=["categorical"] * 2).fit(panel)
     codes = encoder.encode(panel)
     for f in range(2):
         known = codes[:, :, f] >= 0
@@ -66,10 +67,9 @@ def test_weight_two_is_a_sequence_twice(seed):
     weights[0] = 1.0
     weighted = PanelEncoder().fit(panel, weights)
     repeated = PanelEncoder().fit(np.repeat(panel, weights.astype(int), axis=0))
-    for a, b in zip(weighted.edges_, repeated.edges_, strict=True):
-        np.testing.assert_array_equal(a, b)
-    for a, b in zip(weighted.categories_, repeated.categories_, strict=True):
-        np.testing.assert_array_equal(a, b)
+    for a, b in zip(weighted.features_, repeated.features_, strict=True):
+        np.testing.assert_array_equal(a.edges, b.edges)
+        np.testing.assert_array_equal(a.labels, b.labels)
 
 
 def test_few_integers_are_categories_and_other_numbers_bins():
@@ -84,9 +84,9 @@ def test_few_integers_are_categories_and_other_numbers_bins():
         ],
         axis=1,
     )[:, None, :]
-    encoder = PanelEncoder(n_bins=4, max_categories=10).fit(panel)
+    encoder = PanelEncoder().fit(panel)
     np.testing.assert_array_equal(encoder.n_categories, [10, 4, 3, 4, 1])
-    assert [edges is None for edges in encoder.edges_] == [
+    assert [feature.edges is None for feature in encoder.features_] == [
         True,
         False,
         True,

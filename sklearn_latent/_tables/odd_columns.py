@@ -214,6 +214,17 @@ def column_number(names, place: int) -> str:
     return str(Column(place, None if names is None else names[place], np.empty(0)))
 
 
+def number_column(X, place: int) -> np.ndarray:
+    """A column of numbers or truth values as floats, of whatever table."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, place].to_numpy(dtype=float, na_value=np.nan)
+    if hasattr(X, "with_columns"):
+        return X.to_series(place).to_numpy().astype(float)
+    if sparse.issparse(X):
+        return X.tocsc()[:, [place]].toarray().ravel().astype(float)
+    return X[:, place].astype(float)
+
+
 def odd_columns(X) -> tuple[Any, list[Column]]:
     """The table, a list as an array, and its columns that are not stored as numbers.
 

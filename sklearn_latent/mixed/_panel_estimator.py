@@ -17,6 +17,7 @@ from .._core.progress import Progress, with_callbacks
 from .._core.transaction import all_or_nothing
 from .._core.validation import check_choice
 from .._tables.fill import fill_gaps
+from .._tables.schema import is_missing
 from .._tables.single_row import SingleRow
 from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
 from ._em.em import replace_tables
@@ -27,8 +28,7 @@ from ._export import dbn_to_networkx
 from ._graph import TemporalGraph
 from ._model import LatentDBN
 from ._panel_input import PanelInput
-from ._panels.encoding import is_missing
-from ._panels.long_tables import fill_long
+from ._panels.frames import fill_long
 from ._panels.panel import is_known
 from ._panels.sequences import Sequences
 from ._summary import describe

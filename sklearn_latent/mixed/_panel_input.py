@@ -13,15 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._answers.base import BaseLatentModel
 from .._core.validation import check_count, check_table, check_tol
-from .._tables.blocks import Blocks
-from .._tables.reader import read_blocks
+from .._tables.blocks import Blocks, read_blocks
+from .._tables.schema import Limits, check_columns_of, known_orders
 from .._tables.single_row import SingleRow
 from ._emissions.request import requested_kinds
 from ._model import MOST_JOINT_STATES
-from ._panels.columns import slice_names, warn_of_layout
-from ._panels.encoding import PanelEncoder, known_orders
-from ._panels.labels import check_columns_of
-from ._panels.long_tables import is_long, read_like
+from ._panels.encoding import PanelEncoder
+from ._panels.frames import is_long, read_like
 from ._panels.panel import Panel
 from ._panels.reading import (
     CHECKS,
@@ -33,6 +31,7 @@ from ._panels.reading import (
     plain_frame,
 )
 from ._panels.sequences import Labels, Sequences
+from ._panels.wide_names import slice_names, warn_of_layout
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,7 @@ class PanelInput(BaseLatentModel):
         own = self._labels
         dtypes = getattr(X, "dtypes", ()) if own is None else own.dtypes
         return PanelEncoder(
-            self.n_bins,
-            self.max_categories,
+            Limits(self.n_bins, self.max_categories),
             requested_kinds(self.emissions, n_observed, columns, names),
             known_orders(list(dtypes)[:n_observed]),
             names,
