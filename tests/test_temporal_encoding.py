@@ -154,14 +154,12 @@ LONG = {
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(LONG), pl.DataFrame(LONG)])
 def test_sequences_from_frame(frame):
-    X, sequences, times = sequences_from_frame(
-        frame, sequence="id", time="month", columns=["mood"], return_labels=True
-    )
+    X = sequences_from_frame(frame, sequence="id", time="month", columns=["mood"])
     assert X.dtype == float
     nan = np.nan
     np.testing.assert_array_equal(X[:, :, 0], [[1, nan, nan], [2, 3, nan]])
-    assert sequences.tolist() == ["a", "b"]
-    assert times.tolist() == [0, 6, 12]
+    assert X.sequence_labels.tolist() == ["a", "b"]
+    assert X.times.tolist() == [0, 6, 12]
     both = sequences_from_frame(frame, sequence="id", time="month")
     assert both.dtype == object
     assert both.shape == (2, 3, 2)
@@ -224,8 +222,6 @@ def test_wrong_tables():
         sequences_from_frame(frame, sequence="id", time="t", columns=3)
     with pytest.raises(ValueError, match="columns must hold no name twice"):
         sequences_from_frame(frame, sequence="id", time="t", columns=["x", "x"])
-    with pytest.raises(ValueError, match="return_labels must be True or False"):
-        sequences_from_frame(frame, sequence="id", time="t", return_labels=[1, 2])
     mixed = pd.DataFrame({"id": [1, "a"], "t": [0, 0], "x": [1, 2]})
     with pytest.raises(ValueError, match="sequence must name a column of labels that"):
         sequences_from_frame(mixed, sequence="id", time="t")

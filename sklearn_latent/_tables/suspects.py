@@ -15,7 +15,7 @@ from scipy import sparse
 
 from .._core.warn import warn
 from ..exceptions import PoorDataWarning
-from .odd_columns import NUMBERS
+from .odd_columns import KINDS
 
 # Fewer rows, or different ones, say little.
 FEWEST_ROWS = 30
@@ -76,7 +76,7 @@ def _column(name: str, column: np.ndarray) -> Column:
 
     known, numeric = ~pd.isna(column), column.dtype.kind in "biuf"
     if not numeric:
-        numeric = pd.api.types.infer_dtype(column, skipna=True) in NUMBERS
+        numeric = KINDS.get(pd.api.types.infer_dtype(column)) == "numbers"
         column = column if numeric else pd.factorize(column)[0]
     values = np.full(len(column), np.nan)
     values[known] = column[known].astype(np.float64)

@@ -51,12 +51,7 @@ MOST_LEVELS = 100
 
 
 class Words(NamedTuple):
-    """The words of a column, as the user spells them.
-
-    pair: on and off, as in `PAIRS`
-    seen: the same in the spelling of the data, the first one of several; None if the
-        data do not have the word
-    """
+    """The words of a column: the pair, and both as seen in the data, if they were."""
 
     pair: tuple[str, str]
     seen: tuple[str | None, ...]
@@ -72,15 +67,13 @@ class Words(NamedTuple):
 
     @property
     def on(self) -> str:
-        """The word for on."""
-        on, off = self.seen
-        return _like(self.pair[0], off) if on is None else on
+        """The word for on, perhaps in the capitals of the other."""
+        return self.seen[0] or _like(self.pair[0], self.seen[1])
 
     @property
     def off(self) -> str:
         """The word for off."""
-        on, off = self.seen
-        return _like(self.pair[1], on) if off is None else off
+        return self.seen[1] or _like(self.pair[1], self.seen[0])
 
 
 # Words of the columns that have some, by number of the column.
@@ -221,10 +214,8 @@ def _words_of(column: Column, before: Words | None) -> Words:
     if len(pairs) != 1 or None in pairs:
         _refuse_words(column, spelled, before)
     (pair,) = pairs
-    seen = () if before is None else before.seen
-    return Words.of(
-        pair, [*column.levels, *(word for word in seen if word is not None)]
-    )
+    seen = filter(None, () if before is None else before.seen)
+    return Words.of(pair, [*column.levels, *seen])
 
 
 def _refuse_words(column: Column, spelled: dict[str, str], before) -> None:

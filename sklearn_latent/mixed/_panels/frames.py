@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.validation import check_choice, check_columns, check_flag, shown
+from ..._core.validation import check_choice, check_columns, shown
 from ..._tables.fill import fill_gaps
 from ..._tables.schema import is_category, is_missing
 from .sequences import Labels, Reading, Sequences
@@ -25,8 +25,7 @@ def sequences_from_frame(
     *,
     time_bins: Any = None,
     repeated: str = "error",
-    return_labels: bool = False,
-) -> Any:
+) -> Sequences:
     """Turn a long table, one row per sequence and time, into an array of sequences.
 
     Parameters
@@ -49,8 +48,6 @@ def sequences_from_frame(
     repeated : {"error", "first", "last"}, default="error"
         Which row counts if a sequence has several in a slice. "first" and "last" go by
         time, then by the order of rows.
-    return_labels : bool, default=False
-        Whether to return the labels of sequences and slices too.
 
     Returns
     -------
@@ -59,10 +56,6 @@ def sequences_from_frame(
         missing. Numbers are floats; an array with other labels holds objects. The
         array has the labels of sequences and slices and the names of columns, which
         estimators use, and ``X.to_frame()`` is a long table again.
-    sequences : ndarray of shape (n_sequences,)
-        Labels of the sequences, only with `return_labels`.
-    times : ndarray of shape (n_slices,)
-        Labels of the slices, only with `return_labels`.
 
     Examples
     --------
@@ -81,7 +74,6 @@ def sequences_from_frame(
     >>> X.feature_names, X.times
     (['mood', 'sleep'], array([0, 6]))
     """
-    check_flag("return_labels", return_labels)
     check_choice("repeated", repeated, REPEATED)
     frame = _as_pandas(frame)
     check_columns("frame", frame)
@@ -99,8 +91,7 @@ def sequences_from_frame(
     visits[rows, slices] = places
     dtypes = [frame[name].dtype for name in names]
     stamps = frame[time].reset_index(drop=True)
-    X = Sequences(array, Labels(sequences, times, dtypes, visits, stamps, reading))
-    return (X, sequences, times) if return_labels else X
+    return Sequences(array, Labels(sequences, times, dtypes, visits, stamps, reading))
 
 
 def _find_visits(frame, reading: Reading):
