@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import image_sources, make_noisy_or
-from sklearn_latent.noisy_or._export import noisy_or_to_networkx
 from sklearn_latent.plotting import LatentGraphDisplay, LatentImagesDisplay
 from sklearn_latent.plotting._layout import count_crossings, layered_layout
 
@@ -89,7 +88,7 @@ def test_a_shuffled_chain_is_untangled():
 def test_every_node_and_edge_is_drawn(structure):
     network = network_of(structure)
     display = draw(network)
-    graph = noisy_or_to_networkx(network)
+    graph = network.to_networkx()
     assert set(display.positions_) == set(graph)
     assert len(display.edges_.get_segments()) == structure.sum()
     assert set(graph) <= {text.split("  ")[0] for text in texts(display)}
@@ -117,7 +116,7 @@ def test_the_class_stands_above_and_flipped_features_are_marked():
     )
     display = draw(network)
     heights = {name: y for name, (_, y) in display.positions_.items()}
-    assert set(heights) == set(noisy_or_to_networkx(network))
+    assert set(heights) == set(network.to_networkx())
     assert heights["class"] > heights["latent1"] > heights["x1"]
     assert len(display.edges_.get_segments()) == 3 + 6
     assert {"class  2", "x0", "not x1"} <= set(texts(display))
@@ -188,7 +187,7 @@ def test_no_latents_draw():
 
 
 def test_edges_between_features_make_a_general_graph():
-    graph = noisy_or_to_networkx(network_of([[1, 1]]))
+    graph = network_of([[1, 1]]).to_networkx()
     graph.add_edge("x0", "x1")
     display = LatentGraphDisplay(graph).plot(ax=Figure().add_subplot())
     heights = [display.positions_[name][1] for name in ("latent0", "x0", "x1")]
