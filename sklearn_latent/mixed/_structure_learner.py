@@ -27,9 +27,8 @@ from ..exceptions import (
     PoorDataWarning,
 )
 from ._em.chain_em import EMOptions, climb_chain, fit_chain
-from ._em.choice import fit_with_kinds
+from ._em.choice import fit_with_kinds, told_by_one_feature
 from ._em.epochs import fit_epochs
-from ._em.fewer import told_by_one_feature
 from ._em.hybrid import Hybrid
 from ._graph import TemporalGraph
 from ._hierarchy import cut_hierarchy, latent_hierarchy

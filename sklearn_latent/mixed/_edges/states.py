@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._em.fewer import with_joined_states
+from .._em.choice import with_joined_states
 from .._graph import TemporalGraph
 from .._measurement.groups import (
     ChainFit,
