@@ -24,22 +24,12 @@ from .._answers.statistics import row_limit
 from .._answers.summary import Parts
 from .._core.validation import check_flag, check_table, within_floats
 from .._core.warn import warn
-from .._tables.blocks import Blocks
+from .._tables.blocks import Blocks, read_blocks
 from .._tables.fill import fill_gaps
-from .._tables.reader import look_at_rows, read_blocks
 from .._tables.single_row import SingleRow
 from .._tables.thin import some_rows
+from .._tables.words import Coding, decode, encode, learn_coding
 from ..exceptions import PoorDataWarning
-from ._coding import (
-    Coding,
-    coding_of,
-    decode,
-    encode,
-    find_levels,
-    learn_coding,
-    may_hold_words,
-    merge_levels,
-)
 from ._misfit import subject_of
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
@@ -188,9 +178,8 @@ class NoisyOrModel(BaseLatentModel):
             return table
 
         coding: Coding = {} if reset else self._coding
-        if hasattr(X, "__dask_graph__") and may_hold_words(X):
-            # What a word means must not depend on the block.
-            coding = coding_of(look_at_rows(X, find_levels, merge_levels), coding)
+        if hasattr(X, "__dask_graph__"):
+            coding = learn_coding(X, coding)
         blocks = read_blocks(
             X,
             sample_weight,
