@@ -290,9 +290,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(data, model, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "sklearn_latent.mixed._structure_learner.fit_with_kinds", interrupt
-    )
+    monkeypatch.setattr("sklearn_latent.mixed._lpcc.fit_with_kinds", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(data.X[:100])
     assert np.array_equal(fitted.transform(data.X[:5]), model.transform(data.X[:5]))

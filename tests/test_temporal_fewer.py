@@ -67,14 +67,6 @@ def test_a_latent_keeps_two_states():
     assert found.state.cardinality.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("cardinality", ["auto", 5])
-def test_the_estimator_joins_states_unless_their_number_is_given(cardinality):
-    codes = draw(GRAPHS[0], [3, 3]).codes
-    model = LGLPCCTemporal(8, cardinality=cardinality, max_iter=500, random_state=0)
-    found = model.fit(codes).cardinality_.tolist()
-    assert found == ([3, 3] if cardinality == "auto" else [5, 5])
-
-
 @pytest.mark.parametrize("n_telling, found", [(0, []), (1, [0]), (2, [])])
 def test_states_that_one_feature_tells_apart(n_telling, found):
     # Two of three states are the same but for the first features.

@@ -10,10 +10,10 @@ from ._emissions.ordinal import Ordinal
 from ._emissions.ordinal_memory import OrdinalMemory
 from ._emissions.repeat import CategoricalRepeat
 from ._epochs import EpochDBN
-from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
-from ._lpcc_estimator import LPCC
+from ._lglpcc import LGLPCCTemporal
+from ._lpcc import LPCC
 from ._model import LatentDBN
 from ._panels.frames import sequences_from_frame
 from ._panels.sequences import Sequences

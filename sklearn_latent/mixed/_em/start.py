@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._classes.latent_class import Rows, fit_classes
 from .._emissions.base import SMOOTHING, Emission
 from .._emissions.kinds import KINDS, as_emission, column_of, marginal_tables
+from .._hidden_classes import Rows, fit_classes
 from .._inference.evidence import SlicePatterns
 from .._inference.inference import ChainData
 from .._model import LatentDBN
@@ -45,7 +45,7 @@ def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
         if len(features):
             rows = Rows.pooled(panel.of_features(features))
             model = fit_classes(rows, int(cardinality[j]), random_state=random_state)
-            for f, table in zip(features, model.tables(rows), strict=True):
+            for f, table in zip(features, model.tables(), strict=True):
                 emission[f] = table
     return emission
 
