@@ -153,7 +153,7 @@ def test_wrong_input_is_named():
             draw(wrong)
     with pytest.raises(TypeError, match="ax must be matplotlib Axes, got 3"):
         TrajectoryDisplay(parts).plot(ax=3)
-    with pytest.raises(TypeError, match=r"method transform, got an instance of int"):
+    with pytest.raises(TypeError, match=r"must have transform, got an instance of int"):
         TrajectoryDisplay.from_estimator(3, None)
     with pytest.raises(NotFittedError):
         TrajectoryDisplay.from_estimator(StandardScaler(), np.zeros((2, 2)))

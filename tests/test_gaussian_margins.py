@@ -33,7 +33,6 @@ from sklearn_latent.gaussian._margins.sample import (
     rank_statistics,
 )
 from sklearn_latent.gaussian._statistics.rows import Rows
-from sklearn_latent.plotting import MarginsDisplay
 
 
 class Log(Margin):
@@ -538,24 +537,3 @@ def test_rows_that_were_not_kept(bent):
     model = IdealParentGaussianBN(margins="normal").partial_fit(bent[0])
     with pytest.raises(ValueError, match="margins must stay 'normal'"):
         model.set_params(margins="auto").partial_fit(bent[0])
-
-
-def test_display_of_margins(model, bent):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    display = MarginsDisplay.from_estimator(model, bent[0], features=[0, 3])
-    assert display.axes_.shape == (2, 2)
-    assert [ax.get_title() for ax in display.axes_[0]] == ["x0", "x3"]
-    x, y = display.axes_[0, 0].lines[0].get_data()
-    rows = np.full((len(x), 5), np.nan)
-    rows[:, 0] = x
-    assert_allclose(y, np.exp(model.score_samples(rows)))
-    points = display.axes_[1, 1].lines[0].get_data()
-    assert_allclose(points[0], np.sort(bent[0][:, 3]))
-    assert_allclose(points[1], ndtri((np.arange(800) + 0.5) / 800))
-    with pytest.raises(ValueError, match="features must hold numbers from 0 to 4"):
-        MarginsDisplay.from_estimator(model, bent[0], features=[7])
-    with pytest.raises(ValueError, match="axes must hold 4 Axes, got 1"):
-        display.plot(axes=[display.axes_[0, 0]])
-    with pytest.raises(ValueError, match="one entry per column"):
-        MarginsDisplay([[0.0]], [[0.0]], [[1.0], [1.0]], [[0.0]]).plot()
-    plt.close("all")

@@ -8,6 +8,9 @@ from scipy.optimize import least_squares, minimize
 from strategies import seeds
 from test_gaussian_links import Softplus, Tanh
 
+from sklearn_latent.gaussian._bent_scores import NonlinearEvaluator
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator
 from sklearn_latent.gaussian._nonlinear.fitter import fit_families, fit_network
 from sklearn_latent.gaussian._nonlinear.levenberg import (
     Curve,
@@ -18,11 +21,8 @@ from sklearn_latent.gaussian._nonlinear.levenberg import (
 )
 from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
 from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative, Noise
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import Rules
-from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
+from sklearn_latent.gaussian._rules import Rules
 from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
 
 LINKS = [Linear(), Sigmoid(), Sigmoid(bias=True), Tanh(), Softplus()]
 SIGMOID_WEIGHTS = np.array([1.5, -1.0])
@@ -352,12 +352,11 @@ def test_links_and_noises_of_ones_own_run_through_the_search(link, noise, simila
     assert result.adjacency[:, 2].tolist() == [True, True, False, False]
 
 
-def exhaustive_scores(evaluator, families, allowed):
-    return (
-        evaluator.add_scores(families, allowed),
-        evaluator.replace_scores(families, allowed),
-        [evaluator.delete_scores(*family) for family in families],
-    )
+def moves(evaluator, family, allowed, children=None, room=True):
+    """Scores of one family after each of its moves."""
+    nothing = np.zeros((1, evaluator.n_nodes), dtype=bool)
+    children = nothing if children is None else children
+    return evaluator.move_scores([family], allowed, children, [room])[0]
 
 
 def test_exhaustive_scores_are_those_of_single_families():
@@ -365,7 +364,7 @@ def test_exhaustive_scores_are_those_of_single_families():
     families = [(2, (0, 3)), (3, ())]
     allowed = np.array([[False, True, False, False], [True, True, True, False]])
     evaluator = NonlinearEvaluator(X, n_candidates=None, tol=1e-8)
-    add, replace, delete = exhaustive_scores(evaluator, families, allowed)
+    first, second = evaluator.move_scores(families, allowed, ~allowed, [True, True])
     assert evaluator.n_evaluated == 4 + 2 + 2 + len(families)
 
     def score(child, parents):
@@ -373,18 +372,12 @@ def test_exhaustive_scores_are_those_of_single_families():
         n_parameters = 2 if not parents else len(parents) + 3
         return fit.log_likelihood[0] - 0.5 * np.log(60) * n_parameters
 
-    assert add[0, 1] == pytest.approx(score(2, (0, 1, 3)), abs=1e-3)
-    assert np.isneginf(add[0, [0, 2, 3]]).all()
-    for z in range(3):
-        assert add[1, z] == pytest.approx(score(3, (z,)), abs=1e-3)
-    assert replace[0].shape == (2, 4)
-    assert replace[0][0, 1] == pytest.approx(score(2, (1, 3)), abs=1e-3)
-    assert replace[0][1, 1] == pytest.approx(score(2, (0, 1)), abs=1e-3)
-    assert replace[1].shape == (0, 4)
-    np.testing.assert_allclose(delete[0], [score(2, (3,)), score(2, (0,))], atol=1e-3)
-    assert evaluator.family_score(2, (0, 3)) == pytest.approx(
-        score(2, (0, 3)), abs=1e-3
-    )
+    expected = np.full((3, 5), -np.inf)
+    expected[:, 1] = score(2, (0, 1, 3)), score(2, (1, 3)), score(2, (0, 1))
+    expected[:, 4] = score(2, (0, 3)), score(2, (3,)), score(2, (0,))
+    np.testing.assert_allclose(first, expected, atol=1e-3)
+    expected = [[*(score(3, (z,)) for z in range(3)), -np.inf, score(3, ())]]
+    np.testing.assert_allclose(second, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -411,7 +404,7 @@ def test_a_further_parent_never_lowers_the_likelihood(link, noise, seed):
     )
     allowed = np.array([[False, False, True, True, True]])
     before = evaluator.family_score(0, (1,))
-    after = evaluator.add_scores([(0, (1,))], allowed)[0, 2:]
+    after = moves(evaluator, (0, (1,)), allowed)[0, 2:-1]
     assert (after >= before - 1e-6).all()
 
 
@@ -422,15 +415,13 @@ def test_one_queue_per_family():
     allowed[0, :3] = False
     for similarity in ("C1", "C2", "C3"):
         evaluator = NonlinearEvaluator(X, n_candidates=3, similarity=similarity)
-        add = evaluator.add_scores([(0, (1, 2))], allowed)
-        replace = evaluator.replace_scores([(0, (1, 2))], allowed)[0]
-        assert np.isfinite(add).sum() + np.isfinite(replace).sum() <= 3
+        scores = moves(evaluator, (0, (1, 2)), allowed)
+        assert np.isfinite(scores[:, :-1]).sum() <= 3
         # No room for a further parent: the whole queue is for replacements.
-        evaluator = NonlinearEvaluator(X, n_candidates=3, similarity=similarity)
-        add = evaluator.add_scores([(0, (1, 2))], np.zeros_like(allowed))
-        replace = evaluator.replace_scores([(0, (1, 2))], allowed)[0]
-        assert not np.isfinite(add).any()
-        assert 0 < np.isfinite(replace).sum() <= 3
+        scores = moves(evaluator, (0, (1, 2)), allowed, room=False)
+        assert not np.isfinite(scores[0, :-1]).any()
+        assert 0 < np.isfinite(scores[1:, :-1]).sum() <= 3
+        assert np.isfinite(scores[:, -1]).all()
 
 
 @pytest.mark.parametrize("similarity", ["C2", "C3"])
@@ -461,14 +452,17 @@ def test_scores_do_not_depend_on_the_order_of_columns():
 
 def test_reversals_are_scored_where_they_are_promising():
     X = sigmoid_table(0)
-    children = np.array([[False, False, True, False]])
+    nothing = np.zeros((1, 4), dtype=bool)
     evaluator = NonlinearEvaluator(X, n_candidates=1)
-    evaluator.add_scores([(j, ()) for j in range(4)], ~np.eye(4, dtype=bool))
-    scores = evaluator.reverse_scores([(0, ())], children)
-    assert np.isfinite(scores[0]).tolist() == [False, False, True, False]
-    assert scores[0, 2] == pytest.approx(evaluator.family_score(0, (2,)))
-    unrelated = np.array([[False, False, False, True]])
-    assert np.isneginf(evaluator.reverse_scores([(0, ())], unrelated)).all()
+    for child, promising in ((2, True), (3, False)):
+        children = np.arange(4)[None] == child
+        scores = moves(evaluator, (0, ()), nothing, children)[0, :-1]
+        np.testing.assert_array_equal(np.isfinite(scores), children[0] & promising)
+    expected = evaluator.family_score(0, (2,))
+    scores = moves(evaluator, (0, ()), nothing, np.arange(4)[None] == 2)
+    assert scores[0, 2] == pytest.approx(expected)
+    full = moves(evaluator, (0, ()), nothing, np.arange(4)[None] == 2, room=False)
+    assert np.isneginf(full[0, :-1]).all()
 
 
 def test_costs_of_parameters_and_edges():
@@ -489,16 +483,16 @@ def test_expected_gains_are_net_of_the_penalty():
     )
     for parents in ((), (0,), (0, 1)):
         family = 2, parents
-        free, priced = plain._scan(family), costly._scan(family)
+        free, priced = plain._expected(family), costly._expected(family)
         # A parent of a linear family has one parameter and one edge.
-        np.testing.assert_allclose(priced.add, free.add - 3.0)
-        np.testing.assert_allclose(priced.replace, free.replace)
+        np.testing.assert_allclose(priced[0], free[0] - 3.0)
+        np.testing.assert_allclose(priced[1:], free[1:])
 
 
 def test_more_candidates_than_moves():
     evaluator = NonlinearEvaluator(sigmoid_table(0), n_candidates=50, similarity="C1")
     allowed = np.array([[True, True, False, True]])
-    scores = evaluator.add_scores([(2, ())], allowed)
+    scores = moves(evaluator, (2, ()), allowed)[:1, :-1]
     np.testing.assert_array_equal(np.isfinite(scores), allowed)
 
 
@@ -507,6 +501,6 @@ def test_only_c3_leaves_out_what_loses_by_far(similarity):
     X = np.random.default_rng(0).normal(size=(60, 4))
     evaluator = NonlinearEvaluator(X, parameter_cost=50.0, similarity=similarity)
     allowed = np.array([[True, True, False, True]])
-    scores = evaluator.add_scores([(2, ())], allowed)
+    scores = moves(evaluator, (2, ()), allowed)[:1, :-1]
     fitted = similarity == "C1"
     np.testing.assert_array_equal(np.isfinite(scores), allowed & fitted)

@@ -15,10 +15,10 @@ from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._backward import extend
 from sklearn_latent.gaussian._learn import learn_network
-from sklearn_latent.gaussian._scores.penalty import Penalty
+from sklearn_latent.gaussian._rules import Penalty
 from sklearn_latent.gaussian._statistics.rows import Rows, RowStatistics
-from sklearn_latent.gaussian._structure_search.backward import extend
 
 SHAPES = [(12, 30), (20, 40), (100, 30)]
 

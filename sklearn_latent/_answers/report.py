@@ -16,7 +16,7 @@ from .._core.validation import shown
 from .._tables.reader import is_blockwise
 from .._version import __version__
 from ..plotting import FitDisplay, LatentGraphDisplay
-from ..plotting._style import check_plot
+from ..plotting._display import check_plot
 from . import html
 from .describe import ColumnText, describe
 from .summary import diagnosis_section, section_html
@@ -102,7 +102,7 @@ def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
         raise TypeError(f"path must be the name of a file, got {shown(path)}.")
     if not isinstance(title, str):
         raise TypeError(f"title must be a string, got {shown(title)}.")
-    check_plot("LatentGraphDisplay", None)
+    check_plot("LatentGraphDisplay")
     for subject in subjects.values():
         check_is_fitted(subject.estimator)
         if is_blockwise(subject.X):

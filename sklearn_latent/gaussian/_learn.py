@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ._greedy import greedy_search
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
+from ._linear_scores import LinearEvaluator, fit_linear
 from ._margins.atoms import ConstantMargin
 from ._margins.columns import Margins, atom_columns
 from ._margins.margins import Margin, NormalMargin
@@ -18,13 +20,11 @@ from ._network import GaussianNetwork
 from ._nonlinear.fitter import fit_network
 from ._nonlinear.noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
-from ._scores.linear import LinearEvaluator, fit_linear
-from ._scores.moves import MoveEvaluator, Rules, SearchResult, relabelled_history
+from ._orders import grow_shrink_trees, order_search
+from ._rules import MoveEvaluator, SearchResult, relabelled_history, search_by_price
 from ._statistics.incomplete import IncompleteData, column_order, distinct_rows
 from ._statistics.rows import Rows, RowStatistics
 from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
-from ._structure_search.greedy import greedy_search
-from ._structure_search.order import grow_shrink_trees, order_search
 
 
 def choose_search(options: SearchOptions) -> SearchOptions:
@@ -155,39 +155,12 @@ def search_linear(
         )
 
     search = greedy_search if greedy else ordered
-    result = search_by_price(search, evaluator, options, rules, initial)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(search, evaluator, penalty, rules, initial)
     result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
-
-
-def search_by_price(
-    search, evaluator: MoveEvaluator, options: SearchOptions, rules: Rules, initial
-) -> SearchResult:
-    """Search until the number of edges is the one at which they are priced.
-
-    Of the graphs on the way the best by what whole structures cost.
-    """
-    rules = replace(rules, progress=options.progress)
-    penalty = options.penalties(evaluator.weight)[0]
-    if initial is not None and penalty.is_extended:
-        penalty = replace(penalty, n_edges=int(initial.sum()))
-    history: list = []
-    found: list[tuple[float, SearchResult]] = []
-    priced: set[int | None] = set()
-    while penalty.n_edges not in priced:
-        priced.add(penalty.n_edges)
-        prices = penalty.parents(evaluator.n_nodes)
-        evaluator.set_costs(penalty.parameter, prices)
-        result = search(evaluator, rules, initial=initial)
-        initial = result.adjacency
-        history = history + result.history
-        searched = float(prices[initial.sum(axis=0)].sum())
-        whole = result.score + searched - penalty.structure(initial)
-        found.append((whole, SearchResult(initial, result.score, history)))
-        if penalty.is_extended:
-            penalty = replace(penalty, n_edges=int(initial.sum()))
-    return max(found, key=lambda entry: entry[0])[1]
 
 
 def _learn_student(data: Rows, options: SearchOptions):
@@ -226,7 +199,9 @@ def _learn_nonlinear(data: Rows, options: SearchOptions):
     if initial is None and not options.published:
         # Greedy search gets stuck where a search over orders does not.
         initial = _linear_graph(data, options)
-    result = search_by_price(greedy_search, evaluator, options, rules, initial)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(greedy_search, evaluator, penalty, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,

@@ -11,44 +11,28 @@ from scipy.special import expit, logit
 
 from .._core.text import shorten
 from .._core.validation import check_choice, check_count, check_names, check_numbers
-from ._style import (
+from ._display import (
     FEATURE_COLOR,
+    FONT,
     NEGATIVE_COLOR,
     POSITIVE_COLOR,
-    check_has,
-    check_plot,
-    new_axes,
+    Display,
     spelled,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 # Bars that are shown at most; further ones would be too small to read.
 MOST_CELLS = 40
 SCALES = ("log-odds", "mean")
-FONT = 8.0
 
-# Probabilities that may be marked, the first of those that are too close wins.
-MARKS = (
-    0.5,
-    0.1,
-    0.9,
-    0.01,
-    0.99,
-    0.25,
-    0.75,
-    1e-3,
-    0.999,
-    1e-6,
-    1 - 1e-6,
-    1e-12,
-    1e-24,
-)
+# Probabilities that may be marked; the first of those that are too close wins.
+FIRST_MARKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.25, 0.75, 1e-3, 0.999)
+MARKS = (*FIRST_MARKS, 1e-6, 1 - 1e-6, 1e-12, 1e-24)
 
 
-class ExplanationDisplay:
+class ExplanationDisplay(Display):
     """Waterfall of the contributions of cells to the posterior of a latent.
 
     The lowest bar starts at what is believed of the latent before any cell is seen;
@@ -86,9 +70,6 @@ class ExplanationDisplay:
     >>> [label.get_text() for label in display.plot().ax_.get_yticklabels()]
     ['before', 'fever = 1', 'cough = 0', 'after']
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -139,8 +120,7 @@ class ExplanationDisplay:
         display : ExplanationDisplay
             The drawn display.
         """
-        check_plot(cls.__name__, ax)
-        check_has(estimator, "method", "explain")
+        cls._check(ax, estimator, "explain")
         if latent is not None:
             kwargs = {"latents": latent} | kwargs
         return estimator.explain(row, **kwargs).plot(ax=ax, max_cells=max_cells)
@@ -161,7 +141,6 @@ class ExplanationDisplay:
         self : ExplanationDisplay
             The drawn display.
         """
-        check_plot(type(self).__name__, ax)
         check_choice("scale", self.scale, SCALES)
         max_cells = check_count("max_cells", max_cells, 1, MOST_CELLS)
         sizes = check_numbers("contributions", self.contributions)
@@ -172,9 +151,7 @@ class ExplanationDisplay:
             )
         names = [str(name) for name in check_names("labels", self.labels, len(sizes))]
         names, sizes = _folded(names, sizes, max_cells)
-        if ax is None:
-            ax = new_axes(6.4, 1.5 + 0.28 * (len(names) + 2))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax, 6.4, 1.5 + 0.28 * (len(names) + 2))
         if self.base is None:
             ax.set_axis_off()
             text = spelled(self.title or "nothing to explain")

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import comparisons_to_frame
 from .._core.text import shorten
 from .._core.validation import check_count, shown
-from ._style import (
+from ._display import (
     FEATURE_COLOR,
+    FONT,
     NEGATIVE_COLOR,
-    check_has,
-    check_plot,
+    Display,
     spelled,
     split_axes,
 )
@@ -23,7 +22,6 @@ from ._style import (
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 # Checks that are drawn in each of the two panels, and points of a kind at most.
 PANELS = (("rate", "mean", "spread"), ("pair",))
@@ -32,7 +30,7 @@ MOST_LABELS = 20
 NEEDED = "check", "what", "observed", "expected", "z", "ok"
 
 
-class FitDisplay:
+class FitDisplay(Display):
     """Observed against modelled rates (or means and spreads), and pairs.
 
     Each feature is a point of the left panel, each pair one of the right. On the
@@ -47,6 +45,8 @@ class FitDisplay:
 
     Attributes
     ----------
+    ax_ : matplotlib Axes
+        Axes that hold both panels.
     axes_ : ndarray of matplotlib Axes of shape (2,)
         Both panels.
     figure_ : matplotlib Figure
@@ -65,7 +65,6 @@ class FitDisplay:
     """
 
     axes_: NDArray[Any]
-    figure_: Figure | SubFigure
 
     def __init__(self, checks: pd.DataFrame) -> None:
         self.checks = checks
@@ -94,9 +93,7 @@ class FitDisplay:
             as its distance from the modelled one, in standard deviations, and the
             spread as a multiple of the modelled one.
         """
-        check_plot(cls.__name__, ax)
-        check_has(estimator, "method", "diagnose", "_compare")
-        check_is_fitted(estimator)
+        cls._check(ax, estimator, "diagnose", "_compare")
         checks = comparisons_to_frame(estimator._compare(X), MOST_POINTS)
         return cls(checks).plot(ax=ax, **kwargs)
 
@@ -115,7 +112,6 @@ class FitDisplay:
         self : FitDisplay
             The drawn display.
         """
-        check_plot(type(self).__name__, ax)
         n_labels = check_count("n_labels", n_labels, 0, MOST_LABELS)
         missing = [n for n in NEEDED if n not in getattr(self.checks, "columns", ())]
         if missing:
@@ -123,19 +119,12 @@ class FitDisplay:
                 f"checks must be a data frame with the columns {', '.join(NEEDED)}, "
                 f"got {shown(self.checks)}."
             )
-        panels = _new_panels() if ax is None else split_axes(ax, 1, 2, gap=(0, 0.2))[0]
-        for panel, kinds in zip(panels, PANELS, strict=True):
+        axes = split_axes(self._start(ax, 9.0, 4.8), 1, 2, gap=(0.0, 0.18))[0]
+        for panel, kinds in zip(axes, PANELS, strict=True):
             _draw_panel(panel, self.checks[self.checks.check.isin(kinds)], n_labels)
-        panels[0].set_ylabel("observed")
-        self.axes_, self.figure_ = panels, panels[0].figure
+        axes[0].set_ylabel("observed")
+        self.axes_ = axes
         return self
-
-
-def _new_panels() -> NDArray[Any]:
-    """Panels of a new figure."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(1, 2, figsize=(9.0, 4.6), layout="constrained")[1]
 
 
 def _draw_panel(panel: Axes, checks: pd.DataFrame, n_labels: int) -> None:
@@ -188,7 +177,7 @@ def _label_points(panel: Axes, points: pd.DataFrame) -> None:
             xytext=(point.expected + aside, height),
             ha="right" if is_right else "left",
             va="center",
-            fontsize=8,
+            fontsize=FONT,
             arrowprops={"arrowstyle": "-", "color": "0.6", "lw": 0.5},
         )
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from sklearn.utils.validation import check_is_fitted
-
 from .._core.validation import check_choice, check_flag, shown
-from ._bipartite import draw_bipartite
-from ._dag import draw_dag
-from ._edge_colors import EdgeColors, GraphOptions, SignColors
-from ._layout import two_layers
+from ._display import Display, check_plot
+from ._drawing import draw_graph
 from ._selection import select
-from ._style import check_has, check_plot
-from ._two_slices import draw_two_slices
 
 if TYPE_CHECKING:
     import networkx as nx
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure, SubFigure
 
 
-class LatentGraphDisplay:
+class LatentGraphDisplay(Display):
     """Picture of a network of latents and features.
 
     Bipartite models are drawn with latents on top, labelled with their priors, and
@@ -68,8 +61,6 @@ class LatentGraphDisplay:
     7
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
     positions_: dict[Any, tuple[float, float]]
     edges_: LineCollection
     note_: str
@@ -97,8 +88,7 @@ class LatentGraphDisplay:
         display : LatentGraphDisplay
             The drawn display.
         """
-        check_has(estimator, "method", "to_networkx")
-        check_is_fitted(estimator)
+        cls._check(ax, estimator, "to_networkx")
         graph = estimator.to_networkx()
         _add_depths(graph, getattr(estimator, "depth_", None))
         return cls(graph).plot(ax=ax, **kwargs)
@@ -184,10 +174,9 @@ class LatentGraphDisplay:
             check_flag("feature_labels", feature_labels)
         selection = select(self.graph, min_strength, focus)
         self.note_ = selection.note
-        colors = _colors_of(self.graph, color_by)
-        options = GraphOptions(self.note_, feature_labels, legend, colors)
-        draw = _drawing_of(self.graph)
-        self.ax_, self.positions_, self.edges_ = draw(selection.graph, ax, options)
+        self.ax_, self.positions_, self.edges_ = draw_graph(
+            selection.graph, ax, self.note_, feature_labels, legend, color_by
+        )
         self.figure_ = self.ax_.figure
         return self
 
@@ -196,30 +185,12 @@ def _add_depths(graph, depth) -> None:
     """Add the depth at which it was learned to each edge of a noisy-or network."""
     if depth is None or graph.graph.get("family") != "noisy-or":
         return
-    row, column = ({n: i for i, n in enumerate(nodes)} for nodes in two_layers(graph))
+    kinds = list(graph.nodes(data="kind"))
+    row, column = (
+        {node: i for i, node in enumerate(node for node, k in kinds if k == kind)}
+        for kind in ("latent", "feature")
+    )
     for parent, child, data in graph.edges(data=True):
         if parent in row:
             place = (row[parent], column[child])[: depth.ndim]
             data.setdefault("depth", float(depth[place]))
-
-
-def _colors_of(graph, color_by) -> EdgeColors | SignColors | None:
-    """Colours by an attribute, or by sign if there are two; None for the usual ones."""
-    if color_by is not None:
-        return EdgeColors(graph, color_by)
-    signs = SignColors(graph)
-    return signs if signs.has_negative else None
-
-
-def _drawing_of(graph) -> Callable:
-    """The drawing function for this kind of graph."""
-    if any(place is not None for _, place in graph.nodes(data="slice")):
-        return draw_two_slices
-    if graph.graph.get("family") == "noisy-or":
-        return draw_bipartite
-    kind = dict(graph.nodes(data="kind"))
-    has_two_layers = graph.number_of_edges() > 0 and all(
-        kind[parent] == "latent" and kind[child] != "latent"
-        for parent, child in graph.edges
-    )
-    return draw_bipartite if has_two_layers else draw_dag

@@ -5,34 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._core.validation import check_numbers
-from ._style import (
-    NEGATIVE_COLOR,
-    POSITIVE_COLOR,
-    add_legend,
-    check_has,
-    check_plot,
-    new_axes,
-)
+from .._core.validation import shown
+from ._display import NEGATIVE_COLOR, POSITIVE_COLOR, Display, add_legend
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 
-class RowsNeededDisplay:
+class RowsNeededDisplay(Display):
     """Share of the fits that recover the latents of a network, by number of rows.
 
     Parameters
     ----------
-    sizes : array-like of shape (n_sizes,)
-        Numbers of rows.
-    share : array-like of shape (n_sizes,)
-        Share of the fits that recovered the latents.
-    low, high : array-like of shape (n_sizes,)
-        Ends of its confidence interval.
+    table : pandas.DataFrame
+        As the method ``to_frame`` of the result of `rows_needed`: ``n_rows``, and the
+        ``share`` of the fits with the ends ``low`` and ``high`` of its interval.
     probability : float, default=0.9
         Share that is sought.
     n_rows : float, default=inf
@@ -47,31 +36,18 @@ class RowsNeededDisplay:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from sklearn_latent.plotting import RowsNeededDisplay
-    >>> display = RowsNeededDisplay(
-    ...     [100, 200, 400], [0.1, 0.6, 0.95], [0.0, 0.4, 0.8], [0.3, 0.8, 1.0]
-    ... )
-    >>> display.plot().ax_.get_xlabel()
+    >>> table = pd.DataFrame({"n_rows": [100, 400], "share": [0.1, 0.95]})
+    >>> table = table.assign(low=[0.0, 0.8], high=[0.3, 1.0])
+    >>> RowsNeededDisplay(table).plot().ax_.get_xlabel()
     'rows'
     """
 
-    ax_: Axes
-    figure_: Figure | SubFigure
-
     def __init__(
-        self,
-        sizes: ArrayLike,
-        share: ArrayLike,
-        low: ArrayLike,
-        high: ArrayLike,
-        *,
-        probability: float = 0.9,
-        n_rows: float = np.inf,
+        self, table: pd.DataFrame, *, probability: float = 0.9, n_rows: float = np.inf
     ) -> None:
-        self.sizes = sizes
-        self.share = share
-        self.low = low
-        self.high = high
+        self.table = table
         self.probability = probability
         self.n_rows = n_rows
 
@@ -91,20 +67,16 @@ class RowsNeededDisplay:
         display : RowsNeededDisplay
             The drawn display.
         """
-        check_has(result, "method", "to_frame")
-        check_has(result, "attribute", "probability", "n_rows")
-        table = result.to_frame()
-        columns = [table[name].to_numpy() for name in ("n_rows", "share")]
-        ends = [table[name].to_numpy() for name in ("low", "high")]
+        if not hasattr(result, "to_frame") or not hasattr(result, "n_rows"):
+            raise TypeError(
+                f"result must be what rows_needed returns, got {shown(result)}."
+            )
         display = cls(
-            *columns,
-            *ends,
-            probability=result.probability,
-            n_rows=result.n_rows,
+            result.to_frame(), probability=result.probability, n_rows=result.n_rows
         )
-        return display.plot(ax=ax)
+        return display.plot(ax)
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw points with their intervals, and where they are high enough.
 
         Parameters
@@ -117,16 +89,11 @@ class RowsNeededDisplay:
         self : RowsNeededDisplay
             The drawn display.
         """
-        check_plot(type(self).__name__, ax)
-        sizes, share, low, high = (
-            check_numbers(name, getattr(self, name))
-            for name in ("sizes", "share", "low", "high")
-        )
-        if ax is None:
-            ax = new_axes(6.0, 3.6)
-        lengths = np.abs([share - low, high - share])
+        ax = self._start(ax, 6.0, 3.6)
+        table = self.table
+        lengths = np.abs([table.share - table.low, table.high - table.share])
         points = ax.errorbar(
-            sizes, share, lengths, fmt="o", ms=4, color=POSITIVE_COLOR, lw=1
+            table.n_rows, table.share, lengths, fmt="o", ms=4, color=POSITIVE_COLOR
         )
         entries: list[tuple[Any, str]] = [(points, "share of fits, 95% interval")]
         ax.axhline(self.probability, color="0.75", lw=0.8, ls=":")
@@ -134,17 +101,9 @@ class RowsNeededDisplay:
             needed = ax.axvline(self.n_rows, color=NEGATIVE_COLOR, lw=1, ls="--")
             entries.append((needed, f"{self.n_rows:,} rows"))
         ax.set_xscale("log")
-        _label_sizes(ax, sizes)
+        ticks = np.unique(np.append(table.n_rows.iloc[[0, -1]], table.n_rows.median()))
+        ax.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+        ax.minorticks_off()
         ax.set(xlabel="rows", ylabel="latents recovered", ylim=(-0.03, 1.03))
         add_legend(ax, entries, loc="lower left", bbox_to_anchor=(0.0, 1.01))
-        self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _label_sizes(ax: Axes, sizes) -> None:
-    """Plain numbers at 1, 2 and 5 times powers of ten, as far as sizes go."""
-    powers = 10.0 ** np.arange(0, 12)
-    ticks = np.sort(np.outer(powers, [1, 2, 5]).ravel())
-    ticks = ticks[(ticks >= sizes.min() / 1.3) & (ticks <= sizes.max() * 1.3)]
-    ax.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
-    ax.minorticks_off()

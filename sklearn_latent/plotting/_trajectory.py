@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.validation import check_choice, check_numbers, shown
-from ._style import (
+from ._display import (
+    FONT,
     PALETTE,
+    Display,
     add_legend,
-    check_has,
-    check_plot,
-    fit_width,
+    fitted_to,
     labels_or_default,
-    new_axes,
     size_in_points,
     spelled,
     split_axes,
@@ -26,13 +24,11 @@ from ._style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 MOST_SEQUENCES = 6  # more are drawn as rows of a heat map
-FONT, TITLE_FONT = 8.0, 10.0
 
 
-class TrajectoryDisplay:
+class TrajectoryDisplay(Display):
     """Posterior probabilities of the states of latents over time.
 
     Few sequences are drawn as stacked bars, one row of panels per sequence and one
@@ -70,9 +66,7 @@ class TrajectoryDisplay:
     (1, 1)
     """
 
-    ax_: Axes
     axes_: NDArray[Any]
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -120,9 +114,7 @@ class TrajectoryDisplay:
         display : TrajectoryDisplay
             The drawn display.
         """
-        check_has(estimator, "method", "transform")
-        check_is_fitted(estimator)
-        check_has(estimator, "attribute", "cardinality_")
+        cls._check(ax, estimator, "transform", "cardinality_")
         cardinality = np.asarray(estimator.cardinality_, dtype=int)
         X = getattr(estimator, "_sequences_of", lambda X: X)(X)
         labels = getattr(X, "labels", None)
@@ -160,18 +152,16 @@ class TrajectoryDisplay:
         self : TrajectoryDisplay
             With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
-        check_plot("TrajectoryDisplay", ax)
         check_choice("kind", kind, ("auto", "bars", "heatmap"))
-        parts, latents, sequences, slices = self._check()
+        parts = self._parts()
+        latents, sequences, slices = self._names(parts)
         if kind == "auto":
             kind = "bars" if len(sequences) <= MOST_SEQUENCES else "heatmap"
         n_rows = max(len(sequences), 1) if kind == "bars" else 1
         n_columns = max(len(parts), 1)
-        if ax is None:
-            height = 1.1 * n_rows if kind == "bars" else 0.14 * len(sequences)
-            width = float(np.clip(3.4 * n_columns, 5.0, 16.0))
-            ax = new_axes(width, float(np.clip(height, 1.6, 10.0) + 1.0))
-        self.ax_, self.figure_ = ax, ax.figure
+        height = 1.1 * n_rows if kind == "bars" else 0.14 * len(sequences)
+        width = float(np.clip(3.4 * n_columns, 5.0, 16.0))
+        ax = self._start(ax, width, float(np.clip(height, 1.6, 10.0) + 1.0))
         self.axes_ = split_axes(ax, n_rows, n_columns, gap=(0.22 / n_rows, 0.04))
         if not parts or not all(states.size for states in parts):
             message = "no sequences" if parts else "no latents"
@@ -181,47 +171,21 @@ class TrajectoryDisplay:
             return self
         room = size_in_points(ax)[0] / n_columns
         for j, states in enumerate(parts):
-            if kind == "bars":
-                for i in range(len(sequences)):
-                    _draw_bars(self.axes_[i, j], states[i])
-            else:
-                _draw_heatmap(self.axes_[0, j], states)
-            name = fit_width(latents[j], 0.95 * room, TITLE_FONT)
-            self.axes_[0, j].set_title(spelled(name), fontsize=TITLE_FONT)
-            self.axes_[-1, j].set_xlabel("slice", fontsize=9)
-        self._label(kind, sequences, slices, room)
+            for panel, rows in zip(self.axes_[:, j], states, strict=False):
+                if kind == "bars":
+                    _draw_bars(panel, rows)
+                else:
+                    _draw_heatmap(panel, states)
+            title = fitted_to(latents[j], 0.95 * room, FONT + 1)
+            self.axes_[0, j].set_title(title, fontsize=FONT + 1)
+            self.axes_[-1, j].set_xlabel("slice", fontsize=FONT + 1)
+        _label_slices(self.axes_, slices, room)
+        _label_sequences(self.axes_, sequences, kind)
         _draw_legend(ax, max(states.shape[2] for states in parts))
         return self
 
-    def _label(self, kind, sequences, slices, room) -> None:
-        """Name sequences at the left and slices at the bottom, in `room` points."""
-        n_level = int(0.8 * room / (text_width(slices, FONT) + 4.0))
-        turned = n_level < min(len(slices), 4)
-        most = max(int(0.8 * room / (1.4 * FONT)) if turned else n_level, 1)
-        places = _thinned(slices, min(most, 12))
-        labels, angle = [spelled(slices[t]) for t in places], 90 if turned else 0
-        for panel in self.axes_.flat:
-            panel.set_xticks(places, labels, fontsize=FONT, rotation=angle)
-            panel.tick_params(length=2)
-        for panel in self.axes_[:-1].flat:
-            panel.tick_params(labelbottom=False)
-        for panel in self.axes_[:, 1:].flat:
-            panel.tick_params(labelleft=False)
-        if kind == "bars":
-            level = {"rotation": 0, "ha": "right", "va": "center"}
-            for panel, name in zip(self.axes_[:, 0], sequences, strict=True):
-                panel.set_ylabel(spelled(name), fontsize=FONT + 1, **level)
-                panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
-            for panel in self.axes_[:, 1:].flat:
-                panel.set_yticks([])
-            return
-        places = _thinned(sequences, 25)
-        labels = [spelled(sequences[i]) for i in places]
-        for panel in self.axes_[0]:
-            panel.set_yticks(places, labels, fontsize=FONT - 1)
-
-    def _check(self):
-        """Arrays, and the names of latents, sequences and slices."""
+    def _parts(self) -> list[NDArray[np.float64]]:
+        """Probabilities of the states of each latent."""
         if not isinstance(self.probabilities, Sequence | np.ndarray):
             raise ValueError(
                 "probabilities must be a list of one array per latent, got "
@@ -240,16 +204,48 @@ class TrajectoryDisplay:
                     "probabilities must be within [0, 1], got others for latent "
                     f"{number}."
                 )
-        n_sequences, n_slices = parts[0].shape[:2] if parts else (0, 0)
-        latents, sequences, slices = (
-            labels_or_default(f"{name}_names", getattr(self, f"{name}_names"), *default)
-            for name, *default in (
-                ("latent", "latent", len(parts)),
-                ("sequence", "sequence ", n_sequences),
-                ("slice", "", n_slices),
-            )
-        )
-        return parts, latents, sequences, slices
+        return parts
+
+    def _names(self, parts) -> list[list[str]]:
+        """Names of latents, sequences and slices."""
+        shape = parts[0].shape[:2] if parts else (0, 0)
+        return [
+            labels_or_default("latent_names", self.latent_names, "latent", len(parts)),
+            labels_or_default(
+                "sequence_names", self.sequence_names, "sequence ", shape[0]
+            ),
+            labels_or_default("slice_names", self.slice_names, "", shape[1]),
+        ]
+
+
+def _label_slices(panels, names, room: float) -> None:
+    """Name slices at the bottom, as many as fit into `room` points."""
+    longest = max(text_width(name, FONT) for name in names) + 4.0
+    turned = 0.8 * room < longest * min(len(names), 4)
+    most = int(0.8 * room / (1.4 * FONT if turned else longest))
+    places = _thinned(names, min(max(most, 1), 12))
+    labels = [spelled(names[t]) for t in places]
+    for panel in panels.flat:
+        style = {"fontsize": FONT, "rotation": 90 if turned else 0}
+        panel.set_xticks(places, labels, **style)
+        panel.tick_params(length=2)
+    for panel in panels[:-1].flat:
+        panel.tick_params(labelbottom=False)
+
+
+def _label_sequences(panels, names, kind: str) -> None:
+    """Name sequences at the left."""
+    for panel in panels[:, 1:].flat:
+        panel.set_yticks([])
+    if kind == "heatmap":
+        places = _thinned(names, 25)
+        labels = [spelled(names[i]) for i in places]
+        panels[0, 0].set_yticks(places, labels, fontsize=FONT - 1)
+        return
+    for panel, name in zip(panels[:, 0], names, strict=True):
+        level = {"rotation": 0, "ha": "right", "va": "center"}
+        panel.set_ylabel(spelled(name), fontsize=FONT + 1, **level)
+        panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
 
 
 def _thinned(names, most: int) -> NDArray[np.intp]:

@@ -9,8 +9,8 @@ import numpy as np
 from ..._core.climb import climb
 from .._inference.classes import shares, total
 from .._inference.inference import Joint, condition, expected_statistics
+from .._linear_scores import JITTER
 from .._network import GaussianNetwork
-from .._scores.linear import JITTER
 from .._statistics.incomplete import IncompleteData
 from .._statistics.rows import Rows
 from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics

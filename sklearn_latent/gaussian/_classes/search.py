@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import entr
 from sklearn.cluster import KMeans
 
 from ..._core.criteria import bic
+from .._greedy import greedy_search
 from .._inference.inference import condition
-from .._learn import search_by_price
 from .._margins.choice import few_values, ordered_sample
 from .._margins.columns import to_scores
 from .._network import GaussianNetwork
 from .._options import SearchOptions
+from .._rules import search_by_price
 from .._statistics.incomplete import distinct_rows
 from .._statistics.rows import Rows
 from .._statistics.statistics import standardise
-from .._structure_search.greedy import greedy_search
 from .em import ClassMoments, ClassParameters, fit_classes
 from .evaluator import ClassEvaluator
 
@@ -225,5 +225,7 @@ def _search_graph(moments: ClassMoments, adjacency, options) -> np.ndarray:
     """Improve a graph by the scores of all classes together."""
     evaluator = ClassEvaluator([standardise(own)[0] for own in moments.statistics])
     rules = options.rules(evaluator.weight)
-    result = search_by_price(greedy_search, evaluator, options, rules, adjacency)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(greedy_search, evaluator, penalty, rules, adjacency)
     return result.adjacency

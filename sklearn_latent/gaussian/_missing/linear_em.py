@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._core.climb import Ascent, climb
 from .._inference.inference import Joint, expected_statistics
+from .._linear_scores import fit_linear
 from .._network import GaussianNetwork
-from .._scores.linear import fit_linear
 from .._statistics.incomplete import IncompleteData
 from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.graphs import parents_of, reaches
-from .._scores.moves import (
+from .._core.graphs import parents_of, reaches
+from ._rules import (
     TIE,
     MoveEvaluator,
     Rules,
@@ -19,9 +19,10 @@ from .._scores.moves import (
 class _State:
     """A graph, the scores of its families and of all moves that change one of them.
 
-    Row x of `add`, `replace` and `reverse` belongs to the family of node x; column z to
-    the candidate. Whether a candidate would close a cycle is decided when moves are
-    ranked, because it changes with the graph while the scores do not.
+    Row x of `add` and `replace` belongs to the family of node x; column z to the
+    candidate. Whether a candidate would close a cycle is decided when moves are ranked,
+    because it changes with the graph while the scores do not. A reversal is a deletion
+    from the child and an addition to the parent.
 
     gains: of the best legal addition, replacement and deletion of each family, (3,
         n_nodes)
@@ -51,7 +52,6 @@ class _State:
         self.add, self.replace = self.moves
         self.delete = np.full((n, n), -np.inf)
         self.drops = [np.empty((0, n + 1))] * n
-        self.reverse = np.full((n, n), -np.inf)
         self.gains = np.full((3, n), -np.inf)
         self.choice = np.zeros((2, n), dtype=int)
         self.allowed = np.zeros((n, n), dtype=bool)
@@ -68,13 +68,10 @@ class _State:
         room = [len(parents) < self.max_parents for _, parents in families]
         allowed = self._allowed(nodes)
         self.allowed[nodes] = allowed
-        scores = evaluator.move_scores(families, allowed, room)
+        children = self.adjacency[nodes] & self.free[nodes]
+        scores = evaluator.move_scores(families, allowed, children, room)
         for family, own in zip(families, scores, strict=True):
             self._keep(*family, own)
-        if evaluator.is_exhaustive:
-            self.reverse[nodes] = self.add[nodes]
-        else:
-            self.reverse[nodes] = self._reversals(nodes, self.adjacency[nodes])
         self.stale.update(nodes)
         self.rank()
 
@@ -109,19 +106,6 @@ class _State:
         best = drops.max(axis=0)
         self.replace[x], self.gains[2, x] = best[:-1], best[-1]
 
-    def _reversals(self, nodes, children) -> np.ndarray:
-        """Gains of families with a child as one more parent, if candidates are pruned.
-
-        children (n_families, n_nodes) -> gains (n_families, n_nodes).
-        """
-        families = [(x, self.parents[x]) for x in nodes]
-        free = self.free[nodes]
-        gains = self.evaluator.reverse_scores(families, children & free)
-        gains -= self.scores[nodes, None]
-        room = [[len(parents) < self.max_parents] for _, parents in families]
-        gains[~(free & room)] = -np.inf
-        return gains
-
     def rank(self):
         """Find the best moves that close no cycle, for families that changed."""
         nodes = list(self.stale)
@@ -147,7 +131,7 @@ class _State:
     def _best_reversal(self, floor):
         """Best legal reversal whose gain is above the floor; None if there is none."""
         parents, children = self.edges[:, : self.n_edges]
-        gains = self.delete[children, parents] + self.reverse[parents, children]
+        gains = self.delete[children, parents] + self.add[parents, children]
         above = (gains > floor + TIE).nonzero()[0]
         if not len(above):
             return None
@@ -177,12 +161,10 @@ class _State:
             touched.add(u)
         if added:
             self._link(*added)
+        if added and self.add[added] == -np.inf:
+            # Pruning has not looked at the reversal of the new edge.
+            touched.add(added[0])
         self.scan(touched)
-        exhaustive = self.evaluator.is_exhaustive
-        if added and not exhaustive and self.reverse[added] == -np.inf:
-            parent, child = added
-            asked = self.numbers[None] == child
-            self.reverse[added] = self._reversals([parent], asked)[0, child]
 
     def _link(self, u, x):
         """Add an edge; whatever reached u now reaches all that x reaches."""

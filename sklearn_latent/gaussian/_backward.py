@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._core.graphs import equivalence_class
-from .._scores.linear import LinearEvaluator, regress
-from .._scores.moves import TIE, SearchResult
+from .._core.graphs import equivalence_class
+from ._linear_scores import LinearEvaluator, regress
+from ._rules import TIE, SearchResult
 
 # Neighbours of both ends of an edge, all of whose cliques are looked at.
 MAX_COMMON = 6
@@ -69,23 +69,20 @@ def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
 
 
 def backward_search(
-    evaluator: LinearEvaluator, adjacency, *, tol=1e-6, max_iter=10_000
-) -> SearchResult | None:
-    """Delete edges as long as a graph of the class improves by it.
-
-    None if no deletion does.
-    """
-    history: list = []
-    while len(history) < max_iter:
+    evaluator: LinearEvaluator, start: SearchResult, *, tol=1e-6
+) -> SearchResult:
+    """Delete edges as long as a graph of the class improves by it."""
+    adjacency, history = start.adjacency, list(start.history)
+    while adjacency.any():
         pattern = equivalence_class(adjacency)
         deletions = list(_deletions(evaluator, pattern))
-        most = max((gain for gain, *_ in deletions), default=0.0)
+        most = max(gain for gain, *_ in deletions)
         if most <= tol:
             break
         gain, x, y, clique = next(d for d in deletions if d[0] > most - TIE)
         adjacency = extend(pattern, [*clique, x, y])
         adjacency[x, y] = False
         history.append((("delete", x, y), gain))
-    if not history:
-        return None
+    if adjacency is start.adjacency:
+        return start
     return SearchResult(adjacency, evaluator.graph_score(adjacency), history)

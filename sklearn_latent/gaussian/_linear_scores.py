@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from ..._core.graphs import parents_of
-from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
-from .moves import Family, MoveEvaluator
+from .._core.graphs import parents_of
+from ._nonlinear.fitter import Family
+from ._rules import MoveEvaluator
+from ._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # A candidate of which the parents leave less than this share of the variance is a
 # linear function of them and has nothing to add.
@@ -172,10 +173,10 @@ class LinearEvaluator(MoveEvaluator):
     """Exact scores of all moves of linear Gaussian families.
 
     parameter_cost, edge_cost: as in `set_costs`
-    n_candidates: score only so many candidates per family, those most similar to the
-        ideal parent. The scan costs the same, so this is for comparison only. C1
-        and C2 rank candidates alike, by their correlation with the ideal parent. None
-        scores all
+    n_candidates: score only so many additions, and replacements of each parent, those
+        most similar to the ideal parent. The scan costs the same, so this is for
+        comparison only. C1 and C2 rank candidates alike, by their correlation with the
+        ideal parent
     """
 
     def __init__(
@@ -191,8 +192,6 @@ class LinearEvaluator(MoveEvaluator):
         self._log_variance = 2.0 * np.log(statistics.scale)
         self.set_costs(parameter_cost, edge_cost)
         self.n_candidates = n_candidates
-        self.is_exhaustive = n_candidates is None
-        self.n_evaluated = self.n_considered = 0
         self.correlation = statistics.correlation
         self._extended = extended_correlation(self.correlation)
         # The last scan of each node: restarts, and searches at other prices, end with
@@ -208,9 +207,6 @@ class LinearEvaluator(MoveEvaluator):
         # Intercept and variance, and the likelihood of the units, by node.
         units = 0.5 * self.weight * (LOG_2_PI + self._log_variance)
         self._constants = (2 * self.parameter_cost + units).tolist()
-        # Scores of the last family of each node with any node as one more parent.
-        self._added: dict[int, tuple[tuple[int, ...], np.ndarray]] = {}
-        self._costs: dict[int, np.ndarray] = {}
 
     def score(self, child: int, n_parents: int, unexplained: float) -> float:
         """Score of a node of which parents leave so much unexplained.
@@ -234,27 +230,28 @@ class LinearEvaluator(MoveEvaluator):
         )
 
     def move_scores(
-        self, families: Sequence[Family], allowed, room: Sequence[bool]
+        self, families: Sequence[Family], allowed, children, room: Sequence[bool]
     ) -> list[np.ndarray]:
         """Scores of families after each of their moves."""
-        result = []
-        for (child, parents), own, free in zip(families, allowed, room, strict=True):
-            scan = self._scan(child, parents)
-            scores = self._scores(child, len(parents), scan.after)
-            n_considered = (len(parents) + free) * int(np.count_nonzero(own))
-            self.n_considered += n_considered + len(parents)
-            self.n_evaluated += len(parents)
-            if self.is_exhaustive:
-                self.n_evaluated += n_considered
-                scores[:, :-1][:, ~own] = -np.inf
-            else:
-                self._added[child] = parents, scores[0, :-1].copy()
-                similarity = self._similarity(child, parents, scan)
-                scores[:, :-1][~self._select(similarity, own, free)] = -np.inf
-            if not free:
-                scores[0, :-1] = -np.inf
-            result.append(scores)
-        return result
+        each = zip(families, allowed, children, room, strict=True)
+        return [self._family_moves(*family, *own) for family, *own in each]
+
+    def _family_moves(
+        self, child: int, parents: tuple[int, ...], allowed, children, room: bool
+    ) -> np.ndarray:
+        """Scores of one family after each of its moves."""
+        scan = self._scan(child, parents)
+        scores = self._scores(child, len(parents), scan.after)
+        kept = np.broadcast_to(allowed, (len(parents) + 1, self.n_nodes))
+        self.n_considered += int(np.count_nonzero(kept[not room :])) + len(parents)
+        if self.n_candidates is not None and self.n_candidates < self.n_nodes:
+            kept = self._most_similar(child, parents, scan, allowed, self.n_candidates)
+            kept[0] |= children
+        self.n_evaluated += int(np.count_nonzero(kept[not room :])) + len(parents)
+        scores[:, :-1][~kept] = -np.inf
+        if not room:
+            scores[0, :-1] = -np.inf
+        return scores
 
     def _scan(self, child: int, parents: tuple[int, ...]) -> Scan:
         """Scan of a family, which does not depend on prices."""
@@ -271,60 +268,29 @@ class LinearEvaluator(MoveEvaluator):
         scores += np.divide(after, noise, out=noise)
         scores *= -0.5 * self.weight
         scores -= self._constants[child]
-        scores -= self._move_costs(n_parents)
+        # One parent more, and without one of them; the last column adds none.
+        scores[0, :-1] -= self.parent_costs[min(n_parents + 1, self.n_nodes)]
+        scores[1:, :-1] -= self.parent_costs[n_parents]
+        scores[0, -1] -= self.parent_costs[n_parents]
+        scores[1:, -1] -= self.parent_costs[n_parents - 1]
         return scores
 
-    def _move_costs(self, n_parents: int) -> np.ndarray:
-        """Prices of all parents after each move."""
-        known = self._costs.get(n_parents)
-        if known is None:
-            known = np.full((n_parents + 1, self.n_nodes + 1), n_parents)
-            known[0] += 1
-            known[:, -1] -= 1
-            known = self._costs[n_parents] = self.parent_costs[known]
-        return known
+    def _most_similar(
+        self, child: int, parents, scan: Scan, allowed, n_candidates: int
+    ) -> np.ndarray:
+        """Which candidates are the most similar to the ideal parent.
 
-    def _similarity(self, child: int, parents: tuple[int, ...], scan) -> np.ndarray:
-        """Similarity of candidates to the ideal parent, and to the replace profiles.
-
-        The replace profile of definition 4.1: the other parents keep their weights.
+        One row for additions, one for the place of each parent: in the replace profile
+        of definition 4.1 the other parents keep their weights. (n_parents + 1, n_nodes)
         """
-        similarity = np.empty((len(parents) + 1, self.n_nodes))
-        similarity[0] = scan.covariance[:-1]
-        if parents:
-            own = scan.coefficients[:, [child]]
-            np.multiply(own, self.correlation[list(parents)], out=similarity[1:])
-            similarity[1:] += similarity[0]
-        return np.abs(similarity, out=similarity)
-
-    def reverse_scores(self, families: Sequence[Family], children) -> np.ndarray:
-        """Scores of families with any node as one more parent, child or not."""
-        n_children = int(np.count_nonzero(children))
-        self.n_evaluated += n_children
-        self.n_considered += n_children
-        return np.array([self._with_any(*family) for family in families])
-
-    def _with_any(self, child: int, parents: tuple[int, ...]) -> np.ndarray:
-        """Scores of a family with any node as one more parent."""
-        known = self._added.get(child)
-        if known is not None and known[0] == parents:
-            return known[1]
-        scan = self._scan(child, parents)
-        return self._scores(child, len(parents), scan.after)[0, :-1]
-
-    def _select(self, similarity, allowed, room: bool) -> np.ndarray:
-        """Mask of the candidates to score: the most similar ones of each row.
-
-        similarity (n_rows, n_nodes), allowed (n_nodes,) -> kept (n_rows, n_nodes).
-        """
+        similarity = np.tile(scan.covariance[:-1], (len(parents) + 1, 1))
+        weights = scan.coefficients[:, [child]]
+        similarity[1:] += weights * self.correlation[list(parents)]
+        similarity = np.where(allowed, np.abs(similarity), -1.0)
+        best = similarity.argpartition(-n_candidates, axis=1)
         kept = np.zeros(similarity.shape, dtype=bool)
-        size = min(self.n_candidates or self.n_nodes, self.n_nodes)
-        similarity[:, ~allowed] = -1.0
-        best = similarity.argpartition(-size, axis=1)[:, -size:]
-        kept[np.arange(len(best))[:, None], best] = True
-        kept &= allowed
-        self.n_evaluated += int(np.count_nonzero(kept[not room :]))
-        return kept
+        np.put_along_axis(kept, best[:, -n_candidates:], True, axis=1)
+        return kept & allowed
 
 
 def fit_linear(statistics: GaussianStatistics, adjacency):
