@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class ExpectedCounts:
         self.has_past = panel.n_slices > 1
         self.weights = data.weights
         # All latents are one part, so there is one table or approximation.
-        self.joint = result.joint[0] if result.joint else None
+        self.joint: Any = result.joint[0] if result.joint else None
         self.chains = result.mean_fields.get(0)
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total) if price is None else price
