@@ -58,7 +58,7 @@ def graphs(draw, max_latents=3, max_observed=4, undirected=True):
     intra = intra[np.ix_(order, order)]
     if undirected and rng.random() < 0.3:
         intra |= intra.T
-    inter = rng.random((n_latents, n_latents)) < 0.5
+    inter = rng.random((n_latents, n_latents)) < rng.choice([0.0, 0.15, 0.5])
     return TemporalGraph(measurement, intra, inter)
 
 

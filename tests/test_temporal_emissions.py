@@ -45,7 +45,7 @@ from sklearn_latent.mixed._emissions.memory import (
     CategoricalMemory,
 )
 from sklearn_latent.mixed._emissions.ordinal import Ordinal
-from sklearn_latent.mixed._inference.evidence import SlicePatterns
+from sklearn_latent.mixed._inference.patterns import Patterns
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._tables import free_parameters
 
@@ -503,7 +503,7 @@ class TestGaussian:
         one, other = (random_emission(kind, 2, 3, rng, far) for far in (0.2, 0.05))
         other = one._with(**{name: getattr(other, name) for name in ("mean", "std")})
         values = one.draw(rng.integers(2, size=(50, 2)), rng)[:, :, None]
-        patterns = SlicePatterns.of(values, [one])
+        patterns = Patterns(values, [one])
         mass = rng.dirichlet(np.ones(2), (50, 2))
         statistics = patterns.statistics(mass, [one])[0]
         for emission in (one, other, one.fitted(statistics, 0.0)):
@@ -596,7 +596,7 @@ def test_statistics_equal_enumeration(network, n_slices, seed):
             j = network._parents[f]
             state = paths[:, t, j] if j >= 0 else np.zeros(len(paths), int)
             mass = np.bincount(state, share, minlength=len(expected[f]))
-            expected[f] += mass[:, None] * row.toarray()
+            expected[f] += mass[:, None] * row
     for one, two in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-9)
 

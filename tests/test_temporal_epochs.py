@@ -264,7 +264,7 @@ def test_wrong_values(codes, epochs, match):
         LGLPCCTemporal(epochs=epochs, random_state=0).fit(codes[:50])
 
 
-@pytest.mark.filterwarnings("ignore:The latents have:Warning")
+@pytest.mark.filterwarnings("ignore:Latents that depend:Warning")
 def test_factored_inference_has_one_epoch():
     data = make_latent_dbn("G3", 300, 8, cardinality=3, random_state=0)
     model = LGLPCCTemporal(epochs=[4], max_joint_states=4, random_state=0)

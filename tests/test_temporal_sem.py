@@ -12,7 +12,7 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.mixed import SEMDBN, TemporalGraph
-from sklearn_latent.mixed._inference.inference import ChainData, expectation
+from sklearn_latent.mixed._inference.expectation import ChainData, expectation
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._sem_rounds import (
     ExpectedCounts,

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from .._core.persistence import Array
 from .._core.validation import check_numbers, shown
-from ._inference.inference import ChainData, Expectation
+from ._inference.expectation import Expectation
+from ._inference.patterns import ChainData
 from ._model import LatentDBN
 from ._tables import free_parameters
 

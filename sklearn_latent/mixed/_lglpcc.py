@@ -20,8 +20,7 @@ from .._core.warn import warn
 from ..exceptions import ApproximateInferenceWarning, ModelMisfitWarning
 from ._em.epochs import fit_epochs
 from ._em.fewer import told_by_one_feature
-from ._inference.changes import Surprise, surprise
-from ._inference.memory import longer_memory
+from ._inference.surprise import Surprise, longer_memory, surprise
 from ._latent_search import local_graphs
 from ._local_graphs import LocalGraph, Support, measure_support
 from ._lpcc import LatentLearner

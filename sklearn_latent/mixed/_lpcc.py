@@ -24,7 +24,7 @@ from ._em.choice import fit_with_kinds
 from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.hybrid import Hybrid
 from ._graph import TemporalGraph
-from ._inference.inference import warn_if_approximate
+from ._inference.expectation import warn_if_approximate
 from ._latent_search import find_latents, vote_for_latents
 from ._local_graphs import LocalGraph
 from ._mutual_information import cut_hierarchy, latent_hierarchy

@@ -25,6 +25,7 @@ from ._emissions.kinds import (
 )
 from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
+from ._inference.tree import SliceTree
 from ._sequence_model import SequenceModel
 from ._tables import (
     check_length,
@@ -226,10 +227,27 @@ class LatentDBN(SequenceModel):
         exact : bool
             Whether inference is exact.
         """
-        if latents is None:
-            return all(map(self.is_exact, self.directed_graph.components()))
-        states = np.prod(self.cardinality[latents].astype(float))
-        return bool(len(latents) == 1 or states <= self.max_joint_states)
+        return all(
+            len(tree.cards) == 1 or tree.width <= self.max_joint_states
+            for tree in self._trees()
+            if latents is None or not tree.cards.keys().isdisjoint(latents)
+        )
+
+    def _trees(self, together: bool = False) -> list[SliceTree]:
+        """How the latents of each part of the graph are summed out.
+
+        `together`: all latents are one part, and kept to the end
+        """
+        cache = self.__dict__.setdefault("_known_trees", {})
+        if together not in cache:
+            graph = self.directed_graph
+            parts = [range(self.n_latents)] if together else graph.components()
+            cache[together] = [
+                SliceTree(graph, self.cardinality, latents, together=together)
+                for latents in parts
+                if len(latents)
+            ]
+        return cache[together]
 
     def __repr__(self):
         return (

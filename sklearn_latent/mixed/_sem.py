@@ -21,7 +21,7 @@ from .._core.warn import warn
 from ..exceptions import PoorDataWarning
 from ._em.em import EMOptions
 from ._em.hybrid import Hybrid
-from ._inference.inference import warn_if_approximate
+from ._inference.expectation import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 from ._panel_estimator import Forecaster
 from ._sem_rounds import structural_em

@@ -10,13 +10,13 @@ import numpy as np
 from .._core.criteria import bic, bic_price
 from ._em.em import EMOptions, fit_chain
 from ._graph import TemporalGraph, complete_graph
-from ._inference.inference import ChainData, expectation
-from ._inference.mean_field import first_counts, step_counts
+from ._inference.expectation import expectation
+from ._inference.patterns import ChainData
 from ._latent_edges import best_edges
 from ._latent_states import compared, score
 from ._model import LatentDBN
 from ._panels.panel import Panel
-from ._tables import family_counts, family_score, normalized, table_shape
+from ._tables import family_score, normalized, table_shape
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,7 @@ class ExpectedCounts:
         result = expectation(network, data, together=True)
         self.cardinality = network.cardinality
         self.has_past = panel.n_slices > 1
-        self.weights = data.weights
-        # All latents are one part, so there is one table or approximation.
-        self.joint: Any = result.joint[0] if result.joint else None
-        self.chains = result.mean_fields.get(0)
+        self.family_counts: Any = result.family_counts
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total) if price is None else price
         # Statistics of every feature with every latent: [feature][latent].
@@ -71,13 +68,7 @@ class ExpectedCounts:
         """Counts of a latent and its parents in the first or in later slices."""
         family = [(i, False) for i in before] if later else []
         family += [(i, True) for i in (*within, child)]
-        if self.chains is None:
-            latents = range(len(self.cardinality))
-            return family_counts(self.joint[later], latents, family)
-        nodes, pairs = self.chains
-        if later:
-            return step_counts(nodes, pairs, family, self.weights)
-        return first_counts(nodes, family, self.weights)
+        return self.family_counts(family, later)
 
     def score(self, before, within, child: int) -> tuple[float, int]:
         """Log-likelihood of a latent given its parents, and free parameters."""

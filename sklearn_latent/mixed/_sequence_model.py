@@ -18,16 +18,16 @@ from ._emissions.base import Emission
 from ._emissions.kinds import check_values
 from ._forecast import Forecast
 from ._graph import TemporalGraph
-from ._inference.forecast import look_ahead
-from ._inference.inference import (
+from ._inference.ahead import look_ahead
+from ._inference.expectation import (
     ChainCounts,
-    ChainData,
     Expectation,
     expectation,
     most_probable_states,
     sequence_log_likelihood,
     warn_if_approximate,
 )
+from ._inference.patterns import ChainData
 from ._panels.panel import is_known
 
 

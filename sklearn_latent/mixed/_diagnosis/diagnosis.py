@@ -24,9 +24,9 @@ from ..._core.checks import (
 )
 from .._emissions.base import as_codes
 from .._emissions.gaussian import mean_and_spread
-from .._inference.changes import N_KINDS, surprise
 from .._inference.completion import complete
-from .._inference.inference import ChainData
+from .._inference.patterns import ChainData
+from .._inference.surprise import N_KINDS, surprise
 from .._panels.panel import Panel
 from .sums import Marks, spread
 

@@ -11,7 +11,8 @@ from ..._core.criteria import bic_price
 from .._emissions.base import Emission
 from .._emissions.kinds import KINDS, column_of
 from .._graph import TemporalGraph
-from .._inference.inference import ChainData, expectation
+from .._inference.expectation import expectation
+from .._inference.patterns import ChainData
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .em import EMOptions, first_network, fit_chain, replace_tables

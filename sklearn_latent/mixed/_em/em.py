@@ -12,7 +12,8 @@ from ..._tables.blocks import Blocks, LocalBlocks
 from .._emissions.base import SMOOTHING
 from .._emissions.kinds import as_emission
 from .._graph import TemporalGraph
-from .._inference.inference import ChainCounts, ChainData, expectation
+from .._inference.expectation import ChainCounts, expectation
+from .._inference.patterns import ChainData
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
 from .._tables import log_prior, normalized

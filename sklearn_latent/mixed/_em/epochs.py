@@ -11,7 +11,8 @@ from ..._core.climb import Ascent
 from ..._core.criteria import bic_price
 from ..._tables.blocks import LocalBlocks
 from .._epochs import EpochDBN
-from .._inference.inference import ChainCounts, ChainData
+from .._inference.expectation import ChainCounts
+from .._inference.patterns import ChainData
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_score

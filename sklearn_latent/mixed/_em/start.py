@@ -7,11 +7,10 @@ import numpy as np
 from .._emissions.base import SMOOTHING, Emission
 from .._emissions.kinds import KINDS, as_emission, column_of, marginal_tables
 from .._hidden_classes import Rows, fit_classes
-from .._inference.evidence import SlicePatterns
-from .._inference.inference import ChainData
+from .._inference.patterns import ChainData, Patterns
 from .._model import LatentDBN
 from .._panels.panel import Panel
-from .._tables import family_of, normalized, outer_sum
+from .._tables import family_of, normalized, weighted_products
 
 
 def first_tables(panel: Panel, graph, cardinality, initial, random_state) -> tuple:
@@ -34,7 +33,7 @@ def slice_patterns(panel: Panel, features, tables):
             codes = panel.codes[:, :, f]
             values[:, :, place] = np.where(codes < 0, np.nan, codes)
     emissions = [as_emission(table) for table in tables]
-    return SlicePatterns.of(values, emissions), emissions
+    return Patterns(values, emissions), emissions
 
 
 def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
@@ -62,17 +61,17 @@ def _from_emission(panel: Panel, graph, cardinality, emission: list):
         features = [f for f in graph.features_of(j) if emission[f] is not None]
         own = [emission[f] for f in features]
         states.append(_slice_states(panel, features, own, int(cardinality[j])))
-    start, transition = [], []
+    start: list = []
+    transition: list = []
     for j in range(graph.n_latents):
-        own = [states[i][:, :1] for i, _ in family_of(directed, j, later=False)]
-        count = outer_sum(own, data.weights[:, :1])
-        start.append(normalized(count, 1.0 + SMOOTHING))
-        own = [
-            states[i][:, 1:] if now else states[i][:, :-1]
-            for i, now in family_of(directed, j, later=True)
-        ]
-        count = outer_sum(own, data.weights[:, 1:])
-        transition.append(normalized(count, 1.0 + SMOOTHING))
+        for later, tables in ((False, start), (True, transition)):
+            now = slice(1, None) if later else slice(0, 1)
+            own = [
+                states[i][:, now if same else slice(None, -1)]
+                for i, same in family_of(directed, j, later=later)
+            ]
+            count = weighted_products(own, data.weights[:, now])
+            tables.append(normalized(count, 1.0 + SMOOTHING))
     # The last row stands for features of no latent, which have one state.
     states.append(np.ones((*data.weights.shape, 1)))
     parents = np.vstack([graph.structure, np.ones(graph.n_observed, bool)])

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from ..._core.persistence import Persistent
 from .._panels.panel import MISSING
@@ -58,6 +57,8 @@ class Emission(Persistent, ABC):
     kind: ClassVar[str]
     # Whether a value depends on the value of the slice before.
     has_memory: ClassVar[bool] = False
+    # Whether that is a category, of which there are few.
+    follows_categories: bool = False
     # Whether values are numbers, not categories.
     is_numeric: ClassVar[bool] = False
     # Share of values that do not depend on the state; only numbers have any.
@@ -89,7 +90,7 @@ class Emission(Persistent, ABC):
         """Coefficients of the sufficient statistics, (n_states, n_statistics)."""
 
     @abstractmethod
-    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> np.ndarray:
         """Sufficient statistics of values (n,) after others (n,), 0 where missing.
 
         The result has shape (n, n_statistics).

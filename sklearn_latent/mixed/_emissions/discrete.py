@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from .._panels.panel import MISSING
 from .._tables import draw_categories, log_table
 from .base import Emission, as_codes
-from .layout import Layout
 
 # Slices of which the shares of categories with memory are the mean. In the long run, a
 # chain that ends in one category would show nothing else.
@@ -42,6 +40,11 @@ class Discrete(Emission):
         return self.table.shape[1]
 
     @property
+    def follows_categories(self) -> bool:  # type: ignore[override]
+        """Whether it depends on the category before."""
+        return self.has_memory
+
+    @property
     def key(self) -> tuple:
         """What the design depends on."""
         return "discrete", self.has_memory, self.n_categories
@@ -54,7 +57,7 @@ class Discrete(Emission):
         after = self.after.reshape(self.n_states, -1)
         return log_table(np.concatenate([after, self.table], axis=1))
 
-    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> np.ndarray:
         """Indicators of the category, or of the pair of it and that before."""
         codes, width = as_codes(values), self.n_categories
         if self.has_memory:
@@ -62,7 +65,7 @@ class Discrete(Emission):
             before = np.where(before == MISSING, width, before)
             codes = np.where(codes == MISSING, MISSING, before * width + codes)
             width *= width + 1
-        return Layout([width]).indicators(codes[:, None])
+        return np.where(codes[:, None] == np.arange(width), 1.0, 0.0)
 
     @property
     def typical(self) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.special import ndtr
 
 from ..._core.persistence import Array
@@ -126,12 +125,12 @@ class Gaussian(Emission):
         far = [np.log(self.contamination) if self.contamination else SMALLEST_LOG, 1.0]
         return np.append(natural, np.tile(far, (len(natural), 1)), axis=1)
 
-    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> np.ndarray:
         """1, z and z squared."""
         z = self._relative_numbers(values)
         none = np.zeros_like(z)
         powers = np.stack([np.ones_like(z), z, z**2, none, none], axis=1)
-        return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, powers))
+        return np.where(np.isnan(z)[:, None], 0.0, powers)
 
     def pseudo_statistics(self, smoothing: float) -> np.ndarray:
         """Standard normal numbers: those of the column."""

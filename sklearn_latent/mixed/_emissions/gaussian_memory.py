@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from ..._core.persistence import Array
 from .base import SMOOTHING, Column
@@ -100,14 +99,14 @@ class GaussianMemory(Gaussian):
         alone = super().natural
         return np.concatenate([self._natural(level, noise), after, alone], axis=1)
 
-    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> np.ndarray:
         """1, z, z² and with the number before, p, also p, p², zp; elsewhere 0."""
         z, p = self._relative_numbers(values), self._relative_numbers(previous)
         powers = np.stack([np.ones_like(z), z, z**2, p, p**2, z * p], axis=1)
         alone = powers[:, :3] * np.isnan(p)[:, None]
         after = np.where(np.isnan(p)[:, None], 0.0, powers)
         rows = np.concatenate([after, alone, np.zeros((len(z), 2))], axis=1)
-        return sparse.csr_array(np.where(np.isnan(z)[:, None], 0.0, rows))
+        return np.where(np.isnan(z)[:, None], 0.0, rows)
 
     def pseudo_statistics(self, smoothing: float) -> np.ndarray:
         """Pairs of independent standard normal numbers, and single ones."""

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from .base import Column
 from .gaussian import Gaussian
@@ -39,12 +38,12 @@ class Logarithmic(Gaussian):
         """Coefficients of the logarithms' statistics, and 1."""
         return np.append(super().natural, np.ones((self.n_states, 1)), axis=1)
 
-    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> np.ndarray:
         """Statistics of the logarithms, and the logarithm of the derivative."""
         logs = logarithms(values)
         rows = super().design(logs, logarithms(previous))
         slope = np.where(np.isnan(logs), 0.0, -logs)
-        return sparse.hstack([rows, sparse.csr_array(slope[:, None])], format="csr")
+        return np.append(rows, slope[:, None], axis=1)
 
     def pseudo_statistics(self, smoothing: float) -> np.ndarray:
         """Those of logarithms."""
