@@ -9,7 +9,7 @@ from sklearn_latent.mixed import _column_groups as groups
 from sklearn_latent.mixed._column_groups import GroupSearch, SearchOptions
 from sklearn_latent.mixed._hidden_classes import Rows
 from sklearn_latent.mixed._latent_search import review
-from sklearn_latent.mixed._latent_states import alone
+from sklearn_latent.mixed._latent_states import learn_latents
 from sklearn_latent.mixed._mutual_information import design_effect
 from sklearn_latent.mixed._panels.panel import Panel
 
@@ -50,7 +50,7 @@ def test_two_features_per_latent():
     data = make_latent_dbn(graph, 1000, 4, random_state=0)
     assert groups_of(data.codes) == [(0, 1), (2, 3)]
     panel = Panel.of(data.codes[:, :, :2], [4, 4])
-    assert len(alone(panel, (0, 1), OPTIONS).shares) == 4
+    assert learn_latents(panel, [(0, 1)], OPTIONS).cardinality == [4]
 
 
 def test_one_latent_is_not_split():

@@ -42,7 +42,7 @@ def test_numbers_of_states_that_are_given_stay():
 def test_two_features_and_their_past_show_all_states():
     graph = TemporalGraph([[1, 1]], [[0]], [[1]])
     data = make_latent_dbn(graph, 1000, 4, random_state=0)
-    latent = alone(panel_of(data), (0, 1), OPTIONS)
+    (latent,) = learn_latents(panel_of(data), [(0, 1)], OPTIONS).latents
     assert len(latent.shares) == 4
     # Shares and tables are probabilities, of the features in their order.
     np.testing.assert_allclose(latent.shares.sum(), 1.0)

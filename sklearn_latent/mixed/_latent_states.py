@@ -1,9 +1,9 @@
 """Latents by themselves: their numbers of states, and the states that slices suggest.
 
-Slices of categories show the states of a latent to a latent class model. Numbers and
-the past show more of them to the network of one latent, and neighbours do so where few
-or poor features measure a latent: given its state they are independent of its features,
-so that their guessed states are further columns of the latent class model.
+Slices show the states of a latent to a latent class model, numbers more of them than
+their bins. Where few or poor features measure a latent, neighbours show further states,
+and so do the slices before and after: given its state they are independent of its
+features, so that their guessed states are further columns of the latent class model.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .._core.climb import Ascent, climb
 from .._core.criteria import bic_score
 from ._column_groups import SearchOptions
 from ._em.em import EMOptions, fit_chain
+from ._emissions.base import SMOOTHING
 from ._emissions.kinds import marginal_tables
 from ._graph import TemporalGraph, complete_graph
 from ._hidden_classes import Classes, Rows, fit_classes, grow_classes
@@ -51,6 +52,16 @@ class Latent(NamedTuple):
     def of(cls, features, model: Classes) -> Latent:
         """The hidden class of a model, whose first columns are the features."""
         return cls(tuple(features), model.joint, model.tables()[: len(features)])
+
+    @classmethod
+    def of_states(cls, slices: Panel, features: tuple[int, ...], states) -> Latent:
+        """The latent whose states are known, (n_rows, n_states), of separate slices."""
+        states = states * slices.weights[:, None]
+        tables = []
+        for codes, width in zip(slices.codes[:, 0].T, slices.n_categories, strict=True):
+            counts = [states[codes == value].sum(axis=0) for value in range(width)]
+            tables.append(normalized(np.array(counts).T, SMOOTHING))
+        return cls(features, normalized(states.sum(axis=0)), tables)
 
 
 @dataclass(frozen=True)
@@ -94,10 +105,10 @@ def learn_latents(
     """States of the latents behind groups of features, and edges between them."""
     latents = [alone(panel, group, options) for group in groups]
     # What neighbours say is about categories, and takes nothing back of what numbers
-    # and the past show.
+    # show.
+    numeric = panel.is_numeric
     least = [
-        2 if is_plain(panel.of_features(own.features)) else len(own.shares)
-        for own in latents
+        len(own.shares) if numeric[list(own.features)].any() else 2 for own in latents
     ]
     for _ in range(max_rounds):
         guessed = guess_states(panel, latents)
@@ -118,41 +129,29 @@ def learn_latents(
     return Latents(latents, intra, inter)
 
 
-def is_plain(panel: Panel) -> bool:
-    """Whether there is nothing but categories of one slice."""
-    return panel.n_slices == 1 and not panel.is_numeric.any()
-
-
 def alone(panel: Panel, group, options: SearchOptions) -> Latent:
-    """The latent behind some features, as far as these show its states."""
+    """The latent behind some features, as far as single slices show its states."""
     own = panel.of_features(group)
     rows = Rows.pooled(own)
     if options.n_states is not None:
         model = fit_classes(rows, options.n_states, random_state=options.seed)
         return Latent.of(group, model)
     model = _best_of_several(rows, options)
-    if is_plain(own):
+    if not own.is_numeric.any():
         return Latent.of(group, model)
+    slices = own.pooled()
+    graph = complete_graph(np.ones((1, len(group))))
 
     def fit(n_states):
         first = fit_classes(rows, n_states, random_state=options.seed)
-        graph = complete_graph(np.ones((1, len(group))))
-        return compared(own, graph, [n_states], first.tables())
+        return compared(slices, graph, [n_states], first.tables())
 
     sizes = range(model.n_classes, max(options.max_states, model.n_classes) + 1)
-    network = grow(fit, sizes, lambda one: -score(own, one), patience=1).best.state
-    if network.cardinality[0] == model.n_classes:
+    best = grow(fit, sizes, lambda one: -score(slices, one), patience=1)
+    if best.size == model.n_classes:
         return Latent.of(group, model)
-    states = network.posterior(own.values)[0].reshape(-1, int(network.cardinality[0]))
-    states *= np.repeat(panel.weights, panel.n_slices)[:, None]
-    codes = own.codes.reshape(len(states), -1)
-    tables = [
-        normalized(
-            np.array([states[column == v].sum(axis=0) for v in range(width)]).T, 0.1
-        )
-        for column, width in zip(codes.T, own.n_categories, strict=True)
-    ]
-    return Latent(tuple(group), normalized(states.sum(axis=0)), tables)
+    states = best.best.state.posterior(slices.values)[0][:, 0]
+    return Latent.of_states(slices, tuple(group), states)
 
 
 def in_context(panel, latent: Latent, context, guessed, least: int, options) -> Latent:

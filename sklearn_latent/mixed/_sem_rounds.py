@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,16 @@ class ExpectedCounts:
         self.family_counts: Any = result.family_counts
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total) if price is None else price
-        # Statistics of every feature with every latent: [feature][latent].
-        weighted = [state * data.weights[:, :, None] for state in result.states]
         self.emissions = network.emissions
-        self.emission = [
-            [data.statistics(f, own, state) for state in weighted]
-            for f, own in enumerate(network.emissions)
+        self._data, self._states = data, result.states
+
+    @cached_property
+    def emission(self) -> list[list[np.ndarray]]:
+        """Statistics of every feature with every latent: [feature][latent]."""
+        mass = self._data.weights[:, :, None]
+        return [
+            [self._data.statistics(f, own, state * mass) for state in self._states]
+            for f, own in enumerate(self.emissions)
         ]
 
     def prepare(self, families) -> None:
