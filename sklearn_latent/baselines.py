@@ -11,8 +11,8 @@ from ._core.choose import grow
 from ._core.climb import Ascent
 from ._core.criteria import aic
 from ._core.validation import MOST_COLUMNS, check_count
+from .mixed._em.chain_em import EMOptions, fit_chain
 from .mixed._em.choice import choose_emissions, rough
-from .mixed._em.em import EMOptions, fit_chain
 from .mixed._em.hybrid import Hybrid
 from .mixed._emissions.kinds import KINDS
 from .mixed._graph import TemporalGraph

@@ -8,6 +8,7 @@ import pytest
 from gaussian_strategies import free_options
 
 from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._inference.mean_field import MeanField
 from sklearn_latent.gaussian._latents import growth
 from sklearn_latent.gaussian._latents import search as search_module
@@ -17,8 +18,7 @@ from sklearn_latent.gaussian._latents.search import _same_edges as same_edges
 from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_em(X, weights=None, **options):

@@ -19,8 +19,8 @@ from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
 from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
 from sklearn_latent.gaussian._classes.search import _dependence, looks_mixed
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator
-from sklearn_latent.gaussian._statistics.rows import Rows
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._rows import Rows
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 BENT = MixtureMargin([0.5, 0.5], [-1.0, 2.0], [1.0, 0.5])
 

@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_latent import NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import image_sources, make_noisy_or
-from sklearn_latent.noisy_or._export import noisy_or_to_networkx
 from sklearn_latent.plotting import LatentGraphDisplay, LatentImagesDisplay
 from sklearn_latent.plotting._layout import count_crossings, layered_layout
 
@@ -38,10 +37,11 @@ def network_of(structure):
     )
 
 
-def draw(network, size=(8, 5), **kwargs):
+def draw(network, size=(8, 5), names=None, **kwargs):
+    names = names or {}
     figure = Figure(figsize=size)
     ax = figure.add_subplot()
-    display = LatentGraphDisplay.from_network(network, ax=ax, **kwargs)
+    display = LatentGraphDisplay(network.to_networkx(**names)).plot(ax, **kwargs)
     FigureCanvasAgg(figure).draw()
     return display
 
@@ -88,7 +88,7 @@ def test_a_shuffled_chain_is_untangled():
 def test_every_node_and_edge_is_drawn(structure):
     network = network_of(structure)
     display = draw(network)
-    graph = noisy_or_to_networkx(network)
+    graph = network.to_networkx()
     assert set(display.positions_) == set(graph)
     assert len(display.edges_.get_segments()) == structure.sum()
     assert set(graph) <= {text.split("  ")[0] for text in texts(display)}
@@ -116,7 +116,7 @@ def test_the_class_stands_above_and_flipped_features_are_marked():
     )
     display = draw(network)
     heights = {name: y for name, (_, y) in display.positions_.items()}
-    assert set(heights) == set(noisy_or_to_networkx(network))
+    assert set(heights) == set(network.to_networkx())
     assert heights["class"] > heights["latent1"] > heights["x1"]
     assert len(display.edges_.get_segments()) == 3 + 6
     assert {"class  2", "x0", "not x1"} <= set(texts(display))
@@ -168,7 +168,7 @@ def test_feature_labels_can_be_forced_and_left_out():
 
 def test_long_names_are_cut():
     name = "a finding with a name that nobody would want to read in full"
-    display = draw(network_of([[1]]), feature_names=[name])
+    display = draw(network_of([[1]]), names={"feature_names": [name]})
     assert name in display.positions_
     assert any("…" in t and len(t) < len(name) for t in texts(display))
 
@@ -185,7 +185,7 @@ def test_new_figure_without_axes(tmp_path):
     import matplotlib.pyplot as plt
 
     network = make_noisy_or(n_samples=1, random_state=0).network
-    display = LatentGraphDisplay.from_network(network)
+    display = LatentGraphDisplay(network.to_networkx()).plot()
     assert display.figure_.number in plt.get_fignums()
     assert display.ax_.figure is display.figure_
     display.figure_.savefig(tmp_path / "network.png")
@@ -197,7 +197,7 @@ def test_no_latents_draw():
 
 
 def test_edges_between_features_make_a_general_graph():
-    graph = noisy_or_to_networkx(network_of([[1, 1]]))
+    graph = network_of([[1, 1]]).to_networkx()
     graph.add_edge("x0", "x1")
     display = LatentGraphDisplay(graph).plot(ax=Figure().add_subplot())
     heights = [display.positions_[name][1] for name in ("latent0", "x0", "x1")]
@@ -240,7 +240,7 @@ def test_from_estimator_needs_a_graph():
 )
 def test_wrong_options_are_named(keywords, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        LatentGraphDisplay.from_network(network_of([[1, 1]]), **keywords)
+        LatentGraphDisplay(network_of([[1, 1]]).to_networkx()).plot(**keywords)
 
 
 def test_wrong_graphs_are_named():
@@ -274,4 +274,4 @@ def test_wrong_images_are_named():
 def test_missing_matplotlib_is_explained(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"sklearn-latent\[plot\]"):
-        LatentGraphDisplay.from_network(network_of([[1, 1]]))
+        LatentGraphDisplay(network_of([[1, 1]]).to_networkx()).plot()

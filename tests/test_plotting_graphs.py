@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
-from sklearn_latent.noisy_or._export import noisy_or_to_networkx
 from sklearn_latent.plotting import LatentGraphDisplay, LatentImagesDisplay
 from sklearn_latent.plotting._layout import find_layers, layered_layout
 
@@ -227,7 +226,7 @@ def test_colours_can_show_the_depth():
 
 def test_edges_out_of_reach_are_named():
     structure = np.ones((2, 60), dtype=bool)
-    graph = noisy_or_to_networkx(make_noisy_or(structure, 1, random_state=0).network)
+    graph = make_noisy_or(structure, 1, random_state=0).network.to_networkx()
     for *_, data in graph.edges(data=True):
         data["depth"] = np.inf
     assert entries(draw(graph, size=(9, 5), color_by="depth"))[-1] == "out of reach"

@@ -13,8 +13,8 @@ from sklearn_latent.mixed._inference import chain as chain_module
 from sklearn_latent.mixed._inference import expectation as expectation_module
 from sklearn_latent.mixed._inference import factored as factored_module
 from sklearn_latent.mixed._inference import tree as tree_module
+from sklearn_latent.mixed._inference.chain_data import ChainData
 from sklearn_latent.mixed._inference.expectation import expectation
-from sklearn_latent.mixed._inference.patterns import ChainData
 from sklearn_latent.mixed._tables import joint_table
 
 few = settings(max_examples=40, deadline=None)

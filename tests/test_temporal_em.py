@@ -9,7 +9,7 @@ from sklearn_latent._core.climb import PATIENCE
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.mixed import TemporalGraph
-from sklearn_latent.mixed._em.em import EMOptions, fit_chain
+from sklearn_latent.mixed._em.chain_em import EMOptions, fit_chain
 from sklearn_latent.mixed._graph import complete_graph
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._sem_rounds import _random_network

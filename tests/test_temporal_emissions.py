@@ -20,16 +20,20 @@ from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
-from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
-from sklearn_latent.mixed._em.em import (
+from sklearn_latent.mixed._em.chain_em import (
     EMOptions,
     first_network,
     fit_chain,
     replace_tables,
 )
-from sklearn_latent.mixed._emissions.base import SMOOTHING, Column
-from sklearn_latent.mixed._emissions.categorical import Categorical
-from sklearn_latent.mixed._emissions.gaussian import VARIANCE_FLOOR, Gaussian
+from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
+from sklearn_latent.mixed._emissions.categories import (
+    MEMORY_SMOOTHING,
+    Categorical,
+    CategoricalMemory,
+    Ordinal,
+)
+from sklearn_latent.mixed._emissions.emission import SMOOTHING, Column
 from sklearn_latent.mixed._emissions.kinds import (
     KINDS as CLASSES,
 )
@@ -39,13 +43,8 @@ from sklearn_latent.mixed._emissions.kinds import (
     n_free,
 )
 from sklearn_latent.mixed._emissions.layout import Layout
-from sklearn_latent.mixed._emissions.lognormal import LogNormal
-from sklearn_latent.mixed._emissions.memory import (
-    MEMORY_SMOOTHING,
-    CategoricalMemory,
-)
-from sklearn_latent.mixed._emissions.ordinal import Ordinal
-from sklearn_latent.mixed._inference.patterns import Patterns
+from sklearn_latent.mixed._emissions.numbers import VARIANCE_FLOOR, Gaussian, LogNormal
+from sklearn_latent.mixed._inference.chain_data import Patterns
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._tables import free_parameters
 

@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ._atom_margins import ConstantMargin
+from ._conditional import IncompleteData
+from ._families import fit_network
 from ._greedy import greedy_search
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
 from ._linear_scores import LinearEvaluator, fit_linear
-from ._margins.atoms import ConstantMargin
-from ._margins.columns import Margins, atom_columns
-from ._margins.margins import Margin, NormalMargin
+from ._margin_kinds import Margin, NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
-from ._nonlinear.fitter import fit_network
-from ._nonlinear.noise import Student, get_noise, noise_name
+from ._noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._orders import grow_shrink_trees, order_search
+from ._rows import Rows, RowSums, column_order, distinct_rows
 from ._rules import MoveEvaluator, SearchResult, relabelled_history, search_by_price
-from ._statistics.incomplete import IncompleteData, column_order, distinct_rows
-from ._statistics.rows import Rows, RowStatistics
-from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
+from ._statistics import GaussianStatistics, canonical_order, standardise
+from ._table_margins import Margins, atom_columns
 
 
 def choose_search(options: SearchOptions) -> SearchOptions:
@@ -50,15 +50,15 @@ def choose_search(options: SearchOptions) -> SearchOptions:
 
 
 def learn_network(
-    data: Rows | RowStatistics,
+    data: Rows | RowSums,
     options: SearchOptions,
-    searched: RowStatistics | None = None,
+    searched: RowSums | None = None,
 ) -> LearnedNetwork:
     """Learn a network with a search that is already chosen.
 
     searched: statistics to find a graph by, if others than those of `data`
     """
-    options = replace(options, n_distinct=len(data.distinct))
+    options = replace(options, n_distinct=data.n_distinct)
     if not data.n_features:
         # No feature has a value, so that there is nothing to learn.
         nothing = np.zeros((0, 0))
@@ -114,7 +114,7 @@ def _learned(
     )
 
 
-def log_likelihood(network: GaussianNetwork, data: Rows | RowStatistics) -> float:
+def log_likelihood(network: GaussianNetwork, data: Rows | RowSums) -> float:
     """Log-likelihood of all rows; from statistics that of a linear network."""
     if isinstance(data, Rows):
         return data.sum(network.log_likelihood(data.X))

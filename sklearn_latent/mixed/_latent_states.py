@@ -17,8 +17,8 @@ from .._core.choose import grow
 from .._core.climb import Ascent, climb
 from .._core.criteria import bic_score
 from ._column_groups import SearchOptions
-from ._em.em import EMOptions, fit_chain
-from ._emissions.base import SMOOTHING
+from ._em.chain_em import EMOptions, fit_chain
+from ._emissions.emission import SMOOTHING
 from ._emissions.kinds import marginal_tables
 from ._graph import TemporalGraph, complete_graph
 from ._hidden_classes import Classes, Rows, fit_classes, grow_classes

@@ -20,8 +20,8 @@ from .._core.warn import warn
 from .._tables.reader import is_blockwise
 from ..exceptions import PoorDataWarning
 from ._column_groups import SearchOptions
+from ._em.chain_em import EMOptions, climb_chain, fit_chain
 from ._em.choice import fit_with_kinds
-from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.hybrid import Hybrid
 from ._graph import TemporalGraph
 from ._inference.expectation import warn_if_approximate

@@ -16,7 +16,7 @@ from .._core.validation import check_count, check_table, check_tol
 from .._tables.blocks import Blocks
 from .._tables.reader import read_blocks
 from .._tables.single_row import SingleRow
-from ._emissions.request import requested_kinds
+from ._emissions.kinds import requested_kinds
 from ._model import MOST_JOINT_STATES
 from ._panels.columns import slice_names, warn_of_layout
 from ._panels.encoding import PanelEncoder, known_orders

@@ -19,7 +19,7 @@ from .._core.validation import (
 )
 from .._core.warn import warn
 from ..exceptions import PoorDataWarning
-from ._em.em import EMOptions
+from ._em.chain_em import EMOptions
 from ._em.hybrid import Hybrid
 from ._inference.expectation import warn_if_approximate
 from ._model import MAX_JOINT_STATES

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._core.criteria import bic, bic_price
-from ._em.em import EMOptions, fit_chain
+from ._em.chain_em import EMOptions, fit_chain
 from ._graph import TemporalGraph, complete_graph
+from ._inference.chain_data import ChainData
 from ._inference.expectation import expectation
-from ._inference.patterns import ChainData
 from ._latent_edges import best_edges
 from ._latent_states import compared, score
 from ._model import LatentDBN

@@ -1,10 +1,9 @@
 """Displays of fitted models, with the interface of scikit-learn's displays."""
 
 from ._explanation import ExplanationDisplay
-from ._fit import FitDisplay
-from ._graph import LatentGraphDisplay
+from ._fit_display import FitDisplay
+from ._graph_display import LatentGraphDisplay
 from ._images import LatentImagesDisplay
-from ._rows_needed import RowsNeededDisplay
 from ._trajectory import TrajectoryDisplay
 
 __all__ = [
@@ -12,6 +11,5 @@ __all__ = [
     "FitDisplay",
     "LatentGraphDisplay",
     "LatentImagesDisplay",
-    "RowsNeededDisplay",
     "TrajectoryDisplay",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from .._core.text import shorten
 from .._core.validation import check_choice, check_count, check_names, check_numbers
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 # Bars that are shown at most; further ones would be too small to read.
 MOST_CELLS = 40
 SCALES = ("log-odds", "mean")
-
-# Probabilities that may be marked; the first of those that are too close wins.
-FIRST_MARKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.25, 0.75, 1e-3, 0.999)
-MARKS = (*FIRST_MARKS, 1e-6, 1 - 1e-6, 1e-12, 1e-24)
 
 
 class ExplanationDisplay(Display):
@@ -50,7 +46,7 @@ class ExplanationDisplay(Display):
     title : str or None, default=None
         Title of the picture.
     scale : {"log-odds", "mean"}, default="log-odds"
-        What is explained. Log-odds get a second axis of probabilities.
+        What is explained. Both ends of log-odds also have their probability.
 
     Attributes
     ----------
@@ -176,7 +172,7 @@ class ExplanationDisplay(Display):
             ax.annotate(text, (value, place), (7, 0), **style)
 
     def _label_axes(self, ax, ends) -> None:
-        """Name the axes; log-odds have probabilities at the top."""
+        """Name the axes."""
         low, high = ends.min(), ends.max()
         margin = 0.18 * (high - low) or 1.0
         ax.set_xlim(low - margin, high + margin)
@@ -184,15 +180,8 @@ class ExplanationDisplay(Display):
         ax.tick_params(labelsize=FONT)
         if self.title is not None:
             ax.set_title(spelled(self.title), fontsize=FONT + 2)
-        if self.scale == "mean":
-            ax.set_xlabel("mean of the latent", fontsize=FONT)
-            return
-        ax.set_xlabel("log-odds", fontsize=FONT)
-        top = ax.secondary_xaxis("top")
-        marks = _spread_marks(*ax.get_xlim())
-        top.set_ticks(logit(marks), [f"{mark:g}" for mark in marks])
-        top.set_xlabel("probability", fontsize=FONT)
-        top.tick_params(labelsize=FONT)
+        label = {"mean": "mean of the latent"}.get(self.scale, self.scale)
+        ax.set_xlabel(label, fontsize=FONT)
 
 
 def chance_text(log_odds: float) -> str:
@@ -243,14 +232,3 @@ def _draw_bars(ax, ends) -> None:
             va="center",
             fontsize=FONT,
         )
-
-
-def _spread_marks(low: float, high: float) -> list[float]:
-    """Probabilities within a range of log-odds that are not too close to each other."""
-    chosen: list[float] = []
-    for mark in MARKS:
-        place = logit(mark)
-        apart = all(abs(place - logit(other)) > 0.11 * (high - low) for other in chosen)
-        if low <= place <= high and apart:
-            chosen.append(mark)
-    return chosen or [float(expit((low + high) / 2))]

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._core.climb import climb
+from .._conditional import IncompleteData, Joint, condition, expected_statistics
 from .._inference.classes import shares, total
-from .._inference.inference import Joint, condition, expected_statistics
 from .._linear_scores import JITTER
 from .._network import GaussianNetwork
-from .._statistics.incomplete import IncompleteData
-from .._statistics.rows import Rows
-from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
+from .._rows import Rows
+from .._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # Rows of the mean covariance within classes that are added to that of each class, so
 # that a class of few rows does not collapse (Fraley and Raftery, 2007, Journal of

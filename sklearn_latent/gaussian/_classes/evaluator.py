@@ -8,7 +8,7 @@ import numpy as np
 
 from .._linear_scores import LinearEvaluator
 from .._rules import Family, MoveEvaluator
-from .._statistics.statistics import GaussianStatistics
+from .._statistics import GaussianStatistics
 
 
 class ClassEvaluator(MoveEvaluator):

@@ -8,12 +8,11 @@ import numpy as np
 
 from ..._core.criteria import bic
 from .._inference.classes import shares
-from .._margins.columns import Margins, to_scores
 from .._network import GaussianNetwork
 from .._options import SearchOptions
-from .._statistics.incomplete import distinct_rows
-from .._statistics.rows import Rows
-from .._statistics.statistics import LOG_2_PI, GaussianStatistics, canonical_order
+from .._rows import Rows, distinct_rows
+from .._statistics import LOG_2_PI, GaussianStatistics, canonical_order
+from .._table_margins import Margins, to_scores
 from .search import (
     choose_classes,
     comparable,

@@ -9,16 +9,15 @@ from scipy.special import entr
 from sklearn.cluster import KMeans
 
 from ..._core.criteria import bic
+from .._conditional import condition
 from .._greedy import greedy_search
-from .._inference.inference import condition
-from .._margins.choice import few_values, ordered_sample
-from .._margins.columns import to_scores
+from .._margin_fit import few_values, ordered_sample
 from .._network import GaussianNetwork
 from .._options import SearchOptions
+from .._rows import Rows, distinct_rows
 from .._rules import search_by_price
-from .._statistics.incomplete import distinct_rows
-from .._statistics.rows import Rows
-from .._statistics.statistics import standardise
+from .._statistics import standardise
+from .._table_margins import to_scores
 from .em import ClassMoments, ClassParameters, fit_classes
 from .evaluator import ClassEvaluator
 
@@ -88,7 +87,7 @@ def comparable(X, weights) -> Rows | None:
 
 def first_rows(X, weights) -> Rows:
     """Some of the rows, drawn by their values, whatever their order."""
-    X, weights, _ = ordered_sample(X, weights)
+    X, weights = ordered_sample(X, weights)
     return Rows(X[:MOST_ROWS], weights[:MOST_ROWS])
 
 

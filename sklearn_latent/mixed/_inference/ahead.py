@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._emissions.base import as_codes
+from .._emissions.emission import as_codes
 from .._panels.panel import MISSING, is_known
 from .._tables import joint_table, slice_order
+from .chain_data import ChainData
 from .expectation import Part, expectation
-from .patterns import ChainData
 
 
 def look_ahead(network, values, n_steps: int) -> tuple[np.ndarray, list, list]:

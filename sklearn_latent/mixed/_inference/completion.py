@@ -13,9 +13,9 @@ from scipy import stats
 
 from .._panels.panel import Panel, is_known
 from .._tables import draw_categories
+from .chain_data import ChainData
 from .expectation import Part
 from .factored import MeanField
-from .patterns import ChainData
 
 # Values that others follow are drawn again so often, in turn with the states.
 ROUNDS = 10

@@ -26,8 +26,8 @@ from .chain import (
     possible,
     smooth_logs,
 )
+from .chain_data import ChainData, Evidence
 from .factored import MeanField
-from .patterns import ChainData, Evidence
 from .tree import NEVER, SliceTree, careful_log
 
 # Elements of the largest temporary array; several of half a megabyte stay in the cache.

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 
 from .._tables import family_of
 from .chain import best_path, messages, unit
-from .patterns import ChainData, Evidence
+from .chain_data import ChainData, Evidence
 from .tree import SliceTree
 
 # A sequence has settled when no probability moves by more than this in a sweep.

@@ -15,18 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._core.checks import count_z, critical_z
+from ..._core.checks import N_KINDS, count_z, critical_z
 from ..._core.criteria import bic_price
 from .._panels.panel import MISSING, Panel
+from .chain_data import ChainData
 from .expectation import Part, sequence_log_likelihood
-from .patterns import ChainData
 
 # Sequences that are looked at; a change that takes more to be seen matters little.
 MAX_SEQUENCES = 2000
-
-# Kinds of checks that `diagnose` shares its level among: what it passes, `fit` does not
-# warn of.
-N_KINDS = 8
 
 # Values of a window of slices. Sums of fewer differences are not normal enough.
 MIN_VALUES = 100
