@@ -202,7 +202,7 @@ def test_independent_feature_has_its_own_distribution(data):
 
 def test_zero_latents():
     X = np.random.default_rng(0).integers(2, size=(100, 6))
-    with pytest.warns(PoorDataWarning, match="No latent found.*own past"):
+    with pytest.warns(PoorDataWarning, match="No latent found.*do not depend on each"):
         model = LGLPCCTemporal(3, random_state=0).fit(X)
     assert model.n_latents_ == 0
     assert model.transform(X).shape == (100, 0)

@@ -37,10 +37,10 @@ class LGLPCCTemporal(LatentLearner, Forecaster):
     next [1]_. The result is a dynamic Bayesian network that infers latents, fills gaps,
     scores and draws sequences.
 
-    All slices together, and the chains of latents, tell which features share a latent.
-    Numbers of states are chosen by BIC of the chain of each latent and its neighbours,
-    and again where features turn out to have a memory. One EM on the chain of all
-    slices gives the tables. A local graph of every pair of consecutive slices, or of
+    All slices together, and networks over time, tell which features share a latent.
+    Numbers of states are chosen by BIC, given what slices suggest of the neighbours of
+    a latent and of its own past and future. One EM on the chain of all slices gives the
+    tables. A local graph of every pair of consecutive slices, or of
     windows of several pairs where sequences are few, shows how far the slices agree;
     in the published method, they vote for the graph.
 

@@ -386,6 +386,5 @@ def _why_no_latent(panel: Panel, local: str) -> str:
     if panel.n_slices == 1:
         return "the features show no dependence, or the rows are too few to tell"
     return (
-        "the features depend neither on each other nor on their own past, or the "
-        "sequences are too few to tell"
+        "the features do not depend on each other, or the sequences are too few to tell"
     )
