@@ -20,7 +20,7 @@ from .._core.validation import (
     shown,
 )
 from .._core.warn import warn
-from .._tables.reader import is_blockwise
+from .._tables.blocks import is_blockwise
 from ..exceptions import (
     ApproximateInferenceWarning,
     ModelMisfitWarning,
