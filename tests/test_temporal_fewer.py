@@ -8,8 +8,11 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ModelMisfitWarning
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
 from sklearn_latent.mixed._em.chain_em import EMOptions, fit_chain
-from sklearn_latent.mixed._em.choice import fit_with_kinds
-from sklearn_latent.mixed._em.fewer import told_by_one_feature, with_fewer_states
+from sklearn_latent.mixed._em.choice import (
+    fit_with_kinds,
+    told_by_one_feature,
+    with_fewer_states,
+)
 from sklearn_latent.mixed._panels.panel import Panel
 
 GRAPHS = [
@@ -65,6 +68,14 @@ def test_a_latent_keeps_two_states():
     panel = draw(GRAPHS[0], [2, 2])
     found = fit(panel, GRAPHS[0], [3, 2], may_join=True)
     assert found.state.cardinality.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("cardinality", ["auto", 5])
+def test_the_estimator_joins_states_unless_their_number_is_given(cardinality):
+    codes = draw(GRAPHS[0], [3, 3]).codes
+    model = LGLPCCTemporal(8, cardinality=cardinality, max_iter=500, random_state=0)
+    found = model.fit(codes).cardinality_.tolist()
+    assert found == ([3, 3] if cardinality == "auto" else [5, 5])
 
 
 @pytest.mark.parametrize("n_telling, found", [(0, []), (1, [0]), (2, [])])

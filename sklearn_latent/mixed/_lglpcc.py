@@ -18,8 +18,8 @@ from .._core.validation import (
 )
 from .._core.warn import warn
 from ..exceptions import ApproximateInferenceWarning, ModelMisfitWarning
+from ._em.choice import told_by_one_feature
 from ._em.epochs import fit_epochs
-from ._em.fewer import told_by_one_feature
 from ._inference.surprise import Surprise, longer_memory, surprise
 from ._latent_search import local_graphs
 from ._local_graphs import LocalGraph, Support, measure_support

@@ -17,7 +17,7 @@ from .._core.validation import (
     check_random_state,
 )
 from .._core.warn import warn
-from .._tables.reader import is_blockwise
+from .._tables.blocks import is_blockwise
 from ..exceptions import PoorDataWarning
 from ._column_groups import SearchOptions
 from ._em.chain_em import EMOptions, climb_chain, fit_chain
@@ -114,7 +114,9 @@ class LatentLearner(PanelModel):
         em, cards = self._em_options(), found.cardinality
         if self.local == "lpcc":  # as published, features have no memory
             return fit_chain(panel, graph, cards, emission, em), (found, graphs)
-        return fit_with_kinds(panel, graph, cards, emission, em), (found, graphs)
+        may_join = n_states is None
+        ascent = fit_with_kinds(panel, graph, cards, emission, em, may_join=may_join)
+        return ascent, (found, graphs)
 
     def _em_options(self) -> EMOptions:
         """How EM of the tables runs."""
@@ -348,9 +350,6 @@ class LPCC(LatentLearner):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
-
-    def _n_slices_of(self, width):
-        return 1
 
 
 def _warn_of_poor_data(panel: Panel, encoder: PanelEncoder, unit: str) -> None:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._tables.odd_columns import (
+from .odd_columns import (
     MARKERS,
     Column,
     column_number,
     few,
     is_numeric_text,
+    number_column,
     odd_columns,
     with_columns,
 )
@@ -50,12 +51,7 @@ MOST_LEVELS = 100
 
 
 class Words(NamedTuple):
-    """The words of a column, as the user spells them.
-
-    pair: on and off, as in `PAIRS`
-    seen: the same in the spelling of the data, the first one of several; None if the
-        data do not have the word
-    """
+    """The words of a column: the pair, and both as seen in the data, if they were."""
 
     pair: tuple[str, str]
     seen: tuple[str | None, ...]
@@ -71,15 +67,13 @@ class Words(NamedTuple):
 
     @property
     def on(self) -> str:
-        """The word for on."""
-        on, off = self.seen
-        return _like(self.pair[0], off) if on is None else on
+        """The word for on, perhaps in the capitals of the other."""
+        return self.seen[0] or _like(self.pair[0], self.seen[1])
 
     @property
     def off(self) -> str:
         """The word for off."""
-        on, off = self.seen
-        return _like(self.pair[1], on) if off is None else off
+        return self.seen[1] or _like(self.pair[1], self.seen[0])
 
 
 # Words of the columns that have some, by number of the column.
@@ -105,12 +99,17 @@ def decode(X, coding: Coding, threshold: float | None) -> Any:
     X, odd = odd_columns(X)
     new = {c.place: _decoded(c, coding.get(c.place), threshold) for c in odd}
     if threshold is not None and not 0 <= threshold < 1:
-        new |= _decoded_flags(X, threshold)
+        # True is on by any threshold.
+        for j, dtype in enumerate(getattr(X, "dtypes", ())):
+            if getattr(dtype, "kind", "O") == "b" and j not in new:
+                new[j] = on_value(number_column(X, j), threshold)
     X = with_columns(X, new)
     # A table of another width is refused later.
     width = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 0
-    places = [place for place in coding if place not in new and place < width]
-    _check_numbers(X, places, coding)
+    for place, words in coding.items():
+        if place not in new and place < width:
+            name = column_number(getattr(X, "columns", None), place)
+            _check_zero_one(number_column(X, place), name, words)
     return X
 
 
@@ -149,34 +148,6 @@ def _meaning(level: str, words: Words, column: Column) -> bool:
     return plain == words.pair[0]
 
 
-def _decoded_flags(X, threshold) -> dict[int, np.ndarray]:
-    """Columns of truth values of a data frame, whose True is on by any threshold."""
-    import pandas as pd
-
-    if not hasattr(X, "iloc"):
-        return {}
-    return {
-        j: on_value(X.iloc[:, j].to_numpy(dtype=float, na_value=np.nan), threshold)
-        for j, dtype in enumerate(X.dtypes)
-        if dtype.kind == "b" and not isinstance(dtype, pd.SparseDtype)
-    }
-
-
-def _check_numbers(X, places, coding: Coding) -> None:
-    """Refuse numbers other than 0 and 1 in columns that had words in fit."""
-    for place in places:
-        if hasattr(X, "iloc"):
-            column = X.iloc[:, place].to_numpy(dtype=float, na_value=np.nan)
-        elif hasattr(X, "with_columns"):
-            column = X.to_series(place).to_numpy().astype(float)
-        elif hasattr(X, "toarray"):
-            column = X.tocsc()[:, [place]].toarray()
-        else:
-            column = X[:, place].astype(float)
-        name = column_number(getattr(X, "columns", None), place)
-        _check_zero_one(np.ravel(column), name, coding[place])
-
-
 def _check_zero_one(numbers, name: str, words: Words) -> None:
     """Refuse numbers other than 0 and 1, which are off and on."""
     odd = (numbers != 0) & (numbers != 1) & ~np.isnan(numbers)
@@ -187,12 +158,19 @@ def _check_zero_one(numbers, name: str, words: Words) -> None:
         )
 
 
-# Learning the words -------------------------------------------------------------------
-
-
 def learn_coding(X, before: Coding) -> Coding:
-    """Words of a table, whose other parts had those given before."""
-    return coding_of(find_levels(X), before)
+    """Words of a table or a Dask collection, whose other parts had those before.
+
+    What a word means must not depend on the block, so that all are looked at.
+    """
+    if not hasattr(X, "__dask_graph__"):
+        return coding_of(find_levels(X), before)
+    if not _may_hold_words(X):
+        return before
+    # Dask is optional.
+    from .dask_blocks import look_at_collection
+
+    return coding_of(merge_levels(look_at_collection(X, find_levels)), before)
 
 
 def find_levels(X) -> dict[int, Column]:
@@ -210,16 +188,14 @@ def merge_levels(parts) -> dict[int, Column]:
     merged: dict[int, Column] = {}
     for part in parts:
         for place, column in (part or {}).items():
-            before = merged.get(place)
-            levels = [] if before is None else before.levels
+            levels = merged[place].levels if place in merged else []
             merged[place] = _shortened(column, sorted({*levels, *column.levels}))
     return merged
 
 
 def _shortened(column: Column, levels: list) -> Column:
     """A column of some of its values."""
-    kept = np.empty(min(len(levels), MOST_LEVELS), dtype=object)
-    kept[:] = levels[:MOST_LEVELS]
+    kept = np.array(levels[:MOST_LEVELS], dtype=object)
     return Column(column.place, column.name, kept)
 
 
@@ -238,42 +214,36 @@ def _words_of(column: Column, before: Words | None) -> Words:
     if len(pairs) != 1 or None in pairs:
         _refuse_words(column, spelled, before)
     (pair,) = pairs
-    seen = () if before is None else before.seen
-    return Words.of(
-        pair, [*column.levels, *(word for word in seen if word is not None)]
-    )
+    seen = filter(None, () if before is None else before.seen)
+    return Words.of(pair, [*column.levels, *seen])
 
 
 def _refuse_words(column: Column, spelled: dict[str, str], before) -> None:
     """Raise an error for words that do not say which of them is on."""
     unknown = [level for word, level in spelled.items() if word not in PAIR_OF]
     markers = [level for level in unknown if _plain(level) in MARKERS]
+    words = [level for word, level in spelled.items() if word not in MARKERS]
+    choice = (words or column.levels)[0]
+    expected, say = EXPECTED, f"say which value is on, as in {column.access} =="
     if before is not None:
         odd = next(x for word, x in spelled.items() if word not in before.pair)
-        column.refuse(
-            f"{before.on!r} or {before.off!r} in all rows of a column",
-            f"Recode {column.access}.{_if_missing(odd)}",
-        )
-    if markers and len(markers) == len(unknown) and len(spelled) > len(markers):
-        column.refuse(EXPECTED, _if_missing(markers[0]).strip())
-    if is_numeric_text(column.levels):
-        column.refuse(
-            EXPECTED,
+        expected = f"{before.on!r} or {before.off!r} in all rows of a column"
+        remedy = f"Recode {column.access}.{_if_missing(odd)}"
+    elif markers and len(markers) == len(unknown) and len(spelled) > len(markers):
+        remedy = _if_missing(markers[0]).strip()
+    elif is_numeric_text(column.levels):
+        remedy = (
             "These are numbers stored as text. Convert them with "
-            f"pd.to_numeric({column.access}, errors='coerce') and set binarize.",
+            f"pd.to_numeric({column.access}, errors='coerce') and set binarize."
         )
-    words = [level for word, level in spelled.items() if word not in MARKERS]
-    if len(words) <= 2:
-        column.refuse(
-            EXPECTED,
-            f"Say which value is on, as in {column.access} == "
-            f"{(words or column.levels)[0]!r}, or drop the column.",
+    elif len(words) <= 2:
+        remedy = f"S{say[1:]} {choice!r}, or drop the column."
+    else:
+        remedy = (
+            f"Use LPCC, whose features are categories, {say} {choice!r}, or drop the "
+            "column."
         )
-    column.refuse(
-        EXPECTED,
-        "Use LPCC, whose features are categories, say which value is on, as in "
-        f"{column.access} == {words[0]!r}, or drop the column.",
-    )
+    column.refuse(expected, remedy)
 
 
 def _if_missing(level) -> str:
@@ -283,13 +253,10 @@ def _if_missing(level) -> str:
     return f" If {level!r} means missing, replace it by None."
 
 
-def may_hold_words(X) -> bool:
+def _may_hold_words(X) -> bool:
     """Whether some column of a Dask collection is not declared as numbers."""
     dtypes = X.dtypes if hasattr(type(X), "columns") else [getattr(X, "dtype", None)]
     return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in dtypes)
-
-
-# And back -----------------------------------------------------------------------------
 
 
 def encode(X, is_on: np.ndarray, coding: Coding, threshold: float | None) -> np.ndarray:

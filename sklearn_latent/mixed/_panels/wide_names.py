@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._core.warn import warn
 from ...exceptions import PoorDataWarning
@@ -28,8 +27,7 @@ TIME_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class WideLayout:
+class WideLayout(NamedTuple):
     """What the names of a wide table say.
 
     stems: names of the features of a slice, in order
@@ -50,9 +48,8 @@ def wide_layout(names, *, lone: bool = False) -> WideLayout | None:
     Every feature must have every time. Numbers that no word marks as times may be
     those of items, so one feature alone needs such a word, unless `lone`.
     """
-    found = [_read(str(name)) for name in names]
-    cells = [cell for cell in found if cell is not None]
-    if len(cells) < len(found) or len(set(cells)) < len(cells):
+    cells = [cell for name in names if (cell := _read(str(name)))]
+    if len(cells) < len(names) or len(set(cells)) < len(cells):
         return None
     stems = list(dict.fromkeys(stem for stem, *_ in cells))
     times = list(dict.fromkeys(time for _, time, _ in cells))
@@ -62,8 +59,7 @@ def wide_layout(names, *, lone: bool = False) -> WideLayout | None:
     if len(stems) < 2 and not (marked or lone):
         return None
     grid = [(stem, time) for time in times for stem in stems]
-    by_slice = [(stem, time) for stem, time, _ in cells] == grid
-    return WideLayout(stems, len(times), by_slice, marked)
+    return WideLayout(stems, len(times), [cell[:2] for cell in cells] == grid, marked)
 
 
 def slice_names(names, n_observed: int) -> list[str]:
@@ -79,38 +75,33 @@ def warn_of_layout(X, n_slices: int) -> None:
 
     X: data frame
     """
-    names = list(X.columns)
-    keys = _long_keys(X, names) if n_slices == 1 else None
-    if keys is not None:
-        sequence, time = keys
-        warn(
-            f"X looks like a long table, with a row for each {time!r} of each "
-            f"{sequence!r}, but n_slices=1 takes each row for a sequence of its own. "
-            f"Fit sequences_from_frame(X, sequence={sequence!r}, time={time!r}) "
-            "instead.",
-            PoorDataWarning,
+    names, n_names = list(X.columns), len(X.columns)
+    text = ""
+    if n_slices > 1:
+        layout = wide_layout(names)
+        if layout and n_slices == layout.n_times and not layout.by_slice:
+            text = (
+                f"X must have its columns slice after slice, but their names, "
+                f"{names[0]!r} before {names[1]!r}, look like feature after feature."
+            )
+    elif keys := _long_keys(X, names):
+        one, two = map(repr, keys)
+        text = (
+            f"X looks like a long table, with a row for each {two} of each {one}, but "
+            "n_slices=1 takes each row for a sequence of its own. Fit "
+            f"sequences_from_frame(X, sequence={one}, time={two}) instead."
         )
-        return
     # Others than these, such as an age, have no time.
-    timed = [name for name in names if _read(str(name))] if n_slices == 1 else names
-    layout = wide_layout(timed, lone=n_slices == 1)
-    if layout is None:
-        return
-    if n_slices == 1:
-        rest = "" if len(timed) == len(names) else f" of X[{timed}]"
-        warn(
-            f"n_slices=1 makes features of all {len(names)} columns, but their names, "
+    elif layout := wide_layout(timed := [n for n in names if _read(str(n))], lone=True):
+        rest = "" if len(timed) == n_names else f" of X[{timed}]"
+        text = (
+            f"n_slices=1 makes features of all {n_names} columns, but their names, "
             f"such as {timed[0]!r} and {timed[-1]!r}, look like {len(layout.stems)} "
-            f"features at {layout.n_times} times. If so, set n_slices="
-            f"{layout.n_times}, with the columns{rest} slice after slice.",
-            PoorDataWarning,
+            f"features at {layout.n_times} times. If so, set "
+            f"n_slices={layout.n_times}, with the columns{rest} slice after slice."
         )
-    elif n_slices == layout.n_times and not layout.by_slice:
-        warn(
-            f"X must have its columns slice after slice, but their names, {names[0]!r} "
-            f"before {names[1]!r}, look like feature after feature.",
-            PoorDataWarning,
-        )
+    if text:
+        warn(text, PoorDataWarning)
 
 
 def _long_keys(X, names) -> tuple[Any, Any] | None:
