@@ -170,12 +170,6 @@ class TestExpectedStatistics:
         few, _ = expected_statistics(joint, IncompleteData.of(X[:20]))
         assert_allclose(some.scatter, few.scatter, atol=1e-9)
 
-    def test_column_moments(self):
-        X = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
-        mean, variance = IncompleteData.of(X).column_moments()
-        assert_allclose(mean, [2.0, 5.0, 0.0])
-        assert_allclose(variance, [1.0, 0.0, 1.0])
-
 
 class TestLeaveOneOut:
     def test_against_hiding_one_value(self, case):

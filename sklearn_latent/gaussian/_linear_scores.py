@@ -247,6 +247,7 @@ class LinearEvaluator(MoveEvaluator):
         if self.n_candidates is not None and self.n_candidates < self.n_nodes:
             kept = self._most_similar(child, parents, scan, allowed, self.n_candidates)
             kept[0] |= children
+            self.n_considered += room * int(np.count_nonzero(children))
         self.n_evaluated += int(np.count_nonzero(kept[not room :])) + len(parents)
         scores[:, :-1][~kept] = -np.inf
         if not room:
@@ -293,9 +294,10 @@ class LinearEvaluator(MoveEvaluator):
         return kept & allowed
 
 
-def fit_linear(statistics: GaussianStatistics, adjacency):
+def fit_linear(statistics: GaussianStatistics, adjacency, floor=None):
     """Maximum-likelihood parameters of a linear network of known structure.
 
+    floor: smallest noise variance; None is that of the statistics
     adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes), intercept (n_nodes,),
     noise_variance (n_nodes,).
     """
@@ -312,4 +314,5 @@ def fit_linear(statistics: GaussianStatistics, adjacency):
         left = correlation[child, child] - beta @ common
         noise[child] = left * scale[child] ** 2
     intercept = statistics.mean - statistics.mean @ weights
-    return weights, intercept, np.maximum(noise, statistics.noise_floor)
+    floor = statistics.noise_floor if floor is None else floor
+    return weights, intercept, np.maximum(noise, floor)

@@ -22,6 +22,7 @@ from .._core.validation import (
 from ..export import node_names
 from ._background import Background
 from ._checks import check_class_weight, check_network, within_range
+from ._editing import Editable
 from ._export import to_networkx, to_pgmpy
 from ._margins.atoms import ConstantMargin
 from ._margins.columns import (
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-class GaussianNetwork(RowInference, Network):
+class GaussianNetwork(RowInference, Editable, Network):
     """A directed network of continuous variables with Gaussian noise.
 
     Nodes are the features, then the latents. The mean of a node is a link

@@ -8,8 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from .statistics import GaussianStatistics, canonical_order
-
 # A pattern with this many rows is worth a call of its own.
 OWN_CALL = 16
 
@@ -91,32 +89,6 @@ class IncompleteData:
             result[int(index)] = (total, mean, (centred.T * w) @ centred)
         return result
 
-    def column_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the observed values of each feature.
-
-        A feature without any value has mean 0 and variance 1.
-        """
-        observed = ~np.isnan(self.values)
-        filled = np.where(observed, self.values, 0.0)
-        count = self.sample_weight @ observed
-        safe = np.where(count > 0, count, 1.0)
-        mean = self.sample_weight @ filled / safe
-        centred = np.where(observed, filled - mean, 0.0)
-        variance = self.sample_weight @ centred**2 / safe
-        return mean, np.where(count > 0, variance, 1.0)
-
-    @cached_property
-    def noise_floor(self) -> np.ndarray:
-        """Smallest noise variance of each feature, by its observed values.
-
-        It must not move with what is expected of the missing ones, or EM would chase
-        it.
-        """
-        mean, variance = self.column_moments()
-        nothing = np.zeros((len(mean), len(mean)))
-        np.fill_diagonal(nothing, variance * self.weight)
-        return GaussianStatistics(self.weight, mean, nothing).noise_floor
-
 
 def distinct_rows(X, sample_weight=None) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows, in an order of their own, and the weight of each.
@@ -135,19 +107,6 @@ def distinct_rows(X, sample_weight=None) -> tuple[np.ndarray, np.ndarray]:
     weights = np.bincount(group.ravel(), weights=sample_weight, minlength=len(first))
     present = weights > 0
     return values[first[present]], weights[present].astype(np.float64)
-
-
-def column_order(X, sample_weight=None) -> np.ndarray:
-    """Order of the columns that depends on their values alone; each has some value.
-
-    X (n_samples, n_features), sample_weight (n_samples,) -> (n_features,).
-    """
-    X, weights = distinct_rows(X, sample_weight)
-    seen = ~np.isnan(X)
-    # Seen from one of the values, columns that are far from zero keep their digits.
-    near = np.where(seen, X - np.fmin.reduce(X), 0.0)
-    mean = weights @ near / (weights @ seen)
-    return canonical_order(GaussianStatistics.of(np.where(seen, near, mean), weights))
 
 
 def batches(data: IncompleteData, n_nodes: int, chosen) -> Iterator[np.ndarray]:
