@@ -11,7 +11,7 @@ from .._core.criteria import bic
 from .._core.warn import unheard, warn
 from ..exceptions import ModelMisfitWarning
 from ._background import Background
-from ._classes.learn import learn_classes
+from ._class_em import learn_classes
 from ._groups import warn_groups
 from ._learn import choose_search, learn_network, log_likelihood
 from ._margins.atoms import ConstantMargin
