@@ -305,8 +305,15 @@ class ClassSearch:
         def maximise(network, share):
             return class_network(self.statistics(share, network), network.adjacency)
 
-        tol = 1e-4 * rows.weight
-        ascent = climb(expect, maximise, start, tol=tol, max_iter=100, patient=False)
+        ascent = climb(
+            expect,
+            maximise,
+            start,
+            tol=1e-4 * rows.weight,
+            max_iter=100,
+            patient=False,
+            accelerate=True,
+        )
         network, fitted = ascent.state, float(ascent.objective)
         criterion = bic(fitted, network.n_parameters, rows.weight)
         return ClassFit(network, ascent.statistics, criterion)
@@ -363,9 +370,13 @@ class ClassSearch:
 
 def class_network(moments: list[GaussianStatistics], adjacency) -> GaussianNetwork:
     """Most probable parameters of each class; one call per node solves all of them."""
-    scale = np.array([own.scale for own in moments])
+    size = np.array([own.weight for own in moments])
     mean = np.array([own.mean for own in moments])
-    correlation = np.array([own.correlation for own in moments])
+    covariance = np.array([own.scatter for own in moments]) / size[:, None, None]
+    variance = np.einsum("kii->ki", covariance)
+    # A column that is constant within classes has nothing but rounding errors.
+    scale = np.sqrt(np.where(variance > 1e-24, variance, NOISE_SHARE))
+    correlation = covariance / (scale[:, :, None] * scale[:, None, :])
     weights, left = np.zeros_like(correlation), np.ones_like(scale)
     for child in np.flatnonzero(adjacency.any(axis=0)):
         parents = np.flatnonzero(adjacency[:, child])
@@ -377,7 +388,6 @@ def class_network(moments: list[GaussianStatistics], adjacency) -> GaussianNetwo
         left[:, child] -= np.einsum("kp,kp->k", beta, common)
     intercept = mean - np.einsum("ki,kij->kj", mean, weights)
     noise = np.maximum(left, NOISE_SHARE) * scale**2
-    size = np.array([own.weight for own in moments])
     return GaussianNetwork._linear(
         adjacency, weights, intercept, noise, class_weight=size / size.sum()
     )

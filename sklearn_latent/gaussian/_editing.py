@@ -60,8 +60,6 @@ class Editable(Densities):
         if class_weight is not None:
             each = zip(*own, strict=True)
             network.classes = tuple(cls._linear(adjacency, *part) for part in each)
-            for part in network.classes:
-                part.topological_order = network.topological_order
             network.class_weight = class_weight
         network.weights, network.intercept, network.noise_variance = (
             own
