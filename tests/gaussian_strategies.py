@@ -8,7 +8,7 @@ from sklearn_latent._core.criteria import bic_score
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian._learn import learn_incomplete, learn_network
 from sklearn_latent.gaussian._options import SearchOptions, is_linear
-from sklearn_latent.gaussian._statistics.rows import Rows
+from sklearn_latent.gaussian._rows import Rows
 
 __all__ = [
     "lstsq_score",

@@ -1,216 +1,19 @@
-"""Classes above latents, mixtures, columns read the other way round."""
+"""Classes above latents, columns read the other way round."""
 
 import warnings
 
 import numpy as np
 import pytest
-from brute_force import answer
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.smoothing import (
-    EXCESS,
-    PSEUDO_ROWS,
-    pseudo_rows,
-)
-from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._structure_search import classes as _classes
 from sklearn_latent.noisy_or._structure_search import refine as _refine
 from sklearn_latent.noisy_or._structure_search import table
-from sklearn_latent.noisy_or._structure_search.classes import (
-    Mixture,
-    class_network,
-    column_rates,
-    fit_mixture,
-)
-from sklearn_latent.noisy_or._structure_search.dependence import Judge, evaluate, keep
 from sklearn_latent.noisy_or._structure_search.polarity import propose_polarity
-from sklearn_latent.noisy_or._structure_search.sampling import folds, thin
-
-
-def random_patterns(seed, n_rows=40, n_features=6, missing=0.0):
-    rng = np.random.default_rng(seed)
-    on = rng.random((n_rows, n_features)) < rng.uniform(0.1, 0.9, n_features)
-    observed = None
-    if missing:
-        observed = rng.random(on.shape) >= missing
-        on &= observed
-    return Patterns(on, observed, rng.uniform(0.5, 3.0, n_rows))
-
-
-def test_copies_of_all_rows_judge_as_one():
-    """Otherwise classes that learned rows by heart would find them again."""
-    patterns, weights = random_patterns(0), np.where(np.arange(40) % 7, 1.0, 4.0)
-    once, thrice = (
-        Judge(patterns._replace(weights=w * weights), 1000, seed)
-        for w, seed in zip((1, 3), map(np.random.RandomState, (0, 0)), strict=True)
-    )
-    for one, other in zip(once.splits, thrice.splits, strict=True):
-        for mine, yours in zip(one, other, strict=True):
-            np.testing.assert_array_equal(mine.weights, yours.weights)
-            np.testing.assert_array_equal(mine.on, yours.on)
-
-
-def as_rows(patterns):
-    return np.where(patterns.known, patterns.on, np.nan)
-
-
-def random_mixture(seed, n_classes, n_features):
-    rng = np.random.default_rng(seed)
-    weight = rng.dirichlet(np.ones(n_classes))
-    return Mixture(weight, rng.uniform(0.05, 0.95, (n_classes, n_features)))
-
-
-class TestMixtures:
-    @pytest.mark.parametrize("missing", [0.0, 0.3])
-    def test_likelihood_by_hand(self, missing):
-        patterns = random_patterns(0, missing=missing)
-        mixture = random_mixture(1, 3, 6)
-        x = as_rows(patterns)[:, np.newaxis]
-        chance = np.where(
-            np.isnan(x), 1.0, np.where(x == 1, mixture.rate, 1 - mixture.rate)
-        )
-        expected = np.log(chance.prod(axis=2) @ mixture.weight)
-        np.testing.assert_allclose(mixture.log_likelihood(patterns), expected)
-
-    @settings(max_examples=15, deadline=None)
-    @given(st.integers(0, 1000), st.sampled_from([0.0, 0.3]))
-    def test_more_steps_never_lower_the_likelihood(self, seed, missing):
-        """But for the pseudo-row of each class, which many rows outweigh."""
-        patterns = random_patterns(seed, missing=missing)
-        patterns = patterns._replace(weights=patterns.weights * 1e6)
-        values = []
-        for steps in (1, 2, 4, 8, 30):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(_classes, "STEPS", steps)
-                mixture = fit_mixture(patterns, 3, np.random.RandomState(seed))
-            assert mixture.weight.sum() == pytest.approx(1.0)
-            values.append(patterns.weights @ mixture.log_likelihood(patterns))
-        assert (np.diff(values) >= -1e-6 * np.abs(values[0])).all()
-
-    def test_one_class_is_the_rates_of_the_columns(self):
-        patterns = random_patterns(3, missing=0.2)
-        patterns = patterns._replace(weights=patterns.weights * 1e6)
-        mixture = fit_mixture(patterns, 1, np.random.RandomState(0))
-        np.testing.assert_allclose(mixture.rate[0], column_rates(patterns), atol=1e-5)
-
-    @pytest.mark.parametrize("missing", [0.0, 0.3])
-    @pytest.mark.parametrize("n_classes", [1, 2, 4])
-    def test_a_mixture_is_a_network(self, n_classes, missing, monkeypatch):
-        """One latent per class, on in its class alone: the same likelihood."""
-        monkeypatch.setattr(_classes, "MOST_FAILURE", 1.0 - 1e-9)
-        patterns = random_patterns(5, missing=missing)
-        mixture = random_mixture(7, n_classes, 6)
-        parameters = class_network(mixture, 1.0, 0.0)
-        network = NoisyOrNetwork(
-            parameters.prior,
-            parameters.failure,
-            parameters.leak,
-            class_weight=parameters.weight,
-        )
-        expected = mixture.log_likelihood(patterns)
-        # Probabilities are kept a millionth away from 0 and 1.
-        rows = as_rows(patterns)
-        np.testing.assert_allclose(answer(network, rows)[0], expected, atol=1e-4)
-        np.testing.assert_allclose(network.log_likelihood(rows), expected, atol=1e-4)
-
-
-def test_likeliest_states_of_a_mixture_are_its_classes():
-    """Many classes, none of which a single switch of a latent leads to from another."""
-    mixture = random_mixture(0, 40, 12)
-    mixture = mixture._replace(rate=0.3 + 0.4 * mixture.rate)
-    rows = random_patterns(1, n_rows=200, n_features=12)
-    expected = mixture.log_likelihood(rows)
-    np.testing.assert_allclose(evaluate(keep(mixture, rows), rows), expected, atol=0.02)
-
-
-class TestSmoothing:
-    @settings(max_examples=25, deadline=None)
-    @given(st.integers(0, 1000), st.floats(1.0, 20.0))
-    def test_rows_follow_from_the_spread(self, seed, rows):
-        """Rates drawn from beta distributions ask for as many rows as these have."""
-        rng = np.random.default_rng(seed)
-        mean = rng.uniform(0.1, 0.9, 200)
-        rates = rng.beta(rows * mean, rows * (1.0 - mean), (400, 200))
-        weights = np.ones_like(rates)
-        found = pseudo_rows(rates, mean, weights)
-        assert found == pytest.approx(EXCESS * rows, rel=0.1)
-        # Rates that count for nothing change nothing.
-        more = np.vstack([rates, np.ones_like(rates)])
-        weights = np.vstack([weights, np.zeros_like(rates)])
-        assert pseudo_rows(more, mean, weights) == pytest.approx(found)
-
-    def test_it_is_bounded(self):
-        mean = np.full(3, 0.5)
-        for rates, expected in ((np.eye(3), 0), (np.full((3, 3), 0.5), 1)):
-            rows = pseudo_rows(rates, mean, np.ones((3, 3)))
-            assert rows == PSEUDO_ROWS[expected]
-
-
-class TestSamples:
-    @settings(max_examples=30, deadline=None)
-    @given(st.integers(0, 10_000), st.integers(2, 6))
-    def test_each_row_judges_once_and_learns_otherwise(self, seed, n_folds):
-        patterns = random_patterns(seed, n_rows=20, missing=0.2)
-        # Distinct patterns, so that parts can be told apart.
-        patterns = Patterns.merge([patterns])
-        splits = folds(patterns, n_folds, np.random.RandomState(seed))
-        assert len(splits) == n_folds
-        for split in splits:
-            together = Patterns.merge([part for part in split if len(part.weights)])
-            np.testing.assert_array_equal(together.on, patterns.on)
-            np.testing.assert_allclose(together.weights, patterns.weights)
-            assert all((part.weights > 0).all() for part in split)
-        # Whole rows judge; what is left of a row does not.
-        judges = sum(test.weights.sum() for _, test in splits)
-        assert judges == np.floor(patterns.weights).sum()
-        for _, test in splits:
-            np.testing.assert_array_equal(test.weights, np.round(test.weights))
-
-    def test_a_row_of_any_sampling_weight_judges_as_a_whole(self):
-        rng = np.random.default_rng(0)
-        rows = np.eye(20, dtype=bool)[[0, 0, 0, 0, *range(1, 20)]]
-        weights = np.r_[np.full(4, 0.3), rng.lognormal(sigma=2.0, size=19)]
-        halves = [Patterns.of(rows[i::2], weights[i::2]) for i in (0, 1)]
-        blocks = [PackedRows.of(rows[i::2], None, weights[i::2]) for i in (0, 1)]
-        for patterns in (
-            Patterns.merge(halves),
-            blocks[0].join(blocks[1]).patterns(),
-            thin(Patterns.of(rows, weights), 15, np.random.RandomState(0)),
-        ):
-            assert (patterns.copies[patterns.on[:, 1:].any(axis=1)] == 1).all()
-            judged = np.zeros(20)
-            for train, test in folds(patterns, 4, np.random.RandomState(0)):
-                both = train.on.any(axis=0) & test.on.any(axis=0)
-                assert not both[1:].any()
-                judged += test.weights @ test.on
-            np.testing.assert_allclose(judged, patterns.weights @ patterns.on)
-        np.testing.assert_array_equal(Patterns.merge(halves).copies[-1], 4)
-
-    @pytest.mark.parametrize("weight", [1000.0, 2.0**32])
-    def test_folds_have_the_same_size(self, weight):
-        patterns = random_patterns(0)._replace(weights=np.full(40, weight))
-        for _, test in folds(patterns, 4, np.random.RandomState(0)):
-            share = test.weights.sum() / patterns.weights.sum()
-            assert share == pytest.approx(0.25, abs=0.01)
-
-    def test_samples_stand_for_all(self):
-        patterns = random_patterns(0, n_rows=500)
-        assert thin(patterns, 500, None) is patterns
-        few = thin(patterns, 100, np.random.RandomState(0))
-        assert few.weights.sum() == 100
-        assert len(few.weights) <= 100
-
-    def test_no_rows_to_judge_by(self):
-        patterns = random_patterns(0, n_rows=1)._replace(weights=np.ones(1))
-        judge = Judge(patterns, 100, np.random.RandomState(0))
-        assert not judge.prefers_mixtures(Layered.independent(np.full(6, 0.5)))
 
 
 def dependent_network(seed=0, n_latents=8, children=6):
@@ -279,16 +82,6 @@ class TestClasses:
         assert learner.n_latents_ == 8
         np.testing.assert_array_equal(learner.class_weight_, [1.0])
         np.testing.assert_array_equal(learner.class_prior_[0], learner.prior_)
-
-    @pytest.mark.parametrize("shape", [(60, 3), (60, 8), (100, 20), (500, 10)])
-    def test_independent_features_prefer_no_mixture(self, shape):
-        for seed in range(10):
-            rng = np.random.RandomState(seed)
-            X = rng.uniform(size=shape) < rng.uniform(0.05, 0.5, shape[1])
-            patterns = Patterns.of(X)
-            judge = Judge(patterns, 4000, np.random.RandomState(0))
-            parameters = Layered.independent(column_rates(patterns))
-            assert not judge.prefers_mixtures(parameters)
 
 
 @pytest.fixture(scope="module")

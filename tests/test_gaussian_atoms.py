@@ -12,12 +12,9 @@ from sklearn_latent.baselines import IndependentFeatures
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
+from sklearn_latent.gaussian._atom_margins import AtomMargin, ConstantMargin
 from sklearn_latent.gaussian._background import Background
-from sklearn_latent.gaussian._margins.atoms import (
-    AtomMargin,
-    ConstantMargin,
-    find_atoms,
-)
+from sklearn_latent.gaussian._margin_fit import find_atoms
 
 REST = MixtureMargin([0.7, 0.3], [1.0, 4.0], [1.0, 0.5])
 MARGINS = {

@@ -12,6 +12,7 @@ from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian import _latent_search as search_module
 from sklearn_latent.gaussian import _structural_em as em_module
 from sklearn_latent.gaussian._bent_em import NonlinearEM, bent_network
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._inference.mean_field import MeanField
 from sklearn_latent.gaussian._latent_likelihood import fit_point
 from sklearn_latent.gaussian._latent_search import LatentSearch
@@ -22,8 +23,7 @@ from sklearn_latent.gaussian._paper_latents import (
     profile_correlation,
     with_cluster,
 )
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structural_em import (
     StructuralEM,
     drop_latents,

@@ -25,8 +25,8 @@ from sklearn_latent.gaussian._class_em import (
 )
 from sklearn_latent.gaussian._inference.classes import class_log_densities
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator
-from sklearn_latent.gaussian._statistics.rows import Rows
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._rows import Rows
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 BENT = MixtureMargin([0.5, 0.5], [-1.0, 2.0], [1.0, 0.5])
 

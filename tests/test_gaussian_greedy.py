@@ -6,7 +6,7 @@ from sklearn_latent._core.graphs import reaches, topological_order
 from sklearn_latent.gaussian._greedy import _State, greedy_search
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator
 from sklearn_latent.gaussian._rules import MoveEvaluator, Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_evaluator(n_features=8, n_rows=200, seed=0, **options):

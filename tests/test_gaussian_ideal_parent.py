@@ -12,8 +12,8 @@ from sklearn_latent.gaussian._ideal_parent import (
     similarity_c1,
     similarity_c2,
 )
-from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
-from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
+from sklearn_latent.gaussian._links import Linear, Sigmoid
+from sklearn_latent.gaussian._noise import Additive, Multiplicative
 
 RNG = np.random.default_rng(0)
 N = 40

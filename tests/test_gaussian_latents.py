@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis
 
 from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._factors import (
     DenseSets,
     correlated_factors,
@@ -23,8 +24,7 @@ from sklearn_latent.gaussian._latent_likelihood import Point, edge_gains, fit_po
 from sklearn_latent.gaussian._latent_search import LatentSearch
 from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._paper_latents import profile_correlation
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structural_em import StructuralEM
 
 

@@ -12,7 +12,7 @@ from sklearn_latent.gaussian._linear_scores import (
 )
 from sklearn_latent.gaussian._orders import order_search
 from sklearn_latent.gaussian._rules import Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 POOR = {
     "constant": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from sklearn_latent.gaussian._nonlinear.links import Linear, Link, Sigmoid, get_link
+from sklearn_latent.gaussian._links import Linear, Link, Sigmoid, get_link
 
 
 class Tanh(Link):

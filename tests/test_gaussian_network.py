@@ -10,7 +10,7 @@ from sklearn_latent._core.graphs import (
 )
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._export import edge_strengths
+from sklearn_latent.gaussian._gaussian_graph import edge_strengths
 from sklearn_latent.gaussian._inference.leave_one_out import integrate_features
 
 LINKS_AND_NOISES = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm, t
 
-from sklearn_latent.gaussian._nonlinear.noise import (
+from sklearn_latent.gaussian._noise import (
     Additive,
     Multiplicative,
     Student,

@@ -13,7 +13,7 @@ from sklearn_latent.gaussian._rules import (
     with_parent,
     without_parent,
 )
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_evaluator(n_features=8, n_rows=300, seed=0):

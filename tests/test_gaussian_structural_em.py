@@ -6,12 +6,12 @@ from gaussian_strategies import free_options, learn_rows, score
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._editing import Units
 from sklearn_latent.gaussian._greedy import greedy_search
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 from sklearn_latent.gaussian._structural_em import (
     fit_parameters,
     learn,

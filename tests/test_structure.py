@@ -406,8 +406,6 @@ def test_pictures(fitted):
     np.testing.assert_allclose(image.ravel(), 1 - fitted.failure_[0])
     with pytest.raises(ValueError, match="shape must be"):
         fitted.plot_images((8, 9))
-    with pytest.raises(ValueError, match="axes must hold"):
-        fitted.plot_images((8, 8), axes=display.axes_[:2])
     with pytest.raises(TypeError, match="failure_"):
         LatentImagesDisplay.from_estimator(FunctionTransformer().fit([[1]]), (1, 1))
     assert len(fitted.plot().positions_) == 72

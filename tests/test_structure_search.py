@@ -368,7 +368,9 @@ class TestSearch:
         before = search.settle(true_parameters(images).keep(np.arange(7)))
         value = search.patterns.weights @ search.beam.log_likelihood
         monkeypatch.setattr(_search, "START_PRIOR", 1e-6)
-        after = search._grow(before, lambda _: before._replace(score=-np.inf), 1)
+        worse = before._replace(score=-np.inf)
+        monkeypatch.setattr(search, "_improve", lambda _: worse)
+        after = search._grow(before, 1)
         assert after is before
         assert search.beam.states.shape[1] == 7
         assert search.beam.update(before.parameters) >= value - 1e-6 * abs(value)

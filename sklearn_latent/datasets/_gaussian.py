@@ -18,9 +18,9 @@ from .._core.validation import (
     check_random_state,
     shown,
 )
+from ..gaussian._links import Linear, Link, get_link
 from ..gaussian._network import GaussianNetwork
-from ..gaussian._nonlinear.links import Linear, Link, get_link
-from ..gaussian._nonlinear.noise import Noise, get_noise
+from ..gaussian._noise import Noise, get_noise
 from ..gaussian._row_inference import LARGEST
 
 # Rows from which the scale of weighted sums is estimated where links saturate.

@@ -1,10 +1,10 @@
 """Networks of continuous variables, with latents and missing values."""
 
 from ._estimator import IdealParentGaussianBN
-from ._margins.margins import Margin, MixtureMargin, NormalMargin
+from ._links import Linear, Link, Sigmoid
+from ._margin_kinds import Margin, MixtureMargin, NormalMargin
 from ._network import GaussianNetwork
-from ._nonlinear.links import Linear, Link, Sigmoid
-from ._nonlinear.noise import Additive, Multiplicative, Noise, Student
+from ._noise import Additive, Multiplicative, Noise, Student
 
 __all__ = [
     "Additive",

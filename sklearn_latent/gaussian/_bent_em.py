@@ -8,11 +8,11 @@ import numpy as np
 
 from .._core.climb import climb
 from ._bent_scores import NonlinearEvaluator
+from ._families import fit_network
 from ._greedy import greedy_search
 from ._inference.mean_field import MeanField
 from ._network import GaussianNetwork
-from ._nonlinear.fitter import fit_network
-from ._nonlinear.noise import get_noise
+from ._noise import get_noise
 from ._options import SearchOptions
 from ._rules import Penalty
 from ._structural_em import LearnedNetwork, StructuralEM, drop_latents, learn

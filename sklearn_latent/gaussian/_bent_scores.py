@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._families import Family, FamilyFitter
 from ._ideal_parent import IdealScan, TangentScan
-from ._nonlinear.fitter import Family, FamilyFitter
-from ._nonlinear.links import get_link
-from ._nonlinear.noise import get_noise
+from ._links import get_link
+from ._noise import get_noise
 from ._rules import MoveEvaluator, with_parent, without_parent
 
 # By how many nats a gain may exceed what C3 expects. Deletions are all fitted, for

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from .._core.validation import check_count, check_numbers, shown
-from ._nonlinear.links import Linear
+from ._links import Linear
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")

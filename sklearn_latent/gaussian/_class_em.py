@@ -17,26 +17,25 @@ from sklearn.cluster import KMeans
 from .._core.choose import Growth, grow
 from .._core.climb import climb
 from .._core.criteria import bic
+from ._conditional import IncompleteData, condition, expected_statistics
 from ._editing import Units
+from ._families import Family
 from ._greedy import greedy_search
 from ._groups import FEWEST_ROWS, MOST_GROUPS, comparable, first_rows
 from ._inference.classes import class_log_densities, shares, total
-from ._inference.inference import condition, expected_statistics
 from ._linear_scores import JITTER, LinearEvaluator
-from ._margins.columns import Margins, to_scores
 from ._network import GaussianNetwork
-from ._nonlinear.fitter import Family
 from ._options import SearchOptions
+from ._rows import Rows, distinct_rows
 from ._rules import MoveEvaluator, search_by_price
-from ._statistics.incomplete import IncompleteData, distinct_rows
-from ._statistics.rows import Rows
-from ._statistics.statistics import (
+from ._statistics import (
     LOG_2_PI,
     NOISE_SHARE,
     GaussianStatistics,
     standardise,
 )
 from ._structural_em import learn
+from ._table_margins import Margins, to_scores
 
 # Nats per value that are much: no further class makes up for so many behind what is
 # known, and classes ahead by so many may overlap.

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.graphs import topological_order
-from ._margins.columns import Margins
-from ._margins.margins import NormalMargin
-from ._nonlinear.densities import Densities
-from ._nonlinear.links import Linear
-from ._nonlinear.noise import Additive
-from ._statistics.incomplete import distinct_rows
-from ._statistics.statistics import GaussianStatistics, canonical_order
+from ._densities import Densities
+from ._links import Linear
+from ._margin_kinds import NormalMargin
+from ._noise import Additive
+from ._rows import distinct_rows
+from ._statistics import GaussianStatistics, canonical_order
+from ._table_margins import Margins
 
 _LINEAR, _ADDITIVE = Linear(), Additive()
 

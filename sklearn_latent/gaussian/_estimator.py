@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,16 +23,16 @@ from .._core.validation import (
 )
 from ._confidence import bootstrap_shares
 from ._fit import fit_rows
-from ._margins.columns import estimated
-from ._margins.margins import Margin
-from ._margins.sample import ScoredRows, SeenRows
+from ._gaussian_answers import describe_edges
+from ._links import Link
+from ._margin_fit import score
+from ._margin_kinds import Margin
 from ._model import GaussianModel
-from ._nonlinear.links import Link
-from ._nonlinear.noise import Noise
+from ._noise import Noise
 from ._parameters import check_parameters, make_options
 from ._reading import NO_GAPS, can_add_up, read
-from ._statistics.rows import Rows
-from ._summary import describe_edges
+from ._rows import Rows, RowSums
+from ._table_margins import estimated
 
 
 class IdealParentGaussianBN(GaussianModel):
@@ -323,7 +324,7 @@ class IdealParentGaussianBN(GaussianModel):
                     describe_edges(self.network_),
                 )
             # A saved model must not carry the rows of people along.
-            is_sums = isinstance(data, SeenRows) and data.sample is None
+            is_sums = isinstance(data, RowSums) and data.kept is None
             self._statistics = data if is_sums else scored
         return self
 
@@ -373,12 +374,17 @@ class IdealParentGaussianBN(GaussianModel):
             seen, again = read(self, X, sample_weight, reset=before is None)
             if isinstance(seen, Rows):
                 raise ValueError(NO_GAPS)
-            rows: SeenRows | ScoredRows = seen
-            if isinstance(before, ScoredRows):
+            if before is not None and before.log_slope is not None:
                 margins = estimated(self.network_.margins)
-                rows = before + ScoredRows.of_seen(seen, margins, again)
-            elif before is not None:
-                rows = before + seen
+                if margins is not None and seen.kept is None:
+                    raise ValueError(
+                        "margins must not become 'normal' after a fit with others; use "
+                        "a new or cloned estimator."
+                    )
+                sums, log_slope = score(seen, margins, again)
+                assert isinstance(sums, RowSums)  # as it was
+                seen = replace(sums, log_slope=log_slope, kept=None)
+            rows = seen if before is None else before + seen
             if update:
                 self._learn(rows, progress)
             self._statistics = rows
@@ -437,9 +443,7 @@ class IdealParentGaussianBN(GaussianModel):
         draws = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
         return bootstrap_shares(model, X, draws, n_jobs)
 
-    def _learn(
-        self, rows: Rows | SeenRows | ScoredRows, progress, again=None
-    ) -> ScoredRows | None:
+    def _learn(self, rows: Rows | RowSums, progress, again=None) -> RowSums | None:
         """From data to fitted attributes; sums of scores, if they add up."""
         before = getattr(self, "network_", None) if self.warm_start else None
         names = [str(name) for name in _check_feature_names_in(self)]

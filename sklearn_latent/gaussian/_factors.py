@@ -6,7 +6,7 @@ import numpy as np
 
 from ._latent_likelihood import Point
 from ._network import GaussianNetwork
-from ._statistics.statistics import GaussianStatistics
+from ._statistics import GaussianStatistics
 
 # A latent with one child is noise, with two children it is not identified.
 FEWEST_CHILDREN = 3

@@ -15,12 +15,11 @@ from .._core.choose import grow
 from .._core.criteria import bic
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
-from ._margins.atoms import ConstantMargin
-from ._margins.choice import few_values, ordered_sample
-from ._margins.columns import atom_columns
+from ._atom_margins import ConstantMargin
+from ._margin_fit import few_values, ordered_sample
 from ._network import GaussianNetwork
-from ._statistics.incomplete import distinct_rows
-from ._statistics.rows import Rows
+from ._rows import Rows, distinct_rows
+from ._table_margins import atom_columns
 
 MOST_GROUPS = 8
 # Groups that matter show in these; 100 columns x 4,000 rows would double the time.
@@ -98,7 +97,7 @@ def comparable(X, weights, varies) -> Rows | None:
 
 def first_rows(X, weights) -> Rows:
     """Some of the rows, drawn by their values, whatever their order."""
-    X, weights, _ = ordered_sample(X, weights)
+    X, weights = ordered_sample(X, weights)
     return Rows(X[:MOST_ROWS], weights[:MOST_ROWS])
 
 

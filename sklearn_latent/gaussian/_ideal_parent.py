@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ._linear_scores import COLLINEAR
-from ._nonlinear.links import Link
-from ._nonlinear.noise import Additive, Noise
+from ._links import Link
+from ._noise import Additive, Noise
 
 
 class Response(NamedTuple):

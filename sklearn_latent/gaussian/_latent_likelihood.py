@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ._network import GaussianNetwork
-from ._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
+from ._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # An edge whose effect the parameters can imitate to this share cannot be told.
 IMITATED = 1e-4

@@ -19,7 +19,7 @@ from ._latent_likelihood import Point, edge_gains, fit_point
 from ._linear_scores import fit_linear
 from ._network import GaussianNetwork
 from ._rules import TIE, ranked_with_ties
-from ._statistics.statistics import NOISE_SHARE, GaussianStatistics, standardise
+from ._statistics import NOISE_SHARE, GaussianStatistics, standardise
 from ._structural_em import (
     Expected,
     StructuralEM,

@@ -8,20 +8,20 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ._bent_em import bent_network, learn_nonlinear, make_evaluator
+from ._conditional import IncompleteData
 from ._editing import Units
+from ._families import fit_network
 from ._greedy import greedy_search
 from ._latent_search import place_latents
 from ._linear_scores import LinearEvaluator, fit_linear
 from ._network import GaussianNetwork
-from ._nonlinear.fitter import fit_network
-from ._nonlinear.noise import Student, get_noise, noise_name
+from ._noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._orders import grow_shrink_trees, order_search
 from ._paper_latents import paper_search
+from ._rows import Rows, RowSums, distinct_rows
 from ._rules import SearchResult, relabelled_history, search_by_price
-from ._statistics.incomplete import IncompleteData, distinct_rows
-from ._statistics.rows import Rows, RowStatistics
-from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
+from ._statistics import GaussianStatistics, canonical_order, standardise
 from ._structural_em import LearnedNetwork, StructuralEM
 
 
@@ -48,21 +48,21 @@ def choose_search(options: SearchOptions) -> SearchOptions:
 
 
 def learn_network(
-    data: Rows | RowStatistics,
+    data: Rows | RowSums,
     options: SearchOptions,
-    searched: RowStatistics | None = None,
+    searched: RowSums | None = None,
 ) -> LearnedNetwork:
     """Learn a network with a search that is already chosen.
 
     searched: statistics to find a graph by, if others than those of `data`
     """
-    options = replace(options, n_distinct=len(data.distinct))
+    options = replace(options, n_distinct=data.n_distinct)
     if not data.n_features:
         # No feature has a value, so that there is nothing to learn.
         nothing = np.zeros((0, 0))
         network = GaussianNetwork(nothing, nothing, np.zeros(0), np.zeros(0))
         return LearnedNetwork(network, [], 0, 0)
-    if isinstance(data, RowStatistics):
+    if isinstance(data, RowSums):
         result, evaluator = search_linear((searched or data).moments, options)
         parameters = fit_linear(data.moments, result.adjacency)
         network = GaussianNetwork(result.adjacency, *parameters)
@@ -84,7 +84,7 @@ def learn_network(
         return _in_order(data, options, _learn_bent)
 
 
-def log_likelihood(network: GaussianNetwork, data: Rows | RowStatistics) -> float:
+def log_likelihood(network: GaussianNetwork, data: Rows | RowSums) -> float:
     """Log-likelihood of all rows; from statistics that of a linear network."""
     if isinstance(data, Rows):
         return data.sum(network.log_likelihood(data.X))

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from .._core.graphs import parents_of
-from ._nonlinear.fitter import Family
+from ._families import Family
 from ._rules import MoveEvaluator
-from ._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
+from ._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # A candidate of which the parents leave less than this share of the variance is a
 # linear function of them and has nothing to add.

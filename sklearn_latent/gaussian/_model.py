@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,28 +11,18 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._answers.base import BaseLatentModel
+from .._answers.diagnosis import Subject
 from .._answers.explain import MEAN, Evidence
 from .._answers.summary import Parts
-from .._core.checks import Comparison, checks_to_frame
 from .._core.validation import check_table, within_floats
 from .._tables.fill import fill_gaps
 from .._tables.odd_columns import read_numbers
 from .._tables.single_row import SingleRow
-from ._diagnosis.diagnosis import (
-    Subject,
-    compare_moments,
-    diagnose_network,
-    thin_out,
-)
-from ._evidence import evidence_parts
+from ._gaussian_answers import describe, part_of
+from ._misfit_of_scores import subject_of
 from ._network import GaussianNetwork
-from ._nonlinear.noise import Noise, get_noise
+from ._noise import Noise, get_noise
 from ._row_inference import check_size
-from ._summary import describe
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # What to do with a column that holds no numbers.
 REMEDY = (
@@ -152,15 +143,12 @@ class GaussianModel(BaseLatentModel):
             return completed[:, self.network_.n_features :]
         return completed
 
-    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+    def _evidence(self, row: SingleRow) -> Evidence:
         values = self._check_X(row.table)[0]
         # Warns if inference is approximate, once for all of the rows to come.
         self.network_.posterior(values[np.newaxis])
-        parts = evidence_parts(self.network_, values, latents)
-        known = ~np.isnan(values)
-        return Evidence(
-            parts, row.cells, known, self._feature_names().tolist(), scale=MEAN
-        )
+        part = partial(part_of, self.network_, values)
+        return Evidence(part, row.cells, self._feature_names().tolist(), scale=MEAN)
 
     def impute(self, X: Any) -> Any:
         """Fill in missing values.
@@ -216,80 +204,9 @@ class GaussianModel(BaseLatentModel):
         check_is_fitted(self)
         return self.network_.leave_one_out(self._check_X(X))
 
-    def diagnose(self, X: Any) -> pd.DataFrame:
-        """Check whether rows follow the fitted model.
-
-        The checks of a table share a level of 5%: each kind has an equal part of it,
-        divided by the number of its tests (Bonferroni). So at most about 5% of the
-        tables that follow the model have any check that fails, whether the model was
-        learned from them or from other rows. Missing values are drawn from the model
-        first, given the others of their row, which is right if they are missing at
-        random, completely or not. At most 5,000 rows are used, chosen at random but
-        always the same.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data; NaN is missing.
-
-        Returns
-        -------
-        checks : pandas.DataFrame
-            One row per check, with the columns ``check``, ``what`` (a feature, a pair,
-            a latent), ``observed``, ``expected``, ``z`` (the difference in standard
-            errors) and ``ok``. Of each kind the worst are listed:
-
-            - "likelihood": mean log-likelihood of a row, and that of independent
-              normal columns, which should be smaller;
-            - "mean", "spread": of a feature, the spread as standard deviation around
-              the mean of the model;
-            - "pair": correlation of two features;
-            - "skewed noise", "tails": skewness and excess kurtosis of the noise of a
-              feature, that is of its residuals;
-            - "curvature": correlation of these residuals with the square of another
-              feature, "changing spread" of their sizes with another feature or its
-              size: a response that is not as the link says, or noise that varies;
-            - "groups": log-likelihood per row, less the penalty of the BIC, and that of
-              a mixture of normal distributions, which should be smaller;
-            - "certainty": share of the variance of a latent that the rows tell, for the
-              reader: it is never a failure;
-            - "near-duplicates": correlation of two features; it fails above 0.99, which
-              hurts reading, though the model may be right.
-
-            With margins that are not normal, all but "groups" is about the normal
-            scores of the columns. Residuals are given the features that come before in
-            the order of the graph. In networks that are not linear, a feature with a
-            latent parent is taken by itself, and values are compared with rows drawn
-            from the model.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_latent import IdealParentGaussianBN
-        >>> rng = np.random.default_rng(0)
-        >>> cause = rng.normal(size=500)
-        >>> X = np.column_stack([cause, cause**2 + rng.normal(size=500)])
-        >>> checks = IdealParentGaussianBN(margins="normal").fit(X).diagnose(X)
-        >>> "curvature" in set(checks.check[~checks.ok])
-        True
-        """
-        return checks_to_frame(diagnose_network(self._subject(X)))
-
     def _describe(self) -> Parts:
         return describe(self)
 
-    def _compare(self, X: Any) -> list[Comparison]:
-        return compare_moments(self._subject(X))
-
     def _subject(self, X: Any) -> Subject:
-        """Rows to diagnose, some of many."""
-        check_is_fitted(self)
-        rows = self._check_X(X)
-        gaps = bool(np.isnan(rows).any()) and self.network_.is_jointly_gaussian
-        return Subject(
-            self.network_,
-            thin_out(rows, costly=gaps),
-            self._feature_names().tolist(),
-            self.latent_names_.tolist(),
-            self._n_learned,
-        )
+        names = self._feature_names(), self.latent_names_
+        return subject_of(self.network_, self._check_X(X), *names, self._n_learned)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._answers.protocol import Network
+from .._answers.protocol import GraphParts, Network
 from .._core.graphs import topological_order
 from .._core.persistence import Array, Choice, Integer, Model, Names
 from .._core.validation import (
@@ -19,26 +19,25 @@ from .._core.validation import (
     check_numbers,
     check_random_state,
 )
-from ..export import node_names
+from ._atom_margins import ConstantMargin
 from ._background import Background
 from ._checks import check_class_weight, check_network, within_range
 from ._editing import Editable
-from ._export import to_networkx, to_pgmpy
-from ._margins.atoms import ConstantMargin
-from ._margins.columns import (
+from ._gaussian_graph import graph_of, pgmpy_of
+from ._links import Linear, Link, get_link
+from ._margin_kinds import Margin
+from ._noise import Additive, Noise, NoiseName, get_noise, noise_name
+from ._row_inference import RowInference
+from ._table_margins import (
     MarginsField,
     atom_columns,
     check_margins,
     estimated,
     to_values,
 )
-from ._margins.margins import Margin
-from ._nonlinear.links import Linear, Link, get_link
-from ._nonlinear.noise import Additive, Noise, NoiseName, get_noise, noise_name
-from ._row_inference import RowInference
 
 if TYPE_CHECKING:
-    import networkx as nx
+    pass
 
 
 class GaussianNetwork(RowInference, Editable, Network):
@@ -339,49 +338,21 @@ class GaussianNetwork(RowInference, Editable, Network):
                 values[:, node] = atoms[node].settled(values[:, node])
         return values
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        """Export as a graph.
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_latents, self.n_features
 
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None stands for those in ``node_names``.
-
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Nodes with ``kind`` ("feature" or "latent"), ``intercept`` and
-            ``noise_variance``; edges with ``weight`` and ``strength``. Classes are one
-            more node, of the kind "class", above all others, which then also have
-            ``intercept0``, ``noise_variance0``, ``weight0`` and so on by class.
-        """
-        return to_networkx(self, self._names(latent_names, feature_names))
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        """Export to pgmpy.
-
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None stands for those in ``node_names``.
-
-        Returns
-        -------
-        model : pgmpy.models.LinearGaussianBayesianNetwork
-            For linear links with additive noise and one class only: pgmpy has no
-            others.
-        """
-        return to_pgmpy(self, self._names(latent_names, feature_names))
-
-    def _names(self, latent_names, feature_names) -> list:
-        """Names of all nodes, features first."""
+    def _names(self, latent_names, feature_names) -> tuple[list, list]:
         n = self.n_features
         features = self.node_names[:n] if feature_names is None else feature_names
         latents = self.node_names[n:] if latent_names is None else latent_names
-        latents, features = node_names(latents, self.n_latents, features, n)
-        return [*features, *latents]
+        return super()._names(latents, features)
+
+    def _graph(self, latents: list, features: list) -> GraphParts:
+        return graph_of(self, latents, features)
+
+    def _pgmpy(self, latents: list, features: list) -> Any:
+        return pgmpy_of(self, latents, features)
 
 
 def _own(name, values, dtype: type = np.float64) -> np.ndarray:

@@ -27,7 +27,7 @@ from ._rules import (
     with_parent,
     without_parent,
 )
-from ._statistics.statistics import NOISE_SHARE
+from ._statistics import NOISE_SHARE
 
 # Nodes that a restart moves to random places, as a share of all, and restarts in a row
 # that find nothing better before the search ends. On 16 scale-free graphs of 50 nodes

@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
+from ._conditional import condition
 from ._factors import factor_analysis
-from ._inference.inference import condition
 from ._network import GaussianNetwork
-from ._statistics.statistics import standardise
+from ._statistics import standardise
 from ._structural_em import (
     Expected,
     StructuralEM,

@@ -10,14 +10,13 @@ from .._core.warn import warn
 from .._tables.blocks import Blocks
 from .._tables.reader import is_blockwise, read_blocks
 from ..exceptions import PoorDataWarning
-from ._margins.margins import Margin
-from ._margins.sample import SeenRows
+from ._margin_kinds import Margin
 from ._model import check_block
 from ._network import GaussianNetwork
-from ._nonlinear.noise import Student, get_noise
+from ._noise import Student, get_noise
 from ._options import is_linear
-from ._statistics.rows import Rows, RowStatistics
-from ._statistics.statistics import NOISE_SHARE
+from ._rows import Rows, RowSums
+from ._statistics import NOISE_SHARE
 
 NO_GAPS = (
     "X must have no missing values for batches and Dask collections, got NaN; fit rows "
@@ -55,7 +54,7 @@ def can_add_up(estimator) -> bool:
 
 def read(
     estimator, X, sample_weight, *, reset: bool
-) -> tuple[Rows | SeenRows, Blocks | None]:
+) -> tuple[Rows | RowSums, Blocks | None]:
     """Validated rows, or what is needed of them; blocks that can be read again."""
     if is_blockwise(X) and not adds_up(estimator):
         raise ValueError(
@@ -79,7 +78,7 @@ def read(
         return seen, None if isinstance(X, Iterator) else blocks
     rows = blocks.gather(_as_rows)[0]
     if adds_up(estimator) and not rows.has_gaps:
-        return SeenRows.of(rows, keeps_rows(estimator)), blocks
+        return RowSums.of(rows, sampled=keeps_rows(estimator)), blocks
     return rows, None
 
 
@@ -88,12 +87,12 @@ def _as_rows(block) -> Rows:
     return Rows.of(*block)
 
 
-def _sum_up(block, sampled) -> SeenRows:
+def _sum_up(block, sampled) -> RowSums:
     """What is needed of a block, whose rows must be complete."""
     rows = Rows.of(*block)
     if rows.has_gaps:
         raise ValueError(NO_GAPS)
-    return SeenRows.of(rows, sampled)
+    return RowSums.of(rows, sampled=sampled)
 
 
 def wanted_margins(estimator) -> str | Margin | list:
@@ -158,7 +157,7 @@ def warn_constant(constant, names) -> None:
 
 
 def warn_degenerate(
-    data: Rows | RowStatistics, network: GaussianNetwork, names, n_features: int
+    data: Rows | RowSums, network: GaussianNetwork, names, n_features: int
 ) -> None:
     """Say which features follow from others without noise."""
     if isinstance(data, Rows):

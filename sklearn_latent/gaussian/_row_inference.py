@@ -9,6 +9,8 @@ from sklearn.utils import check_array
 from .._core.validation import within_floats
 from ._background import Background
 from ._checks import within_range
+from ._conditional import Joint, condition, leave_one_out
+from ._densities import Densities
 from ._inference.classes import (
     class_log_densities,
     log_interval,
@@ -16,11 +18,9 @@ from ._inference.classes import (
     shares_without,
     total,
 )
-from ._inference.inference import Joint, condition, leave_one_out
 from ._inference.leave_one_out import integrate_features
 from ._inference.mean_field import infer
-from ._margins.columns import Margins, atom_columns, expected_values, to_scores
-from ._nonlinear.densities import Densities
+from ._table_margins import Margins, atom_columns, expected_values, to_scores
 
 # Largest value of the data: squares, and products of variances, must not overflow.
 LARGEST = 1e100

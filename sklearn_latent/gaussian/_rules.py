@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._core.criteria import bic_price, log_choices, small_sample_factor
-from ._nonlinear.fitter import Family
+from ._families import Family
 
 # Gains that differ by less, in nats, are the same: directions that the score cannot
 # tell apart are decided by number, not by rounding errors.

@@ -16,15 +16,14 @@ import numpy as np
 
 from .._core.climb import climb
 from .._core.criteria import log_choices
+from ._conditional import IncompleteData, Joint, expected_statistics
 from ._greedy import greedy_search
-from ._inference.inference import Joint, expected_statistics
 from ._linear_scores import LinearEvaluator, fit_linear
 from ._network import GaussianNetwork
 from ._options import SearchOptions
 from ._orders import order_search
 from ._rules import TIE
-from ._statistics.incomplete import IncompleteData
-from ._statistics.statistics import NOISE_SHARE, GaussianStatistics, standardise
+from ._statistics import NOISE_SHARE, GaussianStatistics, standardise
 
 # Rounds of search and EM; three or four are typical.
 MAX_ROUNDS = 30

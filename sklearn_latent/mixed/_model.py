@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._answers.protocol import GraphParts
 from .._core.persistence import Array, Arrays, Integer, Model
 from .._core.validation import (
     MOST_COLUMNS,
@@ -23,7 +24,6 @@ from ._emissions.kinds import (
     check_emissions,
     shown_emissions,
 )
-from ._export import dbn_to_networkx, dbn_to_pgmpy
 from ._graph import TemporalGraph
 from ._sequence_model import SequenceModel
 from ._tables import (
@@ -36,9 +36,7 @@ from ._tables import (
     slice_order,
     table_shape,
 )
-
-if TYPE_CHECKING:
-    import networkx as nx
+from ._two_slices_graph import graph_of, pgmpy_of
 
 # A joint chain of 500 states takes matrices of 500 x 500 per slice and sequence block;
 # the cost grows with the square. 4,096 take 0.7 GB, and nothing, a file included, may
@@ -307,39 +305,15 @@ class LatentDBN(SequenceModel):
             joint_table(self.directed_graph, self.transition, latents, later=True),
         )
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        """Export as a graph of two consecutive slices.
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_latents, self.n_observed
 
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+    def _graph(self, latents: list, features: list, **options: Any) -> GraphParts:
+        return graph_of(self, latents, features, **options)
 
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Nodes are (name, slice), or names of a single slice if `has_time` is False.
-            Edges have a ``kind``: "measurement" from a latent to a feature, "intra"
-            within a slice, "inter" into the next slice.
-        """
-        return dbn_to_networkx(self, latent_names, feature_names)
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        """Export to pgmpy.
-
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
-
-        Returns
-        -------
-        model : pgmpy.models.DynamicBayesianNetwork
-            Two slices; undirected edges are oriented as in `directed_graph`.
-        """
-        return dbn_to_pgmpy(self, latent_names, feature_names)
+    def _pgmpy(self, latents: list, features: list) -> Any:
+        return pgmpy_of(self, latents, features)
 
     @property
     def _epochs(self) -> list[LatentDBN]:

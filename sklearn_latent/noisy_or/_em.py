@@ -23,9 +23,9 @@ from .._core.validation import (
 )
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
-from ._diagnosis.diagnosis import contradictions, misfit_message
 from ._likelihood.exact import MAX_ENUMERATED, Parameters, clip_parameters
 from ._likelihood.starts import STAGES, Start, advance, best_starts, polish
+from ._misfit import contradictions, misfit_message
 from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
 from ._network import NoisyOrNetwork
 from ._structure_search.sampling import scored_rows

@@ -14,13 +14,13 @@ from .._core.transaction import all_or_nothing
 from .._core.validation import check_flag
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning, UnidentifiableWarning
-from ._diagnosis.diagnosis import (
+from ._identifiability.schedule import Schedule
+from ._likelihood.exact import Parameters
+from ._misfit import (
     contradictions,
     contradictions_of_moments,
     misfit_message,
 )
-from ._identifiability.schedule import Schedule
-from ._likelihood.exact import Parameters
 from ._model import NoisyOrModel, check_flags
 from ._network import NoisyOrNetwork
 from ._parameters.learn import learn_parameters, parameter_errors

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from .._answers.protocol import Network
+from .._answers.protocol import GraphParts, Network
 from .._core.persistence import Array
 from .._core.validation import MOST_ROWS, check_choice, check_count, check_random_state
 from .._core.warn import warn
@@ -23,14 +23,11 @@ from ._checks import (
     probabilities,
     split_rows,
 )
-from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
 from ._inference.classes import infer_network
 from ._inference.inference import METHODS, Inference
+from ._noisy_or_graph import graph_of, pgmpy_of
 from ._numerics import safe_log
 from ._statistics.moments import negative_moments
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 # Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
@@ -339,41 +336,15 @@ class NoisyOrNetwork(Network):
             warn_of_bounds(found.is_bound, "rows")
         return found
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        """Export as a graph.
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_latents, self.n_features
 
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+    def _graph(self, latents: list, features: list) -> GraphParts:
+        return graph_of(self, latents, features)
 
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Latent and feature nodes, with priors, leaks and failures as attributes;
-            with classes, a node of the kind "class" above the latents, whose edges
-            have the largest difference between two classes of P(latent on | class) as
-            strength. Features that are read as their opposite have a ``polarity``
-            of -1.
-        """
-        return noisy_or_to_networkx(self, latent_names, feature_names)
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        """Export to pgmpy.
-
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
-
-        Returns
-        -------
-        model : pgmpy.models.DiscreteBayesianNetwork
-            With one table per node; the class, if there are several, is a node too.
-        """
-        return noisy_or_to_pgmpy(self, latent_names, feature_names)
+    def _pgmpy(self, latents: list, features: list) -> Any:
+        return pgmpy_of(self, latents, features)
 
 
 def warn_of_bounds(is_bound, what: str) -> None:

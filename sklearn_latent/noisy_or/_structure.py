@@ -15,14 +15,9 @@ from .._core.warn import warn
 from .._tables.blocks import Blocks, LocalBlocks
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
-from ._diagnosis.diagnosis import (
-    MOST_COUNTED,
-    contradictions,
-    misfit_message,
-    row_limit,
-)
-from ._export import latents_to_frame
+from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
+from ._noisy_or_graph import latents_to_frame
 from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows, pack_block
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
@@ -54,8 +49,8 @@ class QuartetStructureLearner(NoisyOrModel):
     By default this is the first step of a search by likelihood, for any number of
     latents [2]_: EM on the likeliest states of each row, edges by likelihood ratios,
     latents born where residuals still depend on each other, merged where their
-    posteriors do, and dropped where they do not improve the BIC. Tables that
-    independent causes do not explain get hidden classes above the latents.
+    posteriors do, and dropped where they do not improve the BIC. Hidden classes above
+    the latents let them depend on each other where that improves the BIC.
 
     Parameters
     ----------
@@ -82,9 +77,9 @@ class QuartetStructureLearner(NoisyOrModel):
     refine : bool, default=True
         Whether to go on by likelihood. False is the algorithm of [1]_.
     dependence : {"auto", None}, default="auto"
-        Whether latents may depend on each other. "auto" puts hidden classes above them,
-        each with its own priors, if rows that were held out are likelier then. None:
-        latents are independent. Only with ``refine=True``.
+        Whether latents may depend on each other. "auto" puts a few hidden classes above
+        them, each with its own priors, if the BIC improves. None: latents are
+        independent. Only with ``refine=True``.
     polarity : {"auto", None}, default="auto"
         Whether columns that depend negatively on the others, such as votes or
         reverse-scored items, are read as their opposite. None: all are read as they
@@ -360,7 +355,7 @@ class QuartetStructureLearner(NoisyOrModel):
         self._store_learned(learn_groups(blocks, settings, rng, report))
         score, n_rows, is_exact = score_groups(blocks, self.network_, self.n_jobs)
         self._store_fit(score, n_rows, is_exact=is_exact)
-        return sample_rows(source, row_limit(MOST_COUNTED, source.n_features))
+        return sample_rows(source, counted_rows(source.n_features))
 
     def _store_learned(self, learned: Learned):
         """Set the fitted attributes but for those of the likelihood."""

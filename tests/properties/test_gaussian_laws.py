@@ -24,7 +24,7 @@ from sklearn_latent.gaussian._greedy import greedy_search
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._orders import order_search
 from sklearn_latent.gaussian._rules import Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def draw_family(data, n_features, at_least=0):

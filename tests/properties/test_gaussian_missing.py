@@ -10,7 +10,7 @@ from strategies import seeds
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._inference.inference import (
+from sklearn_latent.gaussian._conditional import (
     IncompleteData,
     Joint,
     condition,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from strategies import seeds
 
 from sklearn_latent.gaussian._bent_scores import NonlinearEvaluator
+from sklearn_latent.gaussian._families import FamilyFitter
 from sklearn_latent.gaussian._ideal_parent import (
     Response,
     TangentScan,
@@ -13,9 +14,8 @@ from sklearn_latent.gaussian._ideal_parent import (
     similarity_c1,
     similarity_c2,
 )
-from sklearn_latent.gaussian._nonlinear.fitter import FamilyFitter
-from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
-from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
+from sklearn_latent.gaussian._links import Linear, Sigmoid
+from sklearn_latent.gaussian._noise import Additive, Multiplicative
 
 
 def gain(x, parents, new):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, softmax
 
-from .._statistics.statistics import LOG_2_PI
+from .._statistics import LOG_2_PI
 
 
 def class_log_densities(network, Z, cells=()) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._nonlinear.densities import Densities
-from .._statistics.incomplete import CHUNK
+from .._conditional import CHUNK
+from .._densities import Densities
 
 # Points of the grid; a smooth density on 8 standard deviations to either side is
 # integrated to many more digits than the model is worth.

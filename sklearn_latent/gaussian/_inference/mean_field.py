@@ -19,8 +19,8 @@ from scipy.special import logsumexp
 
 from ..._core.warn import warn
 from ...exceptions import ApproximateInferenceWarning
-from .._nonlinear.densities import Densities
-from .._statistics.incomplete import CHUNK
+from .._conditional import CHUNK
+from .._densities import Densities
 
 # Largest number of missing values of a row whose points are free of covariance.
 MAX_SIGNS = 64

@@ -18,7 +18,6 @@ from .._statistics.packed import PackedRows
 from .._statistics.patterns import Patterns
 from .beam import Beam, Width
 from .layered import Layered
-from .smoothing import pseudo_rows
 
 # Pseudo-rows of the beta distribution of failures: never more certain than this.
 MOST_PSEUDO_ROWS = 100.0
@@ -149,7 +148,7 @@ def maximize(parameters: Layered, expected: Expected, *, smooth=True) -> Layered
     fired = (1.0 - failure) * expected.causes
     failed, pseudo = 0.0, 0.0
     if smooth:
-        failed, pseudo = _pseudo_rows(parameters, expected, fired)
+        failed, pseudo = _pseudo_rows(parameters, expected)
     tried = np.maximum(expected.trials + failed + pseudo, 1e-300)
     shares = 1.0 - (fired + pseudo) / tried
     shares = np.where(expected.trials + failed + pseudo > 0, shares, failure)
@@ -168,7 +167,7 @@ def maximize(parameters: Layered, expected: Expected, *, smooth=True) -> Layered
     )
 
 
-def _pseudo_rows(parameters, expected, fired):
+def _pseudo_rows(parameters, expected):
     """Failed and fired pseudo-rows of each failure.
 
     Maximum likelihood sets many a failure to 0 if rows are few: of 25 rows with a cause
@@ -176,16 +175,9 @@ def _pseudo_rows(parameters, expected, fired):
     are taken as draws from one beta distribution, whose parameters are estimated from
     them by moments (empirical Bayes): what they vary more than their sampling noise. On
     the 8 x 8 images this recovers, from the true structure, 6.3 of 8 sources at 100
-    rows where maximum likelihood recovers 1.0. Latents that stand for classes drive
-    nearly all features, so there the failures of a feature learn from each other.
+    rows where maximum likelihood recovers 1.0.
     """
     edges = parameters.structure
-    if parameters.n_classes > 1:
-        mean = (fired * edges).sum(axis=0)
-        mean /= np.maximum((expected.trials * edges).sum(axis=0), 1e-300)
-        mean = np.clip(mean, 1e-4, 1.0)
-        rows = pseudo_rows(1.0 - parameters.failure, mean, expected.trials * edges)
-        return rows * (1.0 - mean), rows * mean
     values = parameters.failure[edges]
     trials = np.maximum(expected.trials[edges], 1.0)
     if len(values) < 2:

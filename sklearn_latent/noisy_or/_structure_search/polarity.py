@@ -13,14 +13,14 @@ from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .extend import discover
 from .sampling import thin
-from .search import Fitted, Search
+from .search import search_independent
 
 # Rows that choose between the table as it is, another way to read it, and the opposite
 # of that; and rounds.
 JUDGING_ROWS, JUDGING_ROUNDS = 1000, 1
 
 # Gain in BIC that turned columns must bring, in nats.
-LEAST_GAIN = 1.0
+LEAST_GAIN = 10.0
 
 # Correlations in standard errors that are not due to chance.
 LEAST_Z = 4.0
@@ -52,31 +52,19 @@ def choose_polarity(patterns: Patterns, thresholds, rng) -> np.ndarray:
     if polarity is None:
         return as_it_is
     sample = thin(patterns, JUDGING_ROWS, rng)
-    # As it is wins ties, up to rounding: of columns that depend negatively by chance
-    # none is turned, since there is no latent either way.
     ways = (as_it_is, polarity, -polarity)
     scores = [_score(sample.turn(way), thresholds) for way in ways]
+    # Columns that are read as their opposite are harder to read.
     scores[0] += LEAST_GAIN
     return ways[int(np.argmax(scores))]
 
 
 def _score(patterns: Patterns, thresholds) -> float:
-    """How well independent latents explain the rows."""
-    return learn_independent(patterns, thresholds).score
-
-
-def learn_independent(patterns: Patterns, thresholds) -> Fitted:
-    """Independent latents by quartets and a short search."""
+    """How well independent latents explain the rows, by quartets and a short search."""
     source = BlockMoments.of_patterns(patterns)
     found = discover(source, thresholds)
     start = Layered.single(found.prior, found.failure, found.leaks(source))
-    return Search(patterns).run(start, JUDGING_ROUNDS)
-
-
-def learn_opposite(patterns: Patterns, thresholds, rng) -> Layered:
-    """Independent latents of the opposite of all columns, from a sample of the rows."""
-    sample = thin(patterns, JUDGING_ROWS, rng)
-    return learn_independent(sample.opposite, thresholds).parameters
+    return search_independent(patterns, start, JUDGING_ROUNDS).score
 
 
 def propose_polarity(patterns: Patterns) -> np.ndarray | None:

@@ -5,37 +5,31 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ..._core.criteria import bic
+from .._inference.classes import infer_network
 from .._likelihood.beam import FINE, Beam
 from .._likelihood.layered import Layered
 from .._likelihood.truncated import climb_truncated, expect_block, maximize
 from .._likelihood.truncated_errors import truncated_errors
+from .._network import NoisyOrNetwork
 from .._parameters.mixture import solve_triplets
 from .._statistics.moments import MomentSource, Residual
 from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .._statistics.subsets import subset_variance
-from .classes import column_rates
 from .coupling import pair_moments, subset_moments
-from .dependence import Judge, classes_above, learn_choice
-from .extend import Discovery, Thresholds
+from .dependence import classes_above
+from .extend import Discovery
 from .quartets import TRIPLES
-from .sampling import affordable_steps, thin
-from .search import MOST_REOPENED, Fitted, Search
+from .sampling import affordable_steps, scored_rows, thin
+from .search import Search, search_independent
 
 # Rows of the first rounds, and of all others: what a structure needs. On random
 # networks of 40 latents, 4,000 rows find all.
 FIRST_ROWS, MOST_ROWS = 4000, 20_000
 
-# Rows that choose the number of classes.
-CLASS_ROWS = 10_000
-
-# Rounds of births before latents are compared with classes.
+# Rounds of births on the first rows.
 FIRST_ROUNDS = 2
-
-# Random starts of small networks, with so many more latents than were found, and their
-# priors. (Of 60 tables of independent latents that share features, 35 get classes
-# without them, and 22 with them.)
-MORE_LATENTS, RANDOM_PRIOR = (0, 0, 1, 1, 2, 2), 0.25
 
 # Least and largest number of steps of the last EM, and gain per row that ends them.
 FINAL_STEPS, FINAL_TOLERANCE = (5, 100), 1e-6
@@ -61,72 +55,51 @@ def refine_structure(
     dependence: bool,
     rng,
     report=None,
-    opposite: Thresholds | None = None,
-) -> Layered | None:
-    """Search by likelihood, from what quartets found.
-
-    None if independent latents do not explain the columns, but their opposite: an and
-    of causes is an or of their absence. It is tried with the thresholds `opposite`.
-    """
+) -> Layered:
+    """Search by likelihood, from what quartets found."""
     # Two threads on small matrices take longer than one.
     with threadpool_limits(1):
         start = Layered.single(found.prior, found.failure, found.leaks(source))
         rows = thin(patterns, MOST_ROWS, rng)
-        best = _search(start, patterns, rows, dependence, rng, report, opposite)
-        if best is None:
-            return None
-        if best.n_classes == 1:
-            beam = Beam(rows, best.n_latents, FINE)
-            steps = affordable_steps(rows, *FINAL_STEPS)
-            best = climb_truncated(
-                best, beam, tol=FINAL_TOLERANCE, max_iter=steps
-            ).state
-        if len(rows.weights) < len(patterns.weights):
-            best = _polish(best, source)
+        few = thin(patterns, FIRST_ROWS, rng)
+        first = search_independent(few, start, FIRST_ROUNDS, report)
+        best = Search(rows, report).run(first.parameters).parameters
+        rivals = [best]
+        if dependence:
+            above = classes_above(best, rows)
+            rivals += [above] if above.n_classes > 1 else []
+        rivals = [_polish(_finish(one, rows), source, patterns, rows) for one in rivals]
+        best = min(rivals, key=lambda one: network_bic(one, patterns))
     return _ordered(best)
 
 
-def _search(start, patterns, rows, dependence, rng, report, opposite):
-    """Independent latents, or classes, or both; None: the opposite of the columns."""
-    few = thin(patterns, FIRST_ROWS, rng)
-    first = Search(few, report).run(start, FIRST_ROUNDS).parameters
-    # The same for everybody, so that the same rows give the same network: only which
-    # rows are looked at, if they are many, is a matter of chance.
-    fixed = np.random.RandomState(0)
-    judge = Judge(patterns, FIRST_ROWS, fixed)
-    classes = dependence and judge.prefers_mixtures(first)
-    if classes:
-        first = _search_again(first, few, report)
-        # These networks have seen the rows that judge.
-        classes = judge.prefers_mixtures(first, least=0.0)
-    if classes:
-        if opposite is not None and judge.prefers_opposite(opposite):
-            return None
-        if len(patterns.weights) > FIRST_ROWS:
-            judge = Judge(patterns, CLASS_ROWS, fixed)
-        return learn_choice(judge.choose(), rows, fixed, report)
-    best = Search(rows, report).run(first).parameters
-    return classes_above(judge, best, rows) if dependence else best
+def _finish(parameters, rows) -> Layered:
+    """EM to the end."""
+    beam = Beam(rows, parameters.n_latents, FINE)
+    steps = affordable_steps(rows, *FINAL_STEPS)
+    ascent = climb_truncated(parameters, beam, tol=FINAL_TOLERANCE, max_iter=steps)
+    return ascent.state
 
 
-def _search_again(found, few, report) -> Layered:
-    """Independent latents once more: to the end, and from random starts.
+def network_bic(parameters: Layered, patterns: Patterns) -> float:
+    """The BIC as users see it, of all rows or of some."""
+    rows = scored_rows(patterns, parameters.structure)
+    weight, prior, failure, leak = parameters
+    classes = {"class_weight": weight} if len(weight) > 1 else {}
+    network = NoisyOrNetwork(prior if classes else prior[0], failure, leak, **classes)
+    found = infer_network(network, rows.on, rows.observed)
+    share = rows.weights.sum() / patterns.weights.sum()
+    return bic(
+        rows.weights @ found.log_likelihood / share,
+        network.n_parameters,
+        patterns.weights.sum(),
+    )
 
-    Births of latents one by one get stuck where latents share most of their features.
-    """
-    searches: list[Fitted] = [Search(few, report).run(found)]
-    n_latents, n_features = searches[0].parameters.failure.shape
-    rng, leak = np.random.RandomState(0), 0.2 * column_rates(few)
-    for size in (n_latents + more for more in MORE_LATENTS if n_latents):
-        if size * n_features <= MOST_REOPENED:
-            failure = rng.uniform(0.2, 0.8, (size, n_features))
-            start = Layered.single(np.full(size, RANDOM_PRIOR), failure, leak)
-            searches.append(Search(few, report).run(start, 0))
-    return max(searches, key=lambda search: search.score).parameters
 
-
-def _polish(parameters, source: BlockMoments) -> Layered:
-    """EM steps over all blocks, wherever they are."""
+def _polish(parameters, source: BlockMoments, patterns, rows) -> Layered:
+    """EM steps over all blocks, wherever they are, if the search saw some rows only."""
+    if len(rows.weights) == len(patterns.weights):
+        return parameters
     for _ in range(POLISHING_STEPS):
         expected = source.sum(expect_block, parameters, POLISHED_VALUES)
         parameters = maximize(parameters, expected)

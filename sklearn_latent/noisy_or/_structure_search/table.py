@@ -18,10 +18,11 @@ from .._statistics.rows import BlockMoments, open_blocks
 from .._statistics.together import Singles
 from .extend import Thresholds, discover
 from .groups import Group, find_groups
-from .polarity import choose_polarity
+from .polarity import LEAST_GAIN, choose_polarity
 from .refine import (
     assign_quartets,
     discovery_errors,
+    network_bic,
     refine_structure,
     search_errors,
 )
@@ -97,14 +98,19 @@ def learn_table(
     polarity = np.ones(source.n_features, dtype=np.int8)
     if settings.refine and settings.polarity:
         polarity = choose_polarity(patterns, settings.thresholds, rng)
-    return _learn_as_read(source, patterns, settings, rng, report, polarity)
+    learned = _learn_as_read(source, patterns, settings, rng, report, polarity)
+    if learned.parameters.n_classes == 1 or not settings.polarity:
+        return learned
+    # An and of causes is an or of their absence.
+    other = _learn_as_read(source, patterns, settings, rng, report, -polarity)
+    gain = network_bic(learned.parameters, patterns.turn(polarity))
+    gain -= network_bic(other.parameters, patterns.turn(-polarity))
+    return other if gain > 2.0 * LEAST_GAIN else learned
 
 
 def _learn_as_read(source, patterns, settings, rng, report, polarity) -> Learned:
     """Learn a table of which some columns are read as their opposite."""
-    turned = bool((polarity < 0).any())
-    told = source, patterns
-    if turned:
+    if (polarity < 0).any():
         source, patterns = source.turn(polarity), patterns.turn(polarity)
     found = discover(source, settings.thresholds, settings.max_depth, report)
     if not settings.refine:
@@ -118,10 +124,7 @@ def _learn_as_read(source, patterns, settings, rng, report, polarity) -> Learned
         dependence=settings.dependence,
         rng=rng,
         report=report,
-        opposite=settings.thresholds if settings.polarity and not turned else None,
     )
-    if refined is None:
-        return _learn_as_read(*told, settings, rng, report, -polarity)
     depth, quartets = assign_quartets(refined, found)
     order = np.argsort(depth, kind="stable")
     model = refined.keep(order)
