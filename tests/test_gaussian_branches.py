@@ -171,9 +171,8 @@ class TestPlacement:
     def test_the_first_change_that_gains_is_settled(self, trials):
         assert trials((-5.0, 9.0), (2.0, 3.0), (4.0, 5.0)) == (3.0, [2.0])
 
-    def test_changes_that_lose_little_are_settled_the_best_first(self, trials):
-        scores = (-9.0, -1.0), (-31.0, 9.0), (-2.0, 0.04), (-4.0, 1.0), (-11.0, 2.0)
-        assert trials(*scores) == (1.0, [-2.0, -4.0])
+    def test_changes_that_lose_are_not_taken(self, trials):
+        assert trials((-9.0, 9.0), (-2.0, 9.0), (0.04, 9.0)) == (0.0, [])
 
     def test_no_births_beyond_the_limit(self, X):
         search = make_search(X, max_latents=1)
@@ -200,10 +199,10 @@ class TestPlacement:
             return network, list(search.redraws(point))
 
         network, starts = redrawn([0.5, 0.5, 0, 0, 0], [0, 0, 0.5, 0.5, 0.5])
-        assert len(starts) == 4  # two each
+        assert len(starts) == 2
         assert all(same_edges(start, network) for start in starts)
         shared, starts = redrawn([0.5, 0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5, 0.5])
-        assert len(starts) == 5
+        assert len(starts) == 3
         assert not same_edges(shared, network)
 
     def test_no_more_parents_than_allowed(self, X):

@@ -34,9 +34,6 @@ from ._structural_em import (
 MIN_GAIN = 0.05
 # Sets of nodes that are tried as children of a new latent.
 N_TRIALS = 8
-# Loss, in nats, that a search over graphs may still turn into a gain: in one of 24
-# graphs with confounders, a loss of 25 became a gain of 43; 45 changes none of six.
-SLACK = 30.0
 
 
 def place_latents(em: StructuralEM) -> GaussianNetwork:
@@ -334,24 +331,13 @@ class LatentSearch:
     def changed(
         self, best: Point, kind: str, starts: Iterable[GaussianNetwork]
     ) -> Point:
-        """The first change whose edges, adapted, make the network better, if any.
-
-        If none of them does, a search over graphs follows where little is lost.
-        """
-        near: list[tuple[float, Point]] = []
+        """The first change whose edges, adapted, make the network better, if any."""
         for start in starts:
             if _same_edges(start, best.network):
                 continue
             trial = self.adapt(self.fit(start))
-            gain = self.score(trial) - self.score(best)
-            if gain > MIN_GAIN:
+            if self.score(trial) > self.score(best) + MIN_GAIN:
                 return self.better(best, self.settle(trial), kind)
-            if gain > -SLACK:
-                near.append((gain, trial))
-        for _, trial in sorted(near, key=lambda entry: -entry[0]):
-            found = self.better(best, self.settle(trial), kind)
-            if found is not best:
-                return found
         return best
 
     def births(self, point: Point) -> Iterator[GaussianNetwork]:
@@ -359,9 +345,7 @@ class LatentSearch:
         if point.network.n_latents >= self.limit or not point.is_valid:
             return
         for members in self._candidates(point):
-            born = self.redrawn(point, [], members, 1)
-            yield born
-            yield self.cleared(born)
+            yield self.redrawn(point, [], members, 1)
 
     def deaths(self, point: Point) -> Iterator[GaussianNetwork]:
         """One latent less, the weakest first."""
@@ -381,10 +365,7 @@ class LatentSearch:
                 continue
             latents = np.unique([a, b])
             members = np.flatnonzero(near[latents].any(axis=0))
-            drawn = self.redrawn(point, latents, members, len(latents))
-            yield drawn
-            if a == b:
-                yield self.cleared(drawn)
+            yield self.redrawn(point, latents, members, len(latents))
 
     def redrawn(self, point: Point, latents, members, n_new: int) -> GaussianNetwork:
         """The network with new latents in place of some, and of edges among a set."""
@@ -416,19 +397,6 @@ class LatentSearch:
         latents = np.arange(n, len(adjacency))
         above = sets.find(latents, edge, edge * np.arange(len(latents) + 1))
         return found[:N_TRIALS] + above[:N_TRIALS]
-
-    def cleared(self, network: GaussianNetwork) -> GaussianNetwork:
-        """The network without edges that may stand for its last latent.
-
-        Given an effect of two causes these depend on each other, so that a graph
-        without a latent also has edges from other causes of its children, be they
-        features or latents.
-        """
-        adjacency, last = network.adjacency.copy(), network.adjacency[-1]
-        children = last & (np.arange(len(last)) < self.n_features)
-        adjacency[:, children] = adjacency[children] = False
-        adjacency[-1] = last
-        return network._with_edges(adjacency)
 
 
 def _same_edges(a: GaussianNetwork, b: GaussianNetwork) -> bool:

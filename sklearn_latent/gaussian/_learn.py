@@ -17,7 +17,7 @@ from ._linear_scores import LinearEvaluator, fit_linear
 from ._network import GaussianNetwork
 from ._noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
-from ._orders import grow_shrink_trees, order_search
+from ._orders import order_search
 from ._paper_latents import paper_search
 from ._rows import Rows, RowSums, distinct_rows
 from ._rules import SearchResult, relabelled_history, search_by_price
@@ -113,13 +113,10 @@ def search_linear(
     greedy = options.search == "greedy"
     n_candidates = options.n_candidates if greedy else None
     evaluator = LinearEvaluator(standard, n_candidates=n_candidates)
-    trees = None if greedy else grow_shrink_trees(evaluator, rules)
 
     def ordered(evaluator, rules, initial):
         n_restarts = options.n_restarts if initial is None else 0
-        return order_search(
-            evaluator, rules, initial=initial, n_restarts=n_restarts, trees=trees
-        )
+        return order_search(evaluator, rules, initial=initial, n_restarts=n_restarts)
 
     search = greedy_search if greedy else ordered
     penalty = options.penalties(evaluator.weight)[0]
