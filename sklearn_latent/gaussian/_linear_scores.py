@@ -145,30 +145,6 @@ def _explain(covariance, variance, child) -> np.ndarray:
     return np.maximum(explained, 0.0, out=explained)
 
 
-def regress(
-    correlation, child: int, parents: tuple[int, ...]
-) -> tuple[float, list[float]]:
-    """Unexplained share of a node, and without each of its parents.
-
-    The part of a scan that shrinking parents needs.
-    """
-    variance = float(correlation[child, child])
-    if not parents:
-        return variance, []
-    if len(parents) == 1:
-        # Most families have one parent, and need no matrix.
-        (parent,) = parents
-        common = float(correlation[child, parent])
-        left = variance - common**2 / float(correlation[parent, parent] or 1.0)
-        return max(left, 0.0), [variance]
-    rows = correlation.take(parents, axis=0)
-    inverse = _invert(rows.take(parents, axis=1))
-    common = rows[:, child]
-    beta = inverse @ common
-    unexplained = max(variance - float(beta @ common), 0.0)
-    return unexplained, (unexplained + beta**2 / inverse.diagonal()).tolist()
-
-
 class LinearEvaluator(MoveEvaluator):
     """Exact scores of all moves of linear Gaussian families.
 
@@ -219,7 +195,8 @@ class LinearEvaluator(MoveEvaluator):
 
     def family_score(self, child: int, parents: tuple[int, ...]) -> float:
         """Score of one family."""
-        unexplained, _ = regress(self.correlation, child, parents)
+        partial = partial_out(self.correlation, child, parents)
+        unexplained, _ = partial.unexplained(child)
         return self.score(child, len(parents), unexplained)
 
     def graph_score(self, adjacency) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from .._core.graphs import parents_of, topological_order
 from .._core.validation import check_random_state
 from ._backward import backward_search
-from ._linear_scores import COLLINEAR, LinearEvaluator, Partial, partial_out, regress
+from ._linear_scores import COLLINEAR, LinearEvaluator, Partial, partial_out
 from ._rules import (
     TIE,
     Rules,
@@ -152,7 +152,8 @@ class GrowShrinkTree:
             if max(unexplained, NOISE_SHARE) < worth * max(least, NOISE_SHARE):
                 break
             kept = without_parent(kept, kept[without.index(least)])
-            unexplained, without = regress(evaluator.correlation, self.child, kept)
+            partial = partial_out(evaluator.correlation, self.child, kept)
+            unexplained, without = partial.unexplained(self.child)
         return evaluator.score(self.child, len(kept), unexplained), kept
 
 
@@ -328,21 +329,21 @@ def order_search(
     trees = [GrowShrinkTree(evaluator, child, rules) for child in range(n)]
     rng = check_random_state(rules.random_state)
     start = rules.required if initial is None else initial | rules.required
-    best = _OrderState(trees, topological_order(start), rules.required)
     history: list = []
+    best = _OrderState(trees, topological_order(start), rules.required)
     stop = _settle(best, rules, rng, history)
     n_failed = 0
     for _ in range(n_restarts if n > 1 else 0):
         if stop or n_failed == PATIENCE:
             break
         order = best.shuffled(rng, max(1, int(RESTART_SHARE * n)))
+        moves: list = [(("restart",), 0.0)]
         trial = _OrderState(trees, order, rules.required)
-        moves: list = []
         stop = _settle(trial, rules, rng, moves)
         n_failed += 1
         if trial.score > best.score + rules.tol:
-            history += [(("restart",), 0.0), *moves]
             best, n_failed = trial, 0
+            history += moves
     result = SearchResult(best.adjacency, best.score, history)
     # Graphs of one class keep the same rules only if there are none.
     is_free = not rules.required.any() and rules.forbidden.sum() == n
