@@ -12,8 +12,8 @@ from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.gaussian import _latent_search as search_module
 from sklearn_latent.gaussian import _structural_em as em_module
 from sklearn_latent.gaussian._bent_em import NonlinearEM, bent_network
+from sklearn_latent.gaussian._bent_inference import MeanField
 from sklearn_latent.gaussian._conditional import IncompleteData
-from sklearn_latent.gaussian._inference.mean_field import MeanField
 from sklearn_latent.gaussian._latent_likelihood import fit_point
 from sklearn_latent.gaussian._latent_search import LatentSearch
 from sklearn_latent.gaussian._latent_search import _same_edges as same_edges

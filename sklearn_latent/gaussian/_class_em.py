@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr
+from scipy.special import entr, logsumexp, softmax
 from sklearn.cluster import KMeans
 
 from .._core.choose import Growth, grow
@@ -22,7 +22,6 @@ from ._editing import Units
 from ._families import Family
 from ._greedy import greedy_search
 from ._groups import FEWEST_ROWS, MOST_GROUPS, comparable, first_rows
-from ._inference.classes import class_log_densities, shares, total
 from ._linear_scores import JITTER, LinearEvaluator
 from ._network import GaussianNetwork
 from ._options import SearchOptions
@@ -123,7 +122,7 @@ def learn_classes(
         return None
     if len(sample.X) < len(X):
         every = scores.rows(Rows(X, weights))
-        share = shares(class_log_densities(fit.network, every.X))
+        share = softmax(fit.network._class_log_densities(every.X), axis=1)
         graph = fit.network.adjacency
         fit = ClassSearch(every, scores.options(options)).run(share, graph)
     return scores.network(fit.network)
@@ -298,8 +297,9 @@ class ClassSearch:
         rows = self.rows
 
         def expect(network):
-            log_densities = class_log_densities(network, rows.X)
-            return rows.sum(total(log_densities)), shares(log_densities)
+            log_densities = network._class_log_densities(rows.X)
+            fitted = rows.sum(logsumexp(log_densities, axis=1))
+            return fitted, softmax(log_densities, axis=1)
 
         def maximise(network, share):
             return class_network(self.statistics(share, network), network.adjacency)

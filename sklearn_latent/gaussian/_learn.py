@@ -15,7 +15,6 @@ from ._greedy import greedy_search
 from ._latent_search import place_latents
 from ._linear_scores import LinearEvaluator, fit_linear
 from ._network import GaussianNetwork
-from ._noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._orders import order_search
 from ._paper_latents import paper_search
@@ -70,12 +69,6 @@ def learn_network(
         return LearnedNetwork(network, result.history, *counts)
     if options.max_latents == 0 and not data.has_gaps:
         return _in_order(data, options, _learn_nonlinear)
-    if isinstance(get_noise(options.noise), Student):
-        raise ValueError(
-            f"noise={options.noise!r} must have complete rows and max_latents=0 to "
-            "learn from, got "
-            f"{'missing values' if data.has_gaps else options.max_latents}."
-        )
     # A second thread gains nothing on small matrices, and waits for a core that is
     # busy: two fits of 5 latents side by side took 390 s each instead of 26.
     with threadpool_limits(1):
@@ -175,8 +168,6 @@ def _learn_bent(data: Rows, options: SearchOptions) -> LearnedNetwork:
 
 def _learn_nonlinear(data: Rows, options: SearchOptions) -> LearnedNetwork:
     """Greedy search with optimised families, from complete rows."""
-    if noise_name(options.noise) == "student":
-        return _learn_student(data, options)
     evaluator = make_evaluator(data.X, data.weights, options)
     rules = replace(options.rules(data.weight), progress=options.progress)
     initial = options.initial
@@ -196,27 +187,6 @@ def _learn_nonlinear(data: Rows, options: SearchOptions) -> LearnedNetwork:
     network = bent_network(options, result.adjacency, weights, theta, noise_variance)
     counts = evaluator.n_evaluated, evaluator.n_considered
     return LearnedNetwork(network, result.history, *counts)
-
-
-def _learn_student(data: Rows, options: SearchOptions) -> LearnedNetwork:
-    """As `_learn_nonlinear`, where the degrees of freedom are to be estimated.
-
-    First from the errors of a linear network with normal noise, then from its own.
-    """
-    moments = GaussianStatistics.of(data.X, data.weights)
-    graph = _linear_graph(data, options)
-    network = GaussianNetwork(graph, *fit_linear(moments, graph))
-    if not options.published:
-        options = replace(options, initial=graph)
-    for _ in range(2):
-        errors = data.X - network.conditional_means(data.X)
-        errors /= np.sqrt(network.noise_variance)
-        noise = Student().fitted(errors.T, data.weights)
-        options = replace(options, noise=noise_name(noise))
-        learned = _learn_nonlinear(data, options)
-        network = learned.network
-        options = replace(options, initial=network.adjacency)
-    return learned
 
 
 def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
