@@ -21,6 +21,7 @@ from .._core.validation import (
 )
 from ._atom_margins import ConstantMargin
 from ._background import Background
+from ._editing import Editable
 from ._gaussian_graph import graph_of, pgmpy_of
 from ._links import Linear, Link, get_link
 from ._margin_kinds import Margin
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     pass
 
 
-class GaussianNetwork(RowInference, Network):
+class GaussianNetwork(RowInference, Editable, Network):
     """A directed network of continuous variables with Gaussian noise.
 
     Nodes are the features, then the latents. The mean of a node is a link

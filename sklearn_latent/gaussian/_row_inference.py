@@ -84,7 +84,6 @@ class RowInference(Densities):
             density = self._family_log_likelihoods(Z).sum(axis=1)
         else:
             density = self._infer(Z)[1]
-        order = [node for node in self.topological_order if node < self.n_features]
         for column, rows, low, high in cells:
             # Given those before it in the graph, an atom is any score of its interval.
             before = Z[rows]
@@ -92,7 +91,8 @@ class RowInference(Densities):
                 mean = self.conditional_means(before)[:, column]
                 variance = np.broadcast_to(self.noise_variance[column], mean.shape)
             else:
-                before[:, order[order.index(column) :]] = np.nan
+                order = self.topological_order[self.topological_order < self.n_features]
+                before[:, order[int(np.argmax(order == column)) :]] = np.nan
                 means, _, variances = self._infer(before)
                 mean, variance = means[:, column], variances[:, column]
             density[rows] += _log_interval(Z[rows, column], low, high, mean, variance)
