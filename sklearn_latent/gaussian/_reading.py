@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._core.warn import warn
-from .._tables.blocks import Blocks
-from .._tables.reader import is_blockwise, read_blocks
+from .._tables.blocks import Blocks, is_blockwise, read_blocks
 from ..exceptions import PoorDataWarning
 from ._gaussian_model import check_block
 from ._margin_kinds import Margin
