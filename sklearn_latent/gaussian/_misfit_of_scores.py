@@ -68,8 +68,7 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
     )
     if network.is_jointly_gaussian:
         mean, covariance = (part[:n] for part in network.joint())
-        if network.background is None:
-            subject.scale = mean, np.sqrt(np.diagonal(covariance))
+        subject.scale = mean, np.sqrt(np.diagonal(covariance))
         subject.noise = partial(_noise, network, mean, covariance[:, :n])
         place = np.argsort([node for node in network.topological_order if node < n])
         subject.before = place[:, None] < place
@@ -82,12 +81,8 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
 
 
 def _drawn(network, n_rows, rng) -> np.ndarray:
-    """Scores of rows of the network, (n_rows, 1, n_features)."""
-    if network.background is None:
-        scores = network._draw(n_rows, rng)[:, : network.n_features]
-    else:
-        X = network.sample(n_rows, rng)[0]
-        scores = complete(network, to_scores(network.margins, X)[0])
+    """Scores of rows of the network without background, (n_rows, 1, n_features)."""
+    scores = network._draw(n_rows, rng)[:, : network.n_features]
     return scores[:, np.newaxis]
 
 
