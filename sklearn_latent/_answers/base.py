@@ -34,8 +34,9 @@ class BaseLatentModel(CallbackSupportMixin, Exported, TransformerMixin, BaseEsti
     """Base class of all estimators.
 
     A subclass provides ``fit``, ``transform``, ``score_samples``, ``_n_features_out``
-    (number of columns of ``transform``) and ``_evidence`` (for ``explain``), and sets
-    ``network_``, ``n_latents_`` and ``structure_``. The rest comes from here.
+    (number of columns of ``transform``), ``_evidence`` (for ``explain``), ``_subject``
+    (for ``diagnose``) and ``_describe`` (for ``summary``), and sets ``network_``,
+    ``n_latents_`` and ``structure_``. The rest comes from here.
     """
 
     network_: Any

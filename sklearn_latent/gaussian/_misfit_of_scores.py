@@ -24,8 +24,6 @@ from ._table_margins import (
     to_values,
 )
 
-# Patterns of gaps take a matrix each: fewer rows where these are large.
-MOST_GAPS, LEAST_ROWS = 2e10, 200
 # Rows whose latents are inferred where that has no formula.
 MOST_INFERRED = 500
 # Features that correlate more than this say the same.
@@ -45,10 +43,7 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
         those leave open
     """
     n = network.n_features
-    most = row_limit(n)
-    if network.is_jointly_gaussian and np.isnan(X).any():
-        most = min(most, int(max(MOST_GAPS / n**3, LEAST_ROWS)))
-    X = X[some_rows(len(X), most)]
+    X = X[some_rows(len(X), row_limit(n))]
     few = X if network.is_jointly_gaussian else X[:MOST_INFERRED]
     bent = [j for j, _ in bent_columns(network.margins)]
     scores = to_scores(network.margins, X)[0]
