@@ -30,7 +30,7 @@ truth = data.network
 # ---------------------
 # ``depth_`` is the round in which each edge was learned: 0 for B, 1 for A.
 learner = NoisyOrMoMLearner(structure).fit(data.X[:10_000])
-print(pd.DataFrame(learner.depth_, index=["A", "B"]).fillna("-"))
+print(pd.DataFrame(learner.depth_, index=["A", "B"]).to_string(na_rep="-"))
 
 # %%
 # The width of an edge shows its strength and its colour the depth; the numbers are the

@@ -115,7 +115,7 @@ class TestModels:
     def test_pictures(self, kind, number):
         model, X = fitted(kind, number)
         names = LISTS[number][: 3 if kind == "panel" else N]
-        texts = drawn(LatentGraphDisplay.from_estimator(model, feature_labels=True))
+        texts = drawn(LatentGraphDisplay.from_estimator(model))
         check_shown(texts, names)
         explanation = model.explain(X.iloc[:1])
         texts = drawn(explanation.plot())

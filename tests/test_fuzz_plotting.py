@@ -78,7 +78,6 @@ def test_graphs(data):
                 ax=[None],
                 min_strength=["auto", 0.0, 0.5, np.inf],
                 focus=[None, None, 0, [0, 1]],
-                feature_labels=["auto", True, False],
                 color_by=[None, "weight", "strength"],
                 legend=[True, False],
             )

@@ -42,7 +42,6 @@ MODULES = [
     "sklearn_latent/_core/climb.py",
     "sklearn_latent/_core/criteria.py",
     "sklearn_latent/_core/graphs.py",
-    "sklearn_latent/_tables/reader.py",
     "sklearn_latent/metrics.py",
 ]
 LEFT_OUT = {

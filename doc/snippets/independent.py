@@ -12,7 +12,7 @@ from sklearn_latent._answers.protocol import GraphParts, Network
 from sklearn_latent._core.persistence import Array
 from sklearn_latent._core.progress import Progress, with_callbacks
 from sklearn_latent._core.transaction import all_or_nothing
-from sklearn_latent._tables.reader import read_blocks
+from sklearn_latent._tables.blocks import read_blocks
 
 
 # statistics

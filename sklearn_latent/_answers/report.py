@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.text import count
 from .._core.validation import shown
-from .._tables.reader import is_blockwise
+from .._tables.blocks import is_blockwise
 from .._version import __version__
 from ..plotting import FitDisplay, LatentGraphDisplay
 from ..plotting._display import check_plot

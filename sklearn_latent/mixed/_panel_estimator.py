@@ -19,17 +19,17 @@ from .._core.progress import Progress, with_callbacks
 from .._core.transaction import all_or_nothing
 from .._core.validation import check_choice
 from .._tables.fill import fill_gaps
+from .._tables.schema import is_missing
 from .._tables.single_row import SingleRow
-from ._em.em import replace_tables
+from ._em.chain_em import replace_tables
 from ._em.hybrid import STRATEGIES
-from ._emissions.base import Emission
+from ._emissions.emission import Emission
 from ._graph import TemporalGraph
 from ._misfit_of_sequences import subject_of
 from ._mixed_answers import choose_slice, describe, part_of
 from ._model import LatentDBN
 from ._panel_input import PanelInput
-from ._panels.encoding import is_missing
-from ._panels.long_tables import fill_long
+from ._panels.frames import fill_long
 from ._panels.panel import is_known
 from ._panels.sequences import Sequences
 

@@ -176,9 +176,9 @@ def _label(name, data, longest: int) -> str:
     return f"{label}  {data['n_classes']}" if "n_classes" in data else label
 
 
-def _fitting_boxes(graph, nodes: Nodes, limits, feature_labels, is_new) -> _Boxes:
+def _fitting_boxes(graph, nodes: Nodes, limits, is_new: bool) -> _Boxes:
     """The largest labels that all fit; without one, names of crowded layers go."""
-    has_label = (nodes.kind != "feature") | (feature_labels is not False)
+    has_label = np.ones(len(nodes.names), dtype=bool)
     for form in LABELS:
         for is_upright in (True,) if nodes.form == "timed" else (False, True):
             boxes = _Boxes.of(graph, nodes, has_label, form, is_upright)
@@ -186,10 +186,8 @@ def _fitting_boxes(graph, nodes: Nodes, limits, feature_labels, is_new) -> _Boxe
             if not is_long and boxes.fit(*limits):
                 return boxes
     crowd = np.bincount(nodes.layer)[nodes.layer] * boxes.line * boxes.font
-    is_wide = boxes.along(SPACE * boxes.font) > limits[0]
-    is_forced = (nodes.kind == "feature") & (feature_labels is True)
-    has_label &= ((crowd <= limits[1]) & (not is_wide)) | is_forced
-    return _Boxes.of(graph, nodes, has_label, form, True)
+    has_room = boxes.along(SPACE * boxes.font) <= limits[0]
+    return _Boxes.of(graph, nodes, (crowd <= limits[1]) & has_room, form, True)
 
 
 class _Plan(NamedTuple):
@@ -270,7 +268,7 @@ def _shift(boxes: _Boxes, layers) -> np.ndarray:
     return np.select([nodes.layer == 0, is_last], [free, -free], 0.0)
 
 
-def draw_graph(graph, ax, note: str, feature_labels, legend: bool, color_by):
+def draw_graph(graph, ax, note: str, legend: bool, color_by):
     """Draw a graph on axes or in a new figure: the axes, places of nodes, edges."""
     nodes = Nodes.of(graph)
     styles, entries = edge_styles(graph, nodes.form, color_by)
@@ -279,14 +277,14 @@ def draw_graph(graph, ax, note: str, feature_labels, legend: bool, color_by):
     size = None if ax is None else size_in_points(ax)
     width, height = (WIDEST, np.inf) if size is None else size
     limits = width, min(height - frame.above(width) - frame.below(width), HIGHEST)
-    boxes = _fitting_boxes(graph, nodes, limits, feature_labels, size is None)
+    boxes = _fitting_boxes(graph, nodes, limits, size is None)
     plan = _Plan.of(graph, boxes, size, frame)
     ax = _new_axes(*plan.size) if ax is None else ax
     ax.set_axis_off()
     ax.set_xlim(0.0, plan.size[0])
     ax.set_ylim(-plan.size[1], 0.0)
     lines = _draw_edges(ax, graph, plan, styles)
-    _draw_nodes(ax, graph, plan, feature_labels)
+    _draw_nodes(ax, graph, plan)
     frame.draw(ax, plan)
     places = plan.points(plan.along, plan.across).tolist()
     return ax, dict(zip(graph, map(tuple, places), strict=True)), lines
@@ -384,7 +382,7 @@ def _draw_tip(ax, plan: _Plan, ends, place, color, width: float) -> None:
     ax.scatter([x], [y], marker=marker, color=[color], s=size**2, lw=0, zorder=2)
 
 
-def _draw_nodes(ax, graph, plan: _Plan, feature_labels) -> None:
+def _draw_nodes(ax, graph, plan: _Plan) -> None:
     """Names in boxes, or dots; names that have no room are counted."""
     boxes, nodes, colors = plan.boxes, plan.boxes.nodes, node_colors(graph)
     places = plan.points(plan.along, plan.across)
@@ -409,7 +407,7 @@ def _draw_nodes(ax, graph, plan: _Plan, feature_labels) -> None:
         style = {"s": size**2, "c": [FEATURE_COLOR], "lw": 0, "zorder": 3}
         ax.scatter(*places[chosen].T, **style)
         kinds = set(nodes.kind[chosen])
-        if nodes.form == "free" or (kinds == {"feature"} and feature_labels is False):
+        if nodes.form == "free":
             continue
         noun = f"{kinds.pop()}s" if len(kinds) == 1 else "nodes"
         box = {"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.9}
@@ -446,11 +444,7 @@ class _Frame(NamedTuple):
 
     def n_columns(self, width: float) -> int:
         """How many entries fit beside each other."""
-        # Besides its label, an entry has a handle and spaces of 4.8 fonts in all.
-        widths = [text_width(label, FONT) + 4.9 * FONT for _, label in self.entries]
-        if not widths or sum(widths) <= width:
-            return max(len(widths), 1)
-        return max(1, min(len(widths) - 1, int(width / max(widths))))
+        return max(1, min(len(self.entries), int(width / (15.0 * FONT))))
 
     def draw(self, ax, plan: _Plan) -> None:
         """Write all of it."""

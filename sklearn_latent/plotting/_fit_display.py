@@ -143,50 +143,23 @@ def _draw_panel(panel: Axes, checks: pd.DataFrame, n_labels: int) -> None:
             alpha=alpha,
             linewidths=0,
         )
-    low, high = _limits(x, y)
+    values = np.concatenate([x, y])
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
+    room = 0.06 * (high - low) or 0.5
+    low, high = low - room, high + room
     panel.plot([low, high], [low, high], color="0.6", lw=0.8, zorder=0)
     panel.set(xlim=(low, high), ylim=(low, high), xlabel="expected by the model")
     kinds = spelled(", ".join(dict.fromkeys(checks.check)) or "nothing")
     panel.set_title(f"{kinds}: {int((~ok).sum()):,} of {len(ok):,} differ")
     worst = checks[~ok].sort_values("z", key=lambda z: -z.abs(), kind="stable")
-    _label_points(panel, worst.head(n_labels))
-
-
-def _limits(x, y) -> tuple[float, float]:
-    """Range of both axes, with some room."""
-    values = np.concatenate([x, y])
-    if not len(values):
-        return 0.0, 1.0
-    low, high = float(values.min()), float(values.max())
-    room = 0.06 * (high - low) or 0.5
-    return low - room, high + room
-
-
-def _label_points(panel: Axes, points: pd.DataFrame) -> None:
-    """Names beside points, inside of the panel and one above the other."""
-    low, high = panel.get_xlim()
-    size = high - low
-    points = points.sort_values("observed", kind="stable")
-    heights = _spread_out(points.observed.tolist(), 0.05 * size, high - 0.03 * size)
-    for point, height in zip(points.itertuples(), heights, strict=True):
-        is_right = point.expected > low + 0.5 * size
-        aside = -0.03 * size if is_right else 0.03 * size
+    for point in worst.head(n_labels).itertuples():
+        is_right = point.expected > (low + high) / 2
         panel.annotate(
             spelled(shorten(point.what)),
             (point.expected, point.observed),
-            xytext=(point.expected + aside, height),
+            xytext=(-6 if is_right else 6, 0),
+            textcoords="offset points",
             ha="right" if is_right else "left",
             va="center",
             fontsize=FONT,
-            arrowprops={"arrowstyle": "-", "color": "0.6", "lw": 0.5},
         )
-
-
-def _spread_out(heights: list[float], step: float, top: float) -> list[float]:
-    """Ascending heights moved apart by at least a step, and all below the top."""
-    for i in range(1, len(heights)):
-        heights[i] = max(heights[i], heights[i - 1] + step)
-    for i in reversed(range(len(heights))):
-        heights[i] = min(heights[i], top)
-        top = heights[i] - step
-    return heights

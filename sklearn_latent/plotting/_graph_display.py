@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from .._core.validation import check_choice, check_flag
+from .._core.validation import check_flag
 from ._display import Display, check_plot
 from ._drawing import draw_graph
 from ._selection import select
@@ -97,7 +97,6 @@ class LatentGraphDisplay(Display):
         *,
         min_strength: Literal["auto"] | float = "auto",
         focus: Any = None,
-        feature_labels: Literal["auto"] | bool = "auto",
         color_by: str | None = None,
         legend: bool = True,
     ) -> Self:
@@ -117,8 +116,6 @@ class LatentGraphDisplay(Display):
             Names of latents or features. Only these are drawn, with their parents,
             their children and, in noisy-or networks, the other parents of the children
             of a latent.
-        feature_labels : {"auto", True, False}, default="auto"
-            Whether to write the names of features. "auto" writes as many as fit.
         color_by : str or None, default=None
             Numeric edge attribute that determines the colours, for example "depth" of
             noisy-or networks or "support" of temporal models. If None, edges are
@@ -133,14 +130,10 @@ class LatentGraphDisplay(Display):
         """
         check_plot("LatentGraphDisplay", ax)
         check_flag("legend", legend)
-        if isinstance(feature_labels, str):
-            check_choice("feature_labels", feature_labels, ("auto",))
-        else:
-            check_flag("feature_labels", feature_labels)
         selection = select(self.graph, min_strength, focus)
         self.note_ = selection.note
         self.ax_, self.positions_, self.edges_ = draw_graph(
-            selection.graph, ax, self.note_, feature_labels, legend, color_by
+            selection.graph, ax, self.note_, legend, color_by
         )
         self.figure_ = self.ax_.figure
         return self

@@ -97,7 +97,7 @@ class LatentImagesDisplay(Display):
         depth = getattr(estimator, "depth_", None)
         if depth is not None and np.ndim(depth) == 1:
             titles = [
-                f"{title}, depth {value:.0f}" if np.isfinite(value) else title
+                f"{title}\ndepth {value:.0f}" if np.isfinite(value) else title
                 for title, value in zip(titles, depth, strict=True)
             ]
         display = cls(1.0 - estimator.failure_, shape, titles)
@@ -125,7 +125,7 @@ class LatentImagesDisplay(Display):
             titles = [str(title) for title in check_names("titles", self.titles, n)]
         n_columns = int(np.clip(n, 1, LARGEST_GRID))
         n_rows = max(1, -(-n // n_columns))
-        size = max(3.0, 1.3 * n_columns), (1.3 + 0.4 * any(titles)) * n_rows
+        size = max(3.0, 1.3 * n_columns), (1.3 + 0.5 * any(titles)) * n_rows
         gap = (0.3 if any(titles) else 0.06) / n_rows, 0.03
         panels = split_axes(self._start(ax, *size), n_rows, n_columns, gap=gap).ravel()
         for panel in panels[n:]:

@@ -81,17 +81,8 @@ class TrajectoryDisplay(Display):
         self.slice_names = slice_names
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        latent_names: Sequence[str] | None = None,
-        sequence_names: Sequence[str] | None = None,
-        slice_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Infer the states of sequences, and draw them.
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Axes | None = None) -> Self:
+        """Infer the states of sequences, and draw them with their names, if any.
 
         Parameters
         ----------
@@ -101,8 +92,6 @@ class TrajectoryDisplay(Display):
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
             The sequences to draw; NaN is missing.
-        latent_names, sequence_names, slice_names : sequence of str or None
-            Names. If None, those of sequences of a long table, else numbers.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
 
@@ -115,15 +104,15 @@ class TrajectoryDisplay(Display):
         cardinality = np.asarray(estimator.cardinality_, dtype=int)
         X = getattr(estimator, "_sequences_of", lambda X: X)(X)
         labels = getattr(X, "labels", None)
-        if labels is not None:
-            sequence_names = sequence_names or [str(i) for i in labels.sequences]
-            slice_names = slice_names or labels.time_names
+        sequences = None if labels is None else [str(i) for i in labels.sequences]
+        slices = None if labels is None else labels.time_names
         posterior = np.asarray(estimator.transform(X), dtype=float)
         parts: list[NDArray[np.float64]] = []
         if len(cardinality):
             panel = posterior.reshape(len(posterior), -1, int(cardinality.sum()))
             parts = np.split(panel, np.cumsum(cardinality)[:-1], axis=2)
-        return cls(parts, latent_names, sequence_names, slice_names).plot(ax)
+        names = getattr(estimator, "latent_names_", None)
+        return cls(parts, names, sequences, slices).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the states: bars for up to six sequences, else a heat map.
