@@ -277,8 +277,8 @@ class _Compared:
     def _shape(self, kind: str, names: Sequence[str]) -> Comparison:
         # The shape of a scale that was estimated has errors, too.
         learned = float(len(self.subject.bent) > 0)
-        # Ranks by themselves have a shape that hardly varies, but for ties: it counts as
-        # that of a normal sample, which has these variances.
+        # Ranks by themselves have a shape that hardly varies, but for ties: they count
+        # as a normal sample, which has these variances.
         normal = {"skewed noise": 6.0, "tails": 24.0 / 9.0}.get(kind, 0.1)
         z = self._z(kind, learned, least=normal / self.n)
         seen, mean = self.seen[kind], self.mean[kind]
