@@ -30,9 +30,8 @@ SAME = 0.99
 # Residuals of this size, in spreads of their column, are lost digits of products, and
 # in values of their column, of sums: of exact copies they are 1e-16 of either.
 ROUNDING, DIGITS = 1e-8, 1e-14
-# Where there is no formula, one of so many particles is kept, which then makes so many
-# steps of a Markov chain.
-PARTICLES, STEPS = 50, 20
+# Where there is no formula, a Markov chain makes so many steps.
+STEPS = 50
 
 
 def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subject:
@@ -185,7 +184,7 @@ def _draw(network, Z, rng) -> np.ndarray:
             drawn[members] = _draw(own, Z[members], rng)
         return drawn
     if not network.is_jointly_gaussian:
-        return _draw_by_particles(network, Z, rng)
+        return _draw_by_steps(network, Z, rng)
     # A row of the network, moved by what others differ in that show other values.
     free = network._draw(len(Z), rng)
     joint = network._joint()
@@ -193,37 +192,24 @@ def _draw(network, Z, rng) -> np.ndarray:
     return free + condition(joint, Z)[0] - condition(joint, seen)[0]
 
 
-def _draw_by_particles(network, Z, rng) -> np.ndarray:
-    """The same by importance sampling, and Metropolis steps from there."""
+def _draw_by_steps(network, Z, rng) -> np.ndarray:
+    """The same by Metropolis steps, from values that the network has of itself."""
     known = np.pad(~np.isnan(Z), [(0, 0), (0, network.n_latents)])
-    start = np.pad(np.nan_to_num(Z), [(0, 0), (0, network.n_latents)])
-    kept, total = start, np.full(len(Z), -np.inf)
-    for _ in range(PARTICLES):
-        values = start.copy()
-        for node in network.topological_order:
-            free = ~known[:, node]
-            values[free, node] = _draw_node(network, values[free], node, rng)
-        found = network._family_log_likelihoods(values)
-        log_weight = np.where(known, found, 0.0).sum(axis=1)
-        total = np.logaddexp(total, log_weight)
-        kept = _choose(kept, values, log_weight - total, rng)
-    for _ in range(STEPS):
-        for node in np.flatnonzero(~known.all(axis=0)):
+    values = np.pad(np.nan_to_num(Z), [(0, 0), (0, network.n_latents)])
+    nodes = [j for j in network.topological_order.tolist() if not known[:, j].all()]
+    for step in range(STEPS):
+        for node in nodes:
             free = np.flatnonzero(~known[:, node])
-            old = kept[free]
+            old = values[free]
             new = old.copy()
             new[:, node] = _draw_node(network, old, node, rng)
             before, after = (network._family_log_likelihoods(v) for v in (old, new))
-            children = network.adjacency[node]
-            log_ratio = (after - before)[:, children].sum(axis=1)
-            kept[free] = _choose(old, new, log_ratio, rng)
-    return kept
-
-
-def _choose(old, new, log_chance, rng) -> np.ndarray:
-    """New rows with some probabilities, else the old ones."""
-    log_draw = np.log1p(-rng.random_sample(len(old)))
-    return np.where((log_draw < log_chance)[:, None], new, old)
+            log_ratio = (after - before)[:, network.adjacency[node]].sum(axis=1)
+            # Nothing is there to stay with at first.
+            log_draw = np.log1p(-rng.random_sample(len(free)))
+            taken = (log_draw < log_ratio) | (step == 0)
+            values[free] = np.where(taken[:, None], new, old)
+    return values
 
 
 def _draw_node(network, values, node, rng) -> np.ndarray:
