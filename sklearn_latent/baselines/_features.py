@@ -58,7 +58,7 @@ class FixedGraph(PanelModel):
 
     def _learn(self, X, sample_weight, progress):
         """From rows to fitted attributes."""
-        training = self._read_training(X, sample_weight, seed=0)
+        training = self._read_training(X, sample_weight)
         ascent = self._fit_panel(training.panel)
         self._store(ascent.state, training.encoder, Hybrid(training.panel))
         total = training.sample.total

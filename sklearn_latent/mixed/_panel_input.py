@@ -139,7 +139,7 @@ class PanelInput(BaseLatentModel):
 
         return check
 
-    def _read_training(self, X, sample_weight, seed, most=None) -> Training:
+    def _read_training(self, X, sample_weight, most=None) -> Training:
         """Validate the data of ``fit``, and encode at most so many sequences.
 
         Rows of weight 0 are left out, so that they leave no trace in categories and
@@ -157,7 +157,7 @@ class PanelInput(BaseLatentModel):
             warn_of_layout(X, self.n_slices)
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
-        sample = draw_sample(blocks, seed, most)
+        sample = draw_sample(blocks, most)
         encoder = self._new_encoder(X, sample.values.shape[2])
         with labels_only():
             encoder.fit(sample.values, sample.weights)

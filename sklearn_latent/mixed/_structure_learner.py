@@ -80,7 +80,7 @@ class StructureLearner(PanelModel):
         """From sequences to fitted attributes."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         most = MAX_SAMPLE if is_blockwise(X) else None
-        training = self._read_training(X, sample_weight, seed, most)
+        training = self._read_training(X, sample_weight, most)
         panel = training.panel
         _warn_of_poor_data(panel, training.encoder, self._unit)
         options = SearchOptions(
