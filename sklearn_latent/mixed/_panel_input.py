@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._answers.base import BaseLatentModel
 from .._core.validation import check_count, check_table, check_tol
 from .._tables.blocks import Blocks, read_blocks
-from .._tables.schema import Limits, check_columns_of, known_orders
+from .._tables.schema import check_columns_of, known_orders
 from .._tables.single_row import SingleRow
 from ._emissions.request import requested_kinds
 from ._model import MOST_JOINT_STATES
@@ -171,7 +171,8 @@ class PanelInput(BaseLatentModel):
         own = self._labels
         dtypes = getattr(X, "dtypes", ()) if own is None else own.dtypes
         return PanelEncoder(
-            Limits(self.n_bins, self.max_categories),
+            self.n_bins,
+            self.max_categories,
             requested_kinds(self.emissions, n_observed, columns, names),
             known_orders(list(dtypes)[:n_observed]),
             names,
