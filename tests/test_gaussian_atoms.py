@@ -235,15 +235,14 @@ class TestConstantColumns:
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize(
         "parameters",
-        [{}, {"max_latents": 1}, {"search": "greedy"}, {"noise": "student"}],
+        [{}, {"max_latents": 1}, {"search": "greedy"}],
     )
     def test_they_change_nothing(self, parameters, seed):
-        n = 5 if "noise" in parameters else 8
-        X = make_gaussian_bn(n, n_latents=1, n_samples=200, random_state=seed).X
+        X = make_gaussian_bn(8, n_latents=1, n_samples=200, random_state=seed).X
         Y = np.insert(X, 3, 0.1, axis=1)
         without = IdealParentGaussianBN(**parameters).fit(X)
         model = IdealParentGaussianBN(**parameters)
-        with pytest.warns(PoorDataWarning, match=f"1 of {n + 1} .* constant .*: x3"):
+        with pytest.warns(PoorDataWarning, match="1 of 9 .* constant .*: x3"):
             model.fit(Y)
         others = np.delete(np.arange(model.network_.n_nodes), 3)
         found = model.adjacency_[np.ix_(others, others)]
@@ -254,8 +253,7 @@ class TestConstantColumns:
         assert_allclose(model.bic_, without.bic_, rtol=1e-8)
         assert (model.sample(20, random_state=0)[0][:, 3] == 0.1).all()
         Y[:, 3] = np.nan
-        if "noise" not in parameters:
-            assert (model.impute(Y)[:, 3] == 0.1).all()
+        assert (model.impute(Y)[:, 3] == 0.1).all()
         again = GaussianNetwork.from_json(model.network_.to_json())
         assert again == model.network_
 

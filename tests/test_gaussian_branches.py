@@ -8,8 +8,8 @@ import pytest
 from gaussian_strategies import free_options
 
 from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian._bent_inference import MeanField
 from sklearn_latent.gaussian._conditional import IncompleteData
-from sklearn_latent.gaussian._inference.mean_field import MeanField
 from sklearn_latent.gaussian._latents import growth
 from sklearn_latent.gaussian._latents import search as search_module
 from sklearn_latent.gaussian._latents.clusters import Cluster

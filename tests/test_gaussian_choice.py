@@ -59,10 +59,9 @@ def test_numbers_beyond_floats_are_refused_by_name():
         IdealParentGaussianBN().partial_fit(iter([X]))
 
 
-@pytest.mark.parametrize("settings", [{"link": "sigmoid"}, {"noise": "student"}])
-def test_few_rows_of_noise_have_no_edges(settings):
+def test_few_rows_of_noise_have_no_edges():
     found = [
-        IdealParentGaussianBN(**settings)
+        IdealParentGaussianBN(link="sigmoid")
         .fit(np.random.default_rng(seed).normal(size=(12, 30)))
         .adjacency_.any()
         for seed in range(5)

@@ -71,20 +71,16 @@ class TestStatistics:
             drawn = np.corrcoef(sizes.T)[0, 1]
             assert dependence_of_sizes(r) == pytest.approx(drawn, abs=0.01)
 
-    def test_scales_are_normal_scores_and_go_on_beyond_both_ends(self):
+    def test_scales_are_normal_scores(self):
         drawn = np.exp(np.random.default_rng(0).normal(size=20_000))
         scale = Scale.of(drawn)
         values = np.exp([-2.0, 0.0, 1.5])
         assert scale.score(values) == pytest.approx([-2.0, 0.0, 1.5], abs=0.05)
         assert scale.value(scale.score(values)) == pytest.approx(values)
-        far = scale.score(np.array([-1.0, 1e3, 1e4]))
-        assert far[0] < -4.0 and 4.0 < far[1] < far[2]
+        assert scale.score(np.array([-1.0, 1e3, 1e4])).tolist() == [-3.5, 3.5, 3.5]
         exact = Scale.normal(5.0, 2.0)
         assert exact.score(np.array([1.0, 9.0, 105.0])) == pytest.approx([-2, 2, 50])
-        assert (
-            Scale.of(np.full(100, 3.0)).score(np.array([2.0, 3.0])).tolist()
-            == [Scale.of(np.full(100, 3.0)).scores[0]] * 2
-        )
+        assert exact.value(np.array([-2.0, 50.0])) == pytest.approx([1.0, 105.0])
 
 
 class TestNoise:
@@ -133,7 +129,6 @@ class TestCompletion:
             {},
             {"n_latents": 2, "bipartite": True},
             {"link": "sigmoid"},
-            {"noise": "student(4)"},
         ],
         ids=str,
     )
@@ -182,7 +177,6 @@ class TestCalibration:
             {"missing": 0.2},
             {"n_latents": 2, "bipartite": True, "missing": 0.1},
             {"link": "sigmoid"},
-            {"noise": "student(4)"},
             {"noise": "multiplicative"},
         ],
         ids=str,
@@ -256,7 +250,6 @@ class TestViolations:
         rng = np.random.default_rng(0)
         X = self.chain(lambda n: rng.standard_t(3, size=n))
         assert "tails" in failing(learn(X).diagnose(X))
-        assert not failing(learn(X, noise="student").diagnose(X))
 
     def test_curved_responses(self):
         rng = np.random.default_rng(0)

@@ -108,17 +108,11 @@ class TestConditioning:
         completed = condition(joint, X)[0][:, : X.shape[1]]
         assert_array_equal(completed[known], X[known])
 
-    def test_a_row_does_not_depend_on_others(self, case):
-        joint, X = case
-        together = condition(joint, X)[0]
-        alone = np.vstack([condition(joint, row[None])[0] for row in X])
-        assert_allclose(together, alone, atol=1e-8)
-
     def test_a_row_that_misses_everything(self):
         joint = random_joint(4)
         completed, log_likelihood = condition(joint, np.full((3, 4), np.nan))[:2]
         assert_allclose(completed, np.tile(joint.mean, (3, 1)))
-        assert_allclose(log_likelihood, 0.0, atol=1e-12)
+        assert_array_equal(log_likelihood, 0.0)
 
     def test_small_chunks_give_the_same(self, case, monkeypatch):
         joint, X = case
@@ -141,14 +135,6 @@ class TestExpectedStatistics:
         assert_allclose(statistics.scatter, scatter, atol=1e-6)
         assert_allclose(total, weight @ log_likelihood, rtol=1e-9)
 
-    def test_nothing_missing_gives_plain_statistics(self):
-        joint = random_joint(4)
-        X = incomplete(joint, 30, 0.0)
-        statistics, _ = expected_statistics(joint, IncompleteData.of(X))
-        plain = GaussianStatistics.of(X)
-        assert_allclose(statistics.mean, plain.mean)
-        assert_allclose(statistics.scatter, plain.scatter, atol=1e-9)
-
     def test_small_chunks_give_the_same(self, case, monkeypatch):
         joint, X = case
         data = IncompleteData.of(X)
@@ -157,14 +143,6 @@ class TestExpectedStatistics:
         parts, again = expected_statistics(joint, data)
         assert_allclose(parts.scatter, whole.scatter, atol=1e-8)
         assert_allclose(again, total)
-
-    def test_zero_weight_is_no_row(self):
-        joint = random_joint(4)
-        X = incomplete(joint, 40, 0.3)
-        weight = np.repeat([1.0, 0.0], 20)
-        some, _ = expected_statistics(joint, IncompleteData.of(X, weight))
-        few, _ = expected_statistics(joint, IncompleteData.of(X[:20]))
-        assert_allclose(some.scatter, few.scatter, atol=1e-9)
 
     def test_column_moments(self):
         X = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])

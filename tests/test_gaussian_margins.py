@@ -291,12 +291,14 @@ def test_columns_that_are_sums_stay_linear():
     assert model.score(X) > IdealParentGaussianBN(margins="smooth").fit(X).score(X)
 
 
-def test_few_rows_and_normal_columns_are_not_bent():
+@pytest.mark.parametrize("n_rows", [5, 12, 30, 500])
+def test_normal_columns_are_hardly_ever_bent(n_rows):
     rng = np.random.default_rng(0)
-    normal = rng.normal(size=(500, 4))
-    assert not choose_bent(normal, np.ones(500), fit_mixtures(normal)).any()
-    few = rng.exponential(size=(30, 2))
-    assert not choose_bent(few, np.ones(30), fit_mixtures(few)).any()
+    bent = 0
+    for _ in range(20):
+        normal = rng.normal(size=(n_rows, 4))
+        bent += choose_bent(normal, np.ones(n_rows), fit_mixtures(normal)).sum()
+    assert bent <= 2
 
 
 @settings(max_examples=10, deadline=None)

@@ -236,8 +236,9 @@ class BaseLatentModel(CallbackSupportMixin, Exported, TransformerMixin, BaseEsti
 
             - "skewed noise", "tails": skewness and excess kurtosis of the noise of a
               feature, that is of its residuals given the features before it in the
-              graph; a feature with a latent parent is taken by itself in networks that
-              are not linear;
+              graph. Networks that are not linear, or have classes, have no such
+              residuals: tails are those of the features, and pairs of sizes stand for
+              the next two;
             - "curvature": correlation of these residuals with the square of another
               feature, "changing spread" of their sizes with another feature or its
               size: a response that is not as the link says, or noise that varies;

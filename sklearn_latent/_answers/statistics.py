@@ -19,7 +19,8 @@ NUMBER, SIZE = -1, -2
 MOST_PAIRED = 256
 # Rows that show the scale of a network which has no formula for it.
 REFERENCE = 20_000
-# Scores whose quantiles make a scale; beyond them it goes on as a line.
+# Scores whose quantiles make a scale. Values beyond them are all alike: how far they
+# are says little, and would vary more than 40 tables can tell.
 GRID = np.linspace(-3.5, 3.5, 57)
 # Scores beyond this say nothing where the tails of a scale are guesses.
 CLIPPED = 2.0
@@ -54,10 +55,14 @@ class Mark(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Values and their standard normal scores, with lines in between and beyond."""
+    """Values and their standard normal scores, with lines in between.
+
+    is_normal: whether the two values are one standard deviation off the mean
+    """
 
     values: np.ndarray
     scores: np.ndarray
+    is_normal: bool = False
 
     @classmethod
     def of(cls, sample) -> Scale:
@@ -69,29 +74,20 @@ class Scale(NamedTuple):
     def normal(cls, mean: float, spread: float) -> Scale:
         """Scale of a normal distribution."""
         ends = np.array([-1.0, 1.0])
-        return cls(mean + spread * ends, ends)
+        return cls(mean + spread * ends, ends, True)
 
     def score(self, values) -> np.ndarray:
         """Scores of values."""
-        return np.clip(_line(values, self.values, self.scores), -FARTHEST, FARTHEST)
+        if not self.is_normal:
+            return np.interp(values, self.values, self.scores)
+        mean, spread = self.values.mean(), 0.5 * np.ptp(self.values)
+        return np.clip((values - mean) / spread, -FARTHEST, FARTHEST)
 
     def value(self, scores) -> np.ndarray:
         """Values of scores."""
-        return _line(scores, self.scores, self.values)
-
-
-def _line(x, xs, ys) -> np.ndarray:
-    """Interpolation that goes on beyond both ends."""
-    if len(xs) < 2:
-        return np.full(np.shape(x), ys[0])
-    low, high = (
-        ys[end] + (x - xs[end]) * ((ys[end] - ys[next]) / (xs[end] - xs[next]))
-        for end, next in ((0, 1), (-1, -2))
-    )
-    if len(xs) == 2:
-        return low
-    inside = np.interp(x, xs, ys)
-    return np.where(x < xs[0], low, np.where(x > xs[-1], high, inside))
+        if not self.is_normal:
+            return np.interp(scores, self.scores, self.values)
+        return self.values.mean() + 0.5 * np.ptp(self.values) * scores
 
 
 class Statistics:

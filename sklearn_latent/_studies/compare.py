@@ -182,8 +182,9 @@ def _read_folds(cv, X) -> list[tuple]:
         cv = KFold(int(cv), shuffle=True, random_state=0)
     if isinstance(cv, str | bytes):
         raise ValueError(f"cv must be a number of folds or a splitter, got {cv!r}.")
+    given = isinstance(cv, Iterable) and not hasattr(cv, "split")
     folds = []
-    for fold in check_cv(cv).split(X):
+    for fold in cv if given else check_cv(cv).split(X):
         if not isinstance(fold, tuple | list) or len(fold) != 2:
             raise ValueError(
                 "cv must hold pairs of indices, of training and of test rows, got "

@@ -229,8 +229,9 @@ class _Solved:
         covariance *= scale[:, :, None] * scale[:, None, :]
         log_det = np.linalg.slogdet(scaled)[1] - 2.0 * np.log(scale).sum(axis=1)
         seen = np.nonzero(known)[1].reshape(n, -1)
-        # det of the observed covariance = det(covariance) * det(precision block)
-        log_det = joint.log_det + log_det
+        # det of the observed covariance = det(covariance) * det(precision block), and
+        # exactly 1 of rows that show nothing.
+        log_det = (joint.log_det + log_det) * (seen.shape[1] > 0)
         return cls(*data.rows_of(patterns), missing, seen, covariance, log_det)
 
     def apply(self, vectors) -> np.ndarray:
@@ -297,19 +298,17 @@ def _add_summary(joint, batch: _Solved, summary: GaussianStatistics, total, gram
     observed, missing = batch.observed[0], batch.missing[0]
     covariance, weight = batch.covariance[0], summary.weight
     cross = joint.precision[np.ix_(missing, observed)]
-    gain = -covariance @ cross
-    inverse = joint.precision[np.ix_(observed, observed)] + cross.T @ gain
+    # From deviations of the observed nodes to expected ones of all nodes.
+    gain = np.zeros((joint.n_nodes, len(observed)))
+    gain[observed], gain[missing] = np.eye(len(observed)), -covariance @ cross
     deviation = summary.mean - joint.mean[observed]
     around = summary.scatter + weight * np.outer(deviation, deviation)
-    total[observed] += weight * deviation
-    total[missing] += weight * (gain @ deviation)
-    cross_moment = gain @ around
-    gram[np.ix_(observed, observed)] += around
-    gram[np.ix_(missing, observed)] += cross_moment
-    gram[np.ix_(observed, missing)] += cross_moment.T
-    gram[np.ix_(missing, missing)] += cross_moment @ gain.T + weight * covariance
+    moment = gain @ around @ gain.T
+    total += weight * (gain @ deviation)
+    gram += moment
+    gram[np.ix_(missing, missing)] += weight * covariance
     constant = batch.log_det[0] + len(observed) * LOG_2_PI
-    return -0.5 * (weight * constant + float(np.einsum("ij,ij->", inverse, around)))
+    return -0.5 * (weight * constant + float((joint.precision * moment).sum()))
 
 
 def _add_covariances(gram, batch: _Solved, weight):

@@ -64,14 +64,27 @@ class Densities:
         values = self._link.value(eta, self.link_parameters[nodes])
         return np.where(has_parents, values, self.intercept[nodes])
 
+    def _by_noise(self, what, means, nodes) -> np.ndarray:
+        """What the noise of some nodes says, by whether they have parents."""
+        alone = what(self._noise.root, means)
+        if self._noise.root is self._noise:
+            return alone
+        noisy = what(self._noise, self._noise.clip(means))
+        return np.where(self.adjacency[:, nodes].any(axis=0), noisy, alone)
+
     def _log_densities(self, values, means, nodes) -> np.ndarray:
         """Log-densities of some nodes around their means; last axes as `nodes`."""
         variance = self.noise_variance[nodes]
-        alone = self._noise.root.log_density(values, means, variance)
-        if self._noise.root is self._noise:
-            return alone
-        noisy = self._noise.log_density(values, self._noise.clip(means), variance)
-        return np.where(self.adjacency[:, nodes].any(axis=0), noisy, alone)
+        return self._by_noise(
+            lambda noise, g: noise.log_density(values, g, variance), means, nodes
+        )
+
+    def _spread(self, means) -> np.ndarray:
+        """Standard deviations of all nodes around their means."""
+        spread = np.sqrt(self.noise_variance)
+        if not self._noise.positive:
+            return spread
+        return np.where(self.adjacency.any(axis=0), spread * np.abs(means), spread)
 
     def _family_log_likelihoods(self, values) -> np.ndarray:
         """Log-density of each node given its parents; the sum is that of the row."""

@@ -19,9 +19,6 @@ the parameter, called bend.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 
 from .._core.graphs import parents_of
@@ -92,8 +89,8 @@ class Likelihood:
 
     Parameters psi are the offset, the slopes b, then the bend.
 
-    inputs: parents, in standard units; zeros where a family has fewer. A row of ones
-        stands for the bias, (n_families, n_inputs, n_samples)
+    inputs: parents, in standard units; zeros where a family has fewer, (n_families,
+        n_parents, n_samples)
     target: children, in standard units, (n_families, n_samples)
     """
 
@@ -230,9 +227,9 @@ class FamilyFitter:
         self.mean = np.average(X, axis=0, weights=sample_weight)
         centred = X - self.mean
         self.scale = _safe_deviation(centred, sample_weight, self.mean)
-        # A shift of the parents is absorbed by an offset or a bias; if there is none,
-        # where the parents have their zero is part of the model.
-        absorbed = centred_parents or link.biased or not link.scaled
+        # A shift of the parents of a linear link is absorbed by the offset; else where
+        # they have their zero is part of the model.
+        absorbed = centred_parents or not link.scaled
         self.shift = self.mean if absorbed else 0.0 * self.mean
         self.columns = np.zeros((self.n_nodes + 1, n_samples))
         self.columns[:-1] = ((X - self.shift) / self.scale).T
@@ -248,7 +245,7 @@ class FamilyFitter:
     def _fit_roots(self, standard):
         """Fit families without parents; standard (n_nodes, n_samples)."""
         root = self.noise.root
-        centre = root.centre(standard, self.weight)
+        centre = np.average(standard, axis=1, weights=self.weight)
         deviation = standard - centre[:, None]
         nothing = np.zeros((self.n_nodes, 1))
         variance = root.best_variance(deviation, nothing, self.weight)
@@ -313,47 +310,34 @@ class FamilyFitter:
             first += size
 
     def _fit_batch(self, children, parents, start, start_theta):
-        n_families, n_parents = parents.shape
-        biased = self.link.biased
-        inputs = np.empty((n_families, n_parents + biased, self.columns.shape[1]))
-        inputs[:, :n_parents] = self.columns[parents]
-        if biased:
-            inputs[:, -1] = 1.0
+        inputs = self.columns[parents]
         target = self.targets[children]
         psi = self._first(inputs, target, start, start_theta)
         problem = Likelihood(inputs, target, self.link, self.noise, self.weight)
         options = {"max_iter": self.max_iter, "tol": self.tol}
         psi, variance, log_likelihood, _ = maximise(problem, psi, **options)
         c = self.curve.c_of(psi[:, -1])
-        theta = np.zeros((n_families, N_THETA))
+        theta = np.zeros((len(c), N_THETA))
         theta[:, 1] = 1.0 / c
         theta[:, 0] = psi[:, 0] - theta[:, 1] * self.curve.centre
-        if biased:
-            theta[:, 2] = c * psi[:, -2]
-        weights = c[:, None] * psi[:, 1 : n_parents + 1]
+        weights = c[:, None] * psi[:, 1:-1]
         units = self.total * np.log(self.child_scale[children])
         return weights, theta, variance, log_likelihood - units
 
     def _first(self, inputs, target, start, start_theta):
         """Offset, slopes and bend to begin with."""
-        n_parents = start.shape[1]
-        phi = np.zeros((len(inputs), inputs.shape[1] + 1))
         scale = np.where(start_theta[:, 1] == 0, 1.0, start_theta[:, 1])
-        phi[:, -1] = self.curve.bend_of(scale)
-        phi[:, :n_parents] = start * scale[:, None]
-        if self.link.biased:
-            phi[:, -2] = start_theta[:, 2] * scale
+        slopes = start * scale[:, None]
         fresh = np.flatnonzero(~start.any(axis=1))
         if len(fresh):
-            phi[fresh] = 0.0
-            slopes, spread = self._regression(inputs[fresh, :n_parents], target[fresh])
-            phi[fresh, :n_parents] = slopes / self.curve.slope
-            phi[fresh, -1] = 1.0
-            if self.link.scaled:
-                # A sum of parents of deviation 1 is where a shape begins to bend.
-                scale = np.sqrt(np.maximum(spread, 0.01)) / self.curve.slope
-                phi[fresh, -1] = self.curve.bend_of(scale)
-        psi = self.curve.bounded(np.pad(phi, [(0, 0), (1, 0)]))
+            steps, spread = self._regression(inputs[fresh], target[fresh])
+            slopes[fresh] = steps / self.curve.slope
+            # A sum of parents of deviation 1 is where a shape begins to bend.
+            bent = np.sqrt(np.maximum(spread, 0.01)) / self.curve.slope
+            scale[fresh] = bent if self.link.scaled else 1.0
+        nothing = np.zeros(len(scale))
+        psi = np.column_stack([nothing, slopes, self.curve.bend_of(scale)])
+        psi = self.curve.bounded(psi)
         mean = np.average(target, axis=1, weights=self.weight)
         sums = np.matmul(psi[:, None, 1:-1], inputs)[:, 0]
         response = self.curve(sums, psi[:, -1:])[0]
@@ -413,59 +397,35 @@ def _safe_deviation(centred, weight, mean):
     return np.where(deviation > noise_level, deviation, size)
 
 
-class FittedFamilies(NamedTuple):
-    """Parameters of families, in the units of the data.
-
-    weights: scales of the parents, in their order; 0 where a family has fewer
-    theta: offset, scale and bias of the link, (n_families, 3). Without parents the
-        offset is the mean and the scale 0
-    noise_variance: without parents the variance of the child, whatever the noise
-    log_likelihood: of the child given its parents, over all rows
-    """
-
-    weights: np.ndarray
-    theta: np.ndarray
-    noise_variance: np.ndarray
-    log_likelihood: np.ndarray
-
-
-def fit_families(
+def fit_network(
     X,
-    families: Sequence[Family],
+    adjacency,
     *,
     link="sigmoid",
     noise="additive",
     sample_weight=None,
     centred_parents=False,
-    tol=1e-6,
-    max_iter=100,
-) -> FittedFamilies:
-    """Fit the parameters of families."""
+):
+    """Fit all families of a graph.
+
+    X (n_samples, n_nodes), adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes),
+    theta (n_nodes, 3), noise_variance (n_nodes,), log_likelihood (n_nodes,), in the
+    units of the data. Without parents the offset is the mean, the scale 0.
+    """
     fitter = FamilyFitter(
         X,
         get_link(link),
         get_noise(noise),
         sample_weight,
         centred_parents=centred_parents,
-        tol=tol,
-        max_iter=max_iter,
+        tol=1e-6,
+        max_iter=100,
     )
+    families = [(x, parents_of(adjacency, x)) for x in range(fitter.n_nodes)]
     children, parents = fitter.pad(families)
     *fitted, log_likelihood = fitter.fit(children, parents)
-    weights, theta, variance = fitter.to_units(children, parents, *fitted)
-    return FittedFamilies(weights, theta, variance, log_likelihood)
-
-
-def fit_network(X, adjacency, **options):
-    """Fit all families of a graph.
-
-    X (n_samples, n_nodes), adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes),
-    theta (n_nodes, 3), noise_variance (n_nodes,), log_likelihood (n_nodes,).
-    """
-    adjacency = np.asarray(adjacency, dtype=bool)
-    families = [(x, parents_of(adjacency, x)) for x in range(len(adjacency))]
-    fit = fit_families(X, families, **options)
-    weights = np.zeros(adjacency.shape)
-    for (child, parents), row in zip(families, fit.weights, strict=True):
-        weights[list(parents), child] = row[: len(parents)]
-    return weights, fit.theta, fit.noise_variance, fit.log_likelihood
+    own, theta, variance = fitter.to_units(children, parents, *fitted)
+    weights = np.zeros((fitter.n_nodes, fitter.n_nodes))
+    for (child, known), row in zip(families, own, strict=True):
+        weights[list(known), child] = row[: len(known)]
+    return weights, theta, variance, log_likelihood

@@ -12,8 +12,8 @@ from .._answers.explain import Part
 from .._answers.summary import Parts
 from .._core.graphs import equivalence_class
 from .._core.text import count
+from ._bent_inference import expect
 from ._gaussian_graph import edge_strengths
-from ._inference.mean_field import expect
 from ._network import GaussianNetwork
 from ._table_margins import bent_columns, estimated, to_scores
 

@@ -228,17 +228,16 @@ class TangentScan:
             return self._root(child)
         parents = fitter.columns[list(order)]
         weights = np.asarray(weights)
-        shape, slope, _ = fitter.link.shape_derivatives(weights @ parents + theta[2])
+        eta = weights @ parents + theta[2]
+        shape, slope = fitter.link.shape(eta), fitter.link.shape_derivative(eta)
         mean = fitter.noise.clip(theta[0] + theta[1] * shape)
         slope = theta[1] * slope
         x = fitter.targets[child]
         metric = fitter.noise.information(mean, variance)
         residual = fitter.noise.score(x, mean, variance) / metric
         metric = metric * self._weight
-        # Directions in which the family can move: parents, offset, bias, scale.
+        # Directions in which the family can move: parents, offset, scale.
         rows = [slope * parents, np.ones((1, len(x)))]
-        if fitter.link.biased:
-            rows.append(slope[None])
         if fitter.link.scaled:
             rows.append(shape[None])
         tangent = np.vstack(rows)

@@ -18,7 +18,6 @@ from ._margin_kinds import Margin, NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
-from ._noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
 from ._orders import grow_shrink_trees, order_search
 from ._rows import Rows, RowSums, column_order, distinct_rows
@@ -82,12 +81,6 @@ def _learn_rows(data: Rows, options: SearchOptions) -> LearnedNetwork:
     own = Rows(data.X[:, order], data.weights)
     options = options.restricted(order)
     if options.max_latents > 0 or data.has_gaps:
-        if isinstance(get_noise(options.noise), Student):
-            raise ValueError(
-                f"noise={options.noise!r} must have complete rows and max_latents=0 to "
-                "learn from, got "
-                f"{'missing values' if data.has_gaps else options.max_latents}."
-            )
         # A second thread gains nothing on small matrices, and waits for a core that is
         # busy: two fits of 5 latents side by side took 390 s each instead of 26.
         with threadpool_limits(1):
@@ -163,26 +156,6 @@ def search_linear(
     return result, evaluator
 
 
-def _learn_student(data: Rows, options: SearchOptions):
-    """As `_learn_nonlinear`, where the degrees of freedom are to be estimated.
-
-    First from the errors of a linear network with normal noise, then from its own.
-    """
-    moments = GaussianStatistics.of(data.X, data.weights)
-    graph = _linear_graph(data, options)
-    network = GaussianNetwork(graph, *fit_linear(moments, graph))
-    if not options.published:
-        options = replace(options, initial=graph)
-    for _ in range(2):
-        errors = data.X - network.conditional_means(data.X)
-        errors /= np.sqrt(network.noise_variance)
-        noise = Student().fitted(errors.T, data.weights)
-        options = replace(options, noise=noise_name(noise))
-        result, evaluator, network = _learn_nonlinear(data, options)
-        options = replace(options, initial=result.adjacency)
-    return result, evaluator, network
-
-
 def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
     """Graph of a linear network with normal noise, found by order search."""
     moments = GaussianStatistics.of(data.X, data.weights)
@@ -191,8 +164,6 @@ def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
 
 def _learn_nonlinear(data: Rows, options: SearchOptions):
     """Greedy search with optimised families; result, evaluator, network."""
-    if noise_name(options.noise) == "student":
-        return _learn_student(data, options)
     evaluator = make_evaluator(data.X, data.weights, options)
     rules = options.rules(data.weight)
     initial = options.initial

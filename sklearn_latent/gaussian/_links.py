@@ -50,14 +50,11 @@ class Link(ABC):
     scaled : bool
         Whether the scale is a parameter. It is 1 for links that are closed under
         scaling of the parents, as the linear one.
-    biased : bool
-        Whether the bias, a shift inside the shape, is a parameter.
     """
 
     name: ClassVar[str]
     image: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     scaled: bool = True
-    biased: bool = False
 
     @abstractmethod
     def shape(self, eta: Floats) -> Floats:
@@ -71,19 +68,9 @@ class Link(ABC):
     def shape_derivative(self, eta: Floats) -> Floats:
         """Derivative of the shape, elementwise and positive."""
 
-    def shape_derivatives(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Shape, first and second derivative.
-
-        The second speeds up the fit and need not be exact, so it is taken by finite
-        differences. Override this where the three share work.
-        """
-        step = 1e-4
-        second = self.shape_derivative(eta + step) - self.shape_derivative(eta - step)
-        return self.shape(eta), self.shape_derivative(eta), second / (2.0 * step)
-
     def n_parameters(self, n_parents: Any) -> Any:
-        """Free parameters of the mean of a family: scales, offset, scale, bias."""
-        return 1 + n_parents + (int(self.scaled) + int(self.biased)) * (n_parents != 0)
+        """Free parameters of the mean of a family: scales, offset, scale."""
+        return 1 + n_parents + int(self.scaled) * (n_parents != 0)
 
     def value(self, eta: Floats, theta: ArrayLike) -> Floats:
         """Mean of the child, given the weighted sum `eta` of its parents."""
@@ -163,32 +150,24 @@ class Linear(Link):
 
 
 class Sigmoid(Link):
-    """A response that saturates at both ends.
+    """A response that saturates at both ends, as in equation (4) of the paper.
 
-    Parameters
-    ----------
-    bias : bool, default=False
-        Whether the point of inflection is free. Without, it is where the weighted sum
-        of the parents is 0, as in equation (4) of the paper; `IdealParentGaussianBN`
-        puts the zero of each parent at its mean, so that shifts do not matter. On yeast
-        gene expression the free point of inflection raised the likelihood of the
-        training rows and lowered that of held-out rows, because it bends responses
-        around single outliers.
+    `IdealParentGaussianBN` puts the zero of each parent at its mean, so that shifts do
+    not matter. On yeast gene expression a free point of inflection raised the
+    likelihood of the training rows and lowered that of held-out rows, because it bends
+    responses around single outliers.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn_latent.gaussian import Sigmoid
     >>> theta = np.array([0.0, 1.0, -2.0])
-    >>> Sigmoid(bias=True).inverse(0.5, theta)
+    >>> Sigmoid().inverse(0.5, theta)
     array(2.)
     """
 
     name = "sigmoid"
     image = (0.0, 1.0)
-
-    def __init__(self, *, bias: bool = False) -> None:
-        self.biased = bool(bias)
 
     def shape(self, eta: Floats) -> Floats:
         """Value of the shape, elementwise."""
@@ -202,15 +181,6 @@ class Sigmoid(Link):
         """Derivative of the shape, elementwise and positive."""
         level = expit(eta)
         return level * (1.0 - level)
-
-    def shape_derivatives(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Shape, first and second derivative."""
-        level = expit(eta)
-        slope = level * (1.0 - level)
-        return level, slope, slope * (1.0 - 2.0 * level)
-
-    def __repr__(self) -> str:
-        return f"Sigmoid(bias={self.biased})"
 
 
 LINKS: dict[str, Link] = {"linear": Linear(), "sigmoid": Sigmoid()}

@@ -15,6 +15,7 @@ from .._core.climb import climb
 from .._core.criteria import aic, bic, bic_price
 from .._core.warn import warn
 from .._tables.blocks import Blocks
+from .._tables.thin import evenly_spaced
 from ..exceptions import PoorDataWarning
 from ._atom_margins import AtomMargin
 from ._margin_kinds import Margin, MixtureMargin, NormalMargin
@@ -22,11 +23,9 @@ from ._rows import Rows, RowSums, row_keys
 from ._statistics import LOG_2_PI
 from ._table_margins import Margins, bent_columns, check_margins, to_scores
 
-# Numbers of components that are tried, with so many rows for each at least. With 8 at
-# the most, and half of the points, networks of 50 bent columns had 2.3 wrong pairs at
-# 5,000 rows instead of 0.3.
-SIZES = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16
-ROWS_PER_COMPONENT = 10
+# Largest number of components. With 8, and half of the points, networks of 50 bent
+# columns had 2.3 wrong pairs at 5,000 rows instead of 0.3.
+MOST_COMPONENTS = 16
 # Points of a column.
 N_POINTS = 256
 # Distance from a normal distribution (Anderson and Darling) below which no mixture is
@@ -47,8 +46,8 @@ TIMES_NEXT, TIMES_NEAREST = 2.5, 5.0
 N_NEIGHBOURS = 3
 # Values beside atoms below which a column has no density to speak of.
 FEWEST_VALUES = 8
-# Rows are drawn if there are more, and nothing is bent if there are fewer.
-MOST_ROWS, FEWEST_ROWS = 4000, 40
+# Rows that are drawn if there are more.
+MOST_ROWS = 4000
 # Gain in nats per row that makes a column worth a change: without, held-out rows of 20
 # tables are .005 nats per value less likely.
 LEAST_GAIN = 0.05
@@ -132,12 +131,10 @@ def few_values(X) -> np.ndarray:
 def ordered_sample(X, weights) -> tuple[np.ndarray, np.ndarray]:
     """At most `MOST_ROWS` rows and weights, drawn by their ranks, whatever their order.
 
-    Ranks, counted from the middle, have no units and no sign; equal rows stay together.
+    Ranks, counted from the middle, have no units and no sign.
     """
     keys = row_keys(np.array([_middle_ranks(column) for column in X.T]).T)
-    order = np.argsort(keys, kind="stable")
-    if len(X) > MOST_ROWS:
-        order = order[keys[order] <= keys[order[MOST_ROWS - 1]]]
+    order = np.argsort(keys, kind="stable")[evenly_spaced(len(X), MOST_ROWS)]
     return X[order], weights[order]
 
 
@@ -262,7 +259,6 @@ def _distance(points, shares) -> float:
 
 def _best_mixture(points, shares, n_rows: float, floor: float):
     """Weights, means and deviations; None if the normal density has the best BIC."""
-    most = max(n_rows // ROWS_PER_COMPONENT, 1)
 
     def fit(size):
         log_density, parameters = _fit_mixture(points, shares, n_rows, floor, size)
@@ -271,9 +267,7 @@ def _best_mixture(points, shares, n_rows: float, floor: float):
     def cost(found):
         return aic(found[0], found[2])
 
-    growth = grow(fit, [size for size in SIZES if size <= most], cost)
-    if not growth.fits:
-        return None
+    growth = grow(fit, range(2, MOST_COMPONENTS + 1), cost)
     normal = bic(-0.5 * n_rows * (LOG_2_PI + 1.0), 0, n_rows)
     if min(bic(fitted, extra, n_rows) for fitted, _, extra in growth.fits) >= normal:
         return None
@@ -330,8 +324,8 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
     n, n_rows = X.shape[1], weights.sum()
     bent = np.zeros(n, dtype=bool)
     bent[[column for column, _ in bent_columns(margins)]] = True
-    if not bent.any() or len(X) < FEWEST_ROWS:
-        return np.zeros_like(bent)
+    if not bent.any():
+        return bent
     # Seen from their minima, columns that are far from zero keep their digits.
     near = X - np.nan_to_num(np.fmin.reduce(X))
     Z, gain = near.copy(), np.zeros(n)

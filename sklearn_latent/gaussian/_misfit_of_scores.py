@@ -15,7 +15,6 @@ from .._core.checks import Check, compare_likelihoods, note_certainty
 from .._tables.thin import some_rows
 from ._conditional import condition
 from ._groups import compare_groups
-from ._inference.classes import class_log_densities, shares
 from ._table_margins import (
     atom_columns,
     bent_columns,
@@ -182,7 +181,7 @@ def complete(network, Z) -> np.ndarray:
 
 def _draw_class(network, Z, rng) -> np.ndarray:
     """A class for each row, given what it shows."""
-    share = shares(class_log_densities(network, Z))
+    share = network._shares(Z)
     return (rng.random_sample((len(Z), 1)) > share.cumsum(axis=1)[:, :-1]).sum(axis=1)
 
 

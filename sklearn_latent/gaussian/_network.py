@@ -21,11 +21,11 @@ from .._core.validation import (
 )
 from ._atom_margins import ConstantMargin
 from ._background import Background
-from ._checks import check_class_weight, check_network, within_range
 from ._gaussian_graph import graph_of, pgmpy_of
 from ._links import Linear, Link, get_link
 from ._margin_kinds import Margin
-from ._noise import Additive, Noise, NoiseName, get_noise, noise_name
+from ._network_checks import check_class_weight, check_network, within_range
+from ._noise import Additive, Noise, get_noise
 from ._row_inference import RowInference
 from ._table_margins import (
     MarginsField,
@@ -64,9 +64,8 @@ class GaussianNetwork(RowInference, Network):
     link : str or Link, default="linear"
         Link function of all nodes that have parents.
     noise : str or Noise, default="additive"
-        "additive", or "student(4)" for Student's t with 4 degrees of freedom: noise of
-        all nodes. "multiplicative": of nodes that have parents; others have additive
-        noise.
+        "additive", or "multiplicative": of nodes that have parents; others have
+        additive noise.
     link_parameters : array-like of shape (n_nodes, 2 or 3) or None, default=None
         Offset, scale and bias (or none) of the link function of each node; the offset
         and scale of the sigmoid are theta_0 and theta_1 of the paper. Not used by
@@ -130,7 +129,7 @@ class GaussianNetwork(RowInference, Network):
         "intercept": Array(),
         "noise_variance": Array(),
         "link": Choice(("linear", "sigmoid")),
-        "noise": NoiseName(),
+        "noise": Choice(("additive", "multiplicative")),
         "link_parameters": Array(ndim=2, optional=True),
         "n_latents": Integer(),
         "node_names": Names(),
@@ -175,7 +174,7 @@ class GaussianNetwork(RowInference, Network):
             )
         )
         self.link = link
-        self.noise = noise_name(noise)
+        self.noise = noise
         self.link_parameters = None
         if link_parameters is not None:
             self.link_parameters = _own("link_parameters", link_parameters)
@@ -240,7 +239,7 @@ class GaussianNetwork(RowInference, Network):
         """Free parameters: of nodes, margins, classes, and the background's share."""
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
         margins = sum(margin.n_parameters for margin in self.margins or ())
-        own = int(np.sum(means)) + self.n_nodes + self._noise.n_parameters
+        own = int(np.sum(means)) + self.n_nodes
         # Constant columns have neither location nor scale.
         own -= 2 * sum(isinstance(m, ConstantMargin) for m in self.margins or ())
         own *= self.n_classes

@@ -8,25 +8,15 @@ variance for given means.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
 
 from ._statistics import LOG_2_PI
 
 Floats = NDArray[np.float64]
-_SMALLEST_MEAN = 1e-12  # a mean that must be positive is not allowed below
-# Steps of EM for the scale of a t distribution: with 1.5 degrees of freedom 20 leave a
-# relative error of 2e-5, with more a smaller one.
-EM_STEPS = 20
-# Degrees of freedom that are estimated: from 1, Cauchy, to what is as good as normal.
-LOG_DF = 0.0, float(np.log(200.0))
 
 
 class Noise(ABC):
@@ -41,13 +31,10 @@ class Noise(ABC):
         How it is called in messages.
     positive : bool
         Whether values and means must be positive.
-    n_parameters : int
-        Number of parameters that all nodes share.
     """
 
     name: ClassVar[str]
     positive: ClassVar[bool] = False
-    n_parameters: ClassVar[int] = 0
 
     @abstractmethod
     def log_density(self, x: Floats, g: Floats, variance: Floats) -> Floats:
@@ -56,6 +43,12 @@ class Noise(ABC):
     @abstractmethod
     def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
+
+    def slope(self, x: Floats, g: Floats, variance: Floats) -> Floats:
+        """Derivative of the log-density by x."""
+        step = 1e-5 * np.maximum(np.abs(x), 1e-12)
+        rise = self.log_density(x + step, g, variance)
+        return (rise - self.log_density(x - step, g, variance)) / (2.0 * step)
 
     @abstractmethod
     def information(self, g: Floats, variance: Floats) -> Floats:
@@ -73,10 +66,6 @@ class Noise(ABC):
     def root(self) -> Noise:
         """Noise of nodes without parents."""
         return Additive() if self.positive else self
-
-    def centre(self, x: Floats, weight: Floats | None) -> Floats:
-        """Mean of maximum likelihood where it is constant, over the last axis."""
-        return np.average(x, axis=-1, weights=weight)
 
     @abstractmethod
     def ideal_mean(self, x: Floats, variance: Floats) -> Floats:
@@ -99,7 +88,7 @@ class Noise(ABC):
 
     def clip(self, g: Floats) -> Floats:
         """Means moved to where the density is defined."""
-        return np.maximum(g, _SMALLEST_MEAN) if self.positive else g
+        return np.maximum(g, 1e-12) if self.positive else g
 
     def check(self, X: Floats, name: str = "X") -> None:
         """Raise unless the values, NaN where missing, can come from this noise."""
@@ -136,6 +125,10 @@ class Additive(Noise):
     def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
         """Derivative of the log-density by the mean."""
         return (x - g) / variance
+
+    def slope(self, x: Floats, g: Floats, variance: Floats) -> Floats:
+        """Derivative of the log-density by x."""
+        return (g - x) / variance
 
     def information(self, g: Floats, variance: Floats) -> Floats:
         """Expected value of the squared score."""
@@ -209,173 +202,18 @@ class Multiplicative(Noise):
         return g * np.maximum(1.0 + noise, 1e-3)
 
 
-class Student(Noise):
-    """Heavy-tailed noise: Student's t distribution, also of nodes without parents.
-
-    What is called the variance of the noise is its squared scale; the variance of a t
-    distribution is df / (df - 2) times as large, or infinite.
-
-    Parameters
-    ----------
-    df : float or None, default=None
-        Degrees of freedom, the same for all nodes; None leaves them to be estimated.
-
-    Examples
-    --------
-    >>> from sklearn_latent.gaussian import Student
-    >>> round(float(Student(4.0).score(3.0, 0.0, 1.0)), 3)
-    1.154
-    """
-
-    name = "student"
-    n_parameters = 1
-
-    def __init__(self, df: float | None = None) -> None:
-        if df is not None and not 0.0 < df < np.inf:
-            raise ValueError(f"df must be a positive number or None, got {df!r}.")
-        self.df = df
-
-    @property
-    def _df(self) -> float:
-        if self.df is None:
-            raise ValueError(
-                "noise must have its degrees of freedom here, as 'student(4)' has, got "
-                "'student'."
-            )
-        return self.df
-
-    def log_density(self, x: Floats, g: Floats, variance: Floats) -> Floats:
-        """Logarithm of the density of x."""
-        df = self._df
-        constant = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df)
-        constant -= 0.5 * np.log(np.pi * df)
-        tail = np.log1p((x - g) ** 2 / (df * variance))
-        return constant - 0.5 * np.log(variance) - 0.5 * (df + 1.0) * tail
-
-    def _weight(self, squares, variance):
-        """Weights of squared errors, with which they are as those of normal noise."""
-        return (self._df + 1.0) / (self._df + squares / variance)
-
-    def score(self, x: Floats, g: Floats, variance: Floats) -> Floats:
-        """Derivative of the log-density by the mean."""
-        return self._weight((x - g) ** 2, variance) * (x - g) / variance
-
-    def information(self, g: Floats, variance: Floats) -> Floats:
-        """Expected value of the squared score."""
-        share = (self._df + 1.0) / (self._df + 3.0)
-        return np.broadcast_to(share / variance, np.broadcast(g, variance).shape)
-
-    def squared_error(self, x: Floats, g: Floats) -> Floats:
-        """Squared noise."""
-        return (x - g) ** 2
-
-    def best_variance(self, x: Floats, g: Floats, weight: Floats | None) -> Floats:
-        """Squared scale of maximum likelihood, over the last axis."""
-        return self._best(x - g, weight, moving=False)[1]
-
-    def centre(self, x: Floats, weight: Floats | None) -> Floats:
-        """Location of maximum likelihood, over the last axis."""
-        return self._best(x, weight, moving=True)[0]
-
-    def _best(self, x, weight, *, moving):
-        """Location, or 0, and squared scale: EM of Liu and Rubin with a free scale."""
-        rows = np.ones(x.shape[-1]) if weight is None else weight
-        # The median of all values is close to the location even with heavy tails.
-        location = np.median(x, axis=-1) if moving else np.zeros(x.shape[:-1])
-        variance = (x - location[..., None]) ** 2 @ rows / rows.sum()
-        for _ in range(EM_STEPS):
-            squares = (x - location[..., None]) ** 2
-            shares = rows * self._weight(squares, _above_zero(variance)[..., None])
-            total = shares.sum(axis=-1)
-            if moving:
-                location = (shares * x).sum(axis=-1) / total
-            variance = (shares * squares).sum(axis=-1) / total
-        return location, variance
-
-    def fitted(self, errors: Floats, weight: Floats | None = None) -> Student:
-        """Noise of the degrees of freedom that fit errors best.
-
-        errors (n_nodes, n_samples): each with a scale of its own.
-        """
-        rows = np.ones(errors.shape[-1]) if weight is None else weight
-        mean = np.zeros((len(errors), 1))
-
-        def loss(log_df):
-            noise = Student(float(np.exp(log_df)))
-            variance = _above_zero(noise.best_variance(errors, mean, weight))[:, None]
-            return -float((noise.log_density(errors, mean, variance) @ rows).sum())
-
-        found = minimize_scalar(loss, bounds=LOG_DF, method="bounded")
-        return Student(float(np.exp(found.x)))
-
-    def ideal_mean(self, x: Floats, variance: Floats) -> Floats:
-        """The mean that makes x most probable: x."""
-        return x
-
-    def ideal_curvature(self, g: Floats, variance: Floats) -> Floats:
-        """Sensitivity of Theorem 8.2, constant here."""
-        share = (self._df + 1.0) / self._df
-        return np.broadcast_to(share / variance, np.broadcast(g, variance).shape)
-
-    def draw(self, g: Floats, variance: Floats, rng: np.random.RandomState) -> Floats:
-        """Random values with these means."""
-        return g + np.sqrt(variance) * rng.standard_t(self._df, np.shape(g))
-
-    def __repr__(self) -> str:
-        return f"Student({self.df!r})"
-
-
-def _above_zero(variance):
-    """Scales of errors that are all zero must not divide by it."""
-    return np.maximum(variance, np.finfo(float).tiny)
-
-
 NOISES: dict[str, Noise] = {
     "additive": Additive(),
     "multiplicative": Multiplicative(),
-    "student": Student(),
 }
 
 
 def get_noise(noise) -> Noise:
-    """The noise model of a name, as "student(4)", or the noise model itself."""
+    """The noise model of a name, or the noise model itself."""
     if isinstance(noise, Noise):
         return noise
     if isinstance(noise, str) and noise in NOISES:
         return NOISES[noise]
-    match = re.fullmatch(r"student\((.+)\)", noise) if isinstance(noise, str) else None
-    if match:
-        try:
-            return Student(float(match[1]))
-        except ValueError:
-            pass
     raise ValueError(
-        f"noise must be one of {sorted(NOISES)}, a name with degrees of freedom, as "
-        f"'student(4)', or an instance of Noise, got {noise!r}."
+        f"noise must be one of {sorted(NOISES)} or an instance of Noise, got {noise!r}."
     )
-
-
-def noise_name(noise) -> str | Noise:
-    """Name from which `get_noise` makes the same noise; others stay as they are."""
-    noise = get_noise(noise)
-    if isinstance(noise, Student):
-        return noise.name if noise.df is None else f"{noise.name}({noise.df!r})"
-    return noise.name if type(noise) in map(type, NOISES.values()) else noise
-
-
-@dataclass(frozen=True)
-class NoiseName:
-    """Field of a model object: the name of a noise model."""
-
-    def encode(self, value):
-        """The name."""
-        name = noise_name(value)
-        if not isinstance(name, str):
-            raise ValueError(f"Only {', '.join(NOISES)} can be written, got {value!r}.")
-        return name
-
-    def decode(self, name, value):
-        """The name."""
-        if type(value) is not str:
-            raise ValueError(f"{name} must be a string, got {type(value).__name__}.")
-        return noise_name(value)

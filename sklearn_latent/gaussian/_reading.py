@@ -9,10 +9,10 @@ import numpy as np
 from .._core.warn import warn
 from .._tables.blocks import Blocks, is_blockwise, read_blocks
 from ..exceptions import PoorDataWarning
+from ._gaussian_model import check_block
 from ._margin_kinds import Margin
-from ._model import check_block
 from ._network import GaussianNetwork
-from ._noise import Student, get_noise
+from ._noise import get_noise
 from ._options import is_linear
 from ._rows import Rows, RowSums
 from ._statistics import NOISE_SHARE
@@ -95,13 +95,8 @@ def _sum_up(block, sampled) -> RowSums:
 
 
 def wanted_margins(estimator) -> str | Margin | list:
-    """Margins that are asked for; positive noise has normal ones.
-
-    So has noise with heavy tails by default: margins would take the tails from it.
-    """
-    noise, margins = get_noise(estimator.noise), estimator.margins
-    heavy = isinstance(noise, Student) and isinstance(margins, str)
-    return "normal" if noise.positive or (heavy and margins == "auto") else margins
+    """Margins that are asked for; positive noise has normal ones."""
+    return "normal" if get_noise(estimator.noise).positive else estimator.margins
 
 
 def keeps_rows(estimator) -> bool:

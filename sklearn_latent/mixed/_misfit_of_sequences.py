@@ -19,10 +19,10 @@ from .._core.checks import (
     note_certainty,
 )
 from .._tables.thin import some_rows
-from ._emissions.base import as_codes
-from ._emissions.gaussian import mean_and_spread
-from ._inference.changes import surprise
+from ._emissions.emission import as_codes
+from ._emissions.numbers import mean_and_spread
 from ._inference.completion import complete
+from ._inference.surprise import surprise
 from ._panels.panel import Panel
 
 
@@ -74,7 +74,7 @@ def _steps(network, panel: Panel, names, times) -> list[Check]:
     What `fit` warns of. There is nothing to compare in two slices, and networks of
     several epochs have learned the changes.
     """
-    if panel.n_slices < 3 or hasattr(network, "change_points"):
+    if panel.n_slices < 3 or network.earlier:
         return []
     found = surprise(network, panel)
     ends = np.append(found.first[1:] - 1, found.last)

@@ -20,9 +20,9 @@ from .._core.validation import check_choice
 from .._tables.fill import fill_gaps
 from .._tables.schema import is_missing
 from .._tables.single_row import SingleRow
-from ._em.em import replace_tables
+from ._em.chain_em import replace_tables
 from ._em.hybrid import STRATEGIES
-from ._emissions.base import Emission
+from ._emissions.emission import Emission
 from ._graph import TemporalGraph
 from ._misfit_of_sequences import subject_of
 from ._mixed_answers import choose_slice, describe, part_of

@@ -16,7 +16,7 @@ from .._core.validation import check_count, check_table, check_tol
 from .._tables.blocks import Blocks, read_blocks
 from .._tables.schema import check_columns_of, known_orders
 from .._tables.single_row import SingleRow
-from ._emissions.request import requested_kinds
+from ._emissions.kinds import requested_kinds
 from ._model import MOST_JOINT_STATES
 from ._panels.encoding import PanelEncoder
 from ._panels.frames import is_long, read_like

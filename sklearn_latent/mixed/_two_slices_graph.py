@@ -106,7 +106,7 @@ def _pgmpy_shares(network, features) -> list[np.ndarray]:
 
 def _note(network) -> str:
     """What to say of epochs, of which the last is exported."""
-    points = np.asarray(getattr(network, "change_points", []), dtype=int).tolist()
+    points = network.change_points.tolist()
     if not points:
         return ""
     return f"last of {len(points) + 1} epochs, since slice {points[-1]}"

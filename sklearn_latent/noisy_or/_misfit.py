@@ -18,8 +18,8 @@ from .._core.checks import (
     table_z,
 )
 from .._tables.thin import thinned_weights
-from ._inference.classes import infer_network
-from ._numerics import log_not, safe_log
+from ._posterior import infer_network
+from ._probabilities import log_not, safe_log
 from ._statistics.moments import NegativeMoments
 from ._statistics.patterns import Patterns, turn
 
@@ -150,9 +150,7 @@ def complete(network, patterns: Patterns) -> Patterns:
 
 def _draw(network, gaps: Patterns, rng) -> np.ndarray:
     """Values of all features given some, by Gibbs sampling of the latents."""
-    found = infer_network(
-        network, gaps.on, gaps.observed, classes=network.n_classes > 1
-    )
+    found = infer_network(network, gaps.on, gaps.observed)
     gaps = gaps.turn(network.polarity)
     on, observed = gaps.on, gaps.known
     label = np.zeros(len(on), dtype=np.intp)

@@ -30,13 +30,13 @@ from .._tables.single_row import SingleRow
 from .._tables.thin import some_rows
 from .._tables.words import Coding, decode, encode, learn_coding
 from ..exceptions import PoorDataWarning
-from ._inference.classes import infer_network, predict_network
 from ._misfit import subject_of
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._noisy_or_answers import describe, part_of
-from ._statistics.columns import Columns, WatchedBlocks
-from ._statistics.packed import PackedRows, binarize_rows, of_block
+from ._posterior import infer_network, predict_off
+from ._statistics.columns import Columns, Watched, as_packed, columns_of, result_of
+from ._statistics.packed import PackedRows, binarize_rows
 from ._statistics.patterns import Patterns
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
@@ -90,14 +90,6 @@ def _row_slices(X):
     low, high = BATCH_ROWS
     wanted = BATCH_VALUES // X.shape[1] // 64 * 64
     return gen_batches(X.shape[0], int(np.clip(wanted, low, high)))
-
-
-def read_patterns(blocks: Blocks, threshold) -> Patterns:
-    """Distinct rows of all blocks."""
-    patterns = blocks.reduce(of_block, Patterns.merge, threshold, PackedRows.patterns)
-    if patterns is None:
-        raise ValueError("X must have at least one row of positive weight, got none.")
-    return patterns
 
 
 def network_attributes(network: NoisyOrNetwork) -> dict[str, Any]:
@@ -192,13 +184,31 @@ class NoisyOrModel(BaseLatentModel):
         )
         if hasattr(X, "__dask_graph__"):
             self._coding = coding
+        return blocks
+
+    def _sum_rows(self, blocks: Blocks, function, *shared, reset):
+        """Sum over blocks of a function of their packed rows."""
+        watched = blocks.sum(Watched.of, self.binarize, function, *shared)
+        if watched is None:
+            raise ValueError(
+                "X must have at least one row of positive weight, got none."
+            )
+        self._see(watched.columns, reset)
+        return watched.result
+
+    def _pack_rows(self, blocks: Blocks, *, reset) -> Blocks:
+        """Blocks of packed rows."""
+        watched = blocks.map(Watched.of, self.binarize, as_packed)
+        columns = watched.sum(columns_of)
+        if columns is not None:
+            self._see(columns, reset)
+        return watched.map(result_of)
+
+    def _see(self, columns: Columns, reset) -> None:
+        """Take note of what the columns hold, of all rows so far."""
         before = None if reset else self.__dict__.get("_columns")
-
-        def look(columns):
-            self._columns = Columns.merge([before, columns])
-            self._columns_are_new = True
-
-        return WatchedBlocks(blocks, self.binarize, look)
+        self._columns = columns if before is None else before + columns
+        self._columns_are_new = True
 
     def _refuse_columns(self) -> None:
         """Refuse columns that do not say which value is on, once all rows are read."""
@@ -344,7 +354,7 @@ class NoisyOrModel(BaseLatentModel):
             if rows.dtype == bool:
                 continue
             missing[where] = np.isnan(rows)
-            found = predict_network(network, rows == 1, ~missing[where])
+            found = predict_off(network, rows == 1, ~missing[where])
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")

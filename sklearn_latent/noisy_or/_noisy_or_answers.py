@@ -11,10 +11,10 @@ from .._answers.explain import Part, clip_log_odds, clipped_logit
 from .._answers.pages import Section
 from .._answers.summary import MOST_NAMES, Parts, leading
 from .._core.text import LONGEST_NAME, count, label, number
-from ._inference.classes import infer_network
 from ._misfit import read_names
 from ._network import NoisyOrNetwork
-from ._numerics import safe_log
+from ._posterior import infer_network
+from ._probabilities import safe_log
 from ._statistics.patterns import components, turn
 
 # Classes whose latents are listed.

@@ -18,8 +18,9 @@ from ..plotting import LatentImagesDisplay
 from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
 from ._noisy_or_graph import latents_to_frame
+from ._statistics.columns import as_packed
 from ._statistics.gaps import Gaps
-from ._statistics.packed import PackedRows, pack_block
+from ._statistics.packed import PackedRows
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
 from ._structure_search.groups import WIDE
 from ._structure_search.quartets import Thresholds
@@ -251,7 +252,7 @@ class QuartetStructureLearner(NoisyOrModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             self._check_parameters()
             blocks = self._read_blocks(X, sample_weight, reset=True)
-            self._learn(blocks.map(pack_block, self.binarize), progress)
+            self._learn(self._pack_rows(blocks, reset=True), progress)
             # A saved model must not carry the rows of people along.
             self._blocks = None
         self._warn()
@@ -305,8 +306,8 @@ class QuartetStructureLearner(NoisyOrModel):
                 )
             self._check_parameters()
             read = self._read_blocks(X, sample_weight, reset=before is None)
-            packed = read.gather(pack_block, self.binarize)
-            blocks = append_blocks(before or [], filter(None, packed))
+            packed = self._pack_rows(read, reset=before is None)
+            blocks = append_blocks(before or [], packed.gather(as_packed))
             progress(f"packed {sum(block.n_rows for block in blocks):,} rows")
             if update:
                 self._learn(LocalBlocks(blocks, self.n_jobs), progress)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from ..._core.climb import climb
 from .._conditional import IncompleteData, Joint, condition, expected_statistics
-from .._inference.classes import shares, total
 from .._linear_scores import JITTER
 from .._network import GaussianNetwork
 from .._rows import Rows
@@ -156,7 +156,9 @@ def fit_classes(
 
     def expect(parameters):
         log_densities = parameters.log_densities(rows)
-        return rows.sum(total(log_densities)), shares(log_densities)
+        return rows.sum(logsumexp(log_densities, axis=1)), softmax(
+            log_densities, axis=1
+        )
 
     def maximize(parameters, share):
         return ClassParameters.of(adjacency, ClassMoments.of(rows, share, parameters))

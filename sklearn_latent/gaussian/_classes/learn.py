@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
 from ..._core.criteria import bic
-from .._inference.classes import shares
 from .._network import GaussianNetwork
 from .._options import SearchOptions
 from .._rows import Rows, distinct_rows
@@ -70,7 +70,7 @@ def learn_classes(
         return None
     if len(sample.X) < len(X):
         every = scores.rows(Rows(X, weights))
-        share = shares(fit.parameters.log_densities(every))
+        share = softmax(fit.parameters.log_densities(every), axis=1)
         own = scores.options(options)
         fit = improve_classes(every, share, own, fit.parameters.adjacency)
     return scores.network(fit.parameters.network)

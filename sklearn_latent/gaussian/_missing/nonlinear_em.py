@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._core.climb import climb
+from .._bent_inference import MeanField
 from .._bent_scores import NonlinearEvaluator
 from .._conditional import Joint
 from .._families import fit_network
 from .._greedy import greedy_search
-from .._inference.mean_field import MeanField
 from .._network import GaussianNetwork
 from .._noise import get_noise
 from .._options import SearchOptions

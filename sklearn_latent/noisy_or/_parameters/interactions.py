@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from .._identifiability.schedule import coupling_parents
-from .._numerics import EPSILON, clip_probability
+from .._probabilities import EPSILON, clip_probability
 from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
 
 # Up to this many parameters, normal equations are solved directly.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._identifiability.schedule import Schedule, find_schedule
-from .._likelihood.exact import MAX_ENUMERATED
+from .._state_table import MAX_ENUMERATED
 from .._statistics.gaps import Gaps
 from .._statistics.moments import NegativeMoments, canonical_sets
 from .._statistics.packed import PackedRows

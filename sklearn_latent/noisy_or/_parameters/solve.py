@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, logit
 
-from .._numerics import clip_probability
+from .._probabilities import clip_probability
 from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
 from .mixture import solve_pairs, solve_triplets
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._likelihood.beam import Beam
+from .._beam import Beam
 
 # Rows at a time.
 CHUNK_ROWS = 4096

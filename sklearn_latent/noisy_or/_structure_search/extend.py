@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._numerics import clip_probability
+from .._probabilities import clip_probability
 from .._statistics.moments import MomentSource, Residual
 from .coupling import (
     discovery_level,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._likelihood.layered import Layered
+from .._network import NoisyOrNetwork
 from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
 from .extend import discover
@@ -63,7 +63,7 @@ def _score(patterns: Patterns, thresholds) -> float:
     """How well independent latents explain the rows, by quartets and a short search."""
     source = BlockMoments.of_patterns(patterns)
     found = discover(source, thresholds)
-    start = Layered.single(found.prior, found.failure, found.leaks(source))
+    start = NoisyOrNetwork._of(found.prior, found.failure, found.leaks(source))
     return search_independent(patterns, start, JUDGING_ROUNDS).score
 
 

@@ -6,13 +6,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..._core.criteria import bic
-from .._inference.classes import infer_network
-from .._likelihood.beam import FINE, Beam
-from .._likelihood.layered import Layered
-from .._likelihood.truncated import climb_truncated, expect_block, maximize
-from .._likelihood.truncated_errors import truncated_errors
+from .._beam import FINE, Beam
+from .._expected import maximize
+from .._maximum_likelihood import climb_beams, errors_of, expect_block
 from .._network import NoisyOrNetwork
 from .._parameters.mixture import solve_triplets
+from .._posterior import infer_network
 from .._statistics.moments import MomentSource, Residual
 from .._statistics.patterns import Patterns
 from .._statistics.rows import BlockMoments
@@ -55,11 +54,11 @@ def refine_structure(
     dependence: bool,
     rng,
     report=None,
-) -> Layered:
+) -> NoisyOrNetwork:
     """Search by likelihood, from what quartets found."""
     # Two threads on small matrices take longer than one.
     with threadpool_limits(1):
-        start = Layered.single(found.prior, found.failure, found.leaks(source))
+        start = NoisyOrNetwork._of(found.prior, found.failure, found.leaks(source))
         rows = thin(patterns, MOST_ROWS, rng)
         few = thin(patterns, FIRST_ROWS, rng)
         first = search_independent(few, start, FIRST_ROUNDS, report)
@@ -73,20 +72,17 @@ def refine_structure(
     return _ordered(best)
 
 
-def _finish(parameters, rows) -> Layered:
+def _finish(parameters, rows) -> NoisyOrNetwork:
     """EM to the end."""
     beam = Beam(rows, parameters.n_latents, FINE)
     steps = affordable_steps(rows, *FINAL_STEPS)
-    ascent = climb_truncated(parameters, beam, tol=FINAL_TOLERANCE, max_iter=steps)
+    ascent = climb_beams(parameters, [beam], tol=FINAL_TOLERANCE, max_iter=steps)
     return ascent.state
 
 
-def network_bic(parameters: Layered, patterns: Patterns) -> float:
+def network_bic(network: NoisyOrNetwork, patterns: Patterns) -> float:
     """The BIC as users see it, of all rows or of some."""
-    rows = scored_rows(patterns, parameters.structure)
-    weight, prior, failure, leak = parameters
-    classes = {"class_weight": weight} if len(weight) > 1 else {}
-    network = NoisyOrNetwork(prior if classes else prior[0], failure, leak, **classes)
+    rows = scored_rows(patterns, network.structure)
     found = infer_network(network, rows.on, rows.observed)
     share = rows.weights.sum() / patterns.weights.sum()
     return bic(
@@ -96,23 +92,23 @@ def network_bic(parameters: Layered, patterns: Patterns) -> float:
     )
 
 
-def _polish(parameters, source: BlockMoments, patterns, rows) -> Layered:
+def _polish(parameters, source: BlockMoments, patterns, rows) -> NoisyOrNetwork:
     """EM steps over all blocks, wherever they are, if the search saw some rows only."""
     if len(rows.weights) == len(patterns.weights):
         return parameters
     for _ in range(POLISHING_STEPS):
         expected = source.sum(expect_block, parameters, POLISHED_VALUES)
-        parameters = maximize(parameters, expected)
+        parameters = maximize(parameters, expected, smooth=True)
     return parameters
 
 
-def _ordered(parameters: Layered) -> Layered:
+def _ordered(parameters: NoisyOrNetwork) -> NoisyOrNetwork:
     """Sort latents by the number of features they switch on."""
-    effect = parameters.marginal * (1.0 - parameters.failure).sum(axis=1)
-    return parameters.keep(np.argsort(-effect, kind="stable"))
+    effect = parameters.prior * (1.0 - parameters.failure).sum(axis=1)
+    return parameters._keep(np.argsort(-effect, kind="stable"))
 
 
-def assign_quartets(parameters: Layered, found: Discovery):
+def assign_quartets(parameters: NoisyOrNetwork, found: Discovery):
     """The quartet, if any, that revealed each latent, and its depth."""
     depth = np.full(parameters.n_latents, np.inf)
     quartets = np.full((parameters.n_latents, 4), -1, dtype=np.int64)
@@ -131,13 +127,13 @@ def assign_quartets(parameters: Layered, found: Discovery):
     return depth, quartets
 
 
-def search_errors(parameters: Layered, patterns: Patterns, rng):
+def search_errors(parameters: NoisyOrNetwork, patterns: Patterns, rng):
     """Standard errors by likelihood, from a sample of the rows if there are many."""
     sample = thin(patterns, ERROR_ROWS, rng)
     with threadpool_limits(1):
         beam = Beam(sample, parameters.n_latents, FINE)
-        beam.search(parameters.clipped())
-        errors = truncated_errors(parameters.clipped(), beam)
+        beam.search(parameters._clipped())
+        errors = errors_of(parameters._clipped(), beam)
     scale = np.sqrt(sample.weights.sum() / patterns.weights.sum())
     return scale * errors[0], scale * errors[1]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._likelihood.beam import Beam
+from .._beam import Beam
 
 # Largest eigenvalue of the products of residuals, in standard deviations beyond its
 # mean if residuals are independent. Of the images, 23 of 24 true latents had less than

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._tables.blocks import Blocks
-from .._inference.classes import infer_network
-from .._likelihood.layered import Layered
 from .._network import NoisyOrNetwork
-from .._numerics import clip_probability
+from .._posterior import infer_network
+from .._probabilities import clip_probability
 from .._statistics.packed import PackedRows
 from .._statistics.patterns import Patterns, components
 from .._statistics.rows import BlockMoments, open_blocks
@@ -51,7 +50,7 @@ class Learned(NamedTuple):
     prior_errors, failure_errors: standard errors, as `search_errors` gives them
     """
 
-    parameters: Layered
+    parameters: NoisyOrNetwork
     polarity: np.ndarray
     depth: np.ndarray
     quartets: np.ndarray
@@ -61,17 +60,12 @@ class Learned(NamedTuple):
     @property
     def network(self) -> NoisyOrNetwork:
         """The model object."""
-        weight, prior, failure, leak = self.parameters
-        if len(weight) > 1:
-            return NoisyOrNetwork(
-                prior, failure, leak, class_weight=weight, polarity=self.polarity
-            )
-        return NoisyOrNetwork(prior[0], failure, leak, polarity=self.polarity)
+        return self.parameters._with(polarity=self.polarity)._checked()
 
     def keep(self, latents) -> Learned:
         """Some of the latents, in some order."""
         found = (values[latents] for values in self[2:])
-        return Learned(self.parameters.keep(latents), self.polarity, *found)
+        return Learned(self.parameters._keep(latents), self.polarity, *found)
 
     def widen(self, features, leak) -> Learned:
         """The same in a table of more columns, which are independent of these."""
@@ -84,7 +78,9 @@ class Learned(NamedTuple):
         # -1 stands for no quartet and is the last place here.
         quartets = np.append(features, -1)[self.quartets]
         return self._replace(
-            parameters=self.parameters._replace(failure=failure, leak=leak),
+            parameters=self.parameters._with(
+                failure=failure, leak=leak, polarity=polarity
+            ),
             polarity=polarity,
             quartets=quartets,
             failure_errors=errors,
@@ -114,7 +110,7 @@ def _learn_as_read(source, patterns, settings, rng, report, polarity) -> Learned
         source, patterns = source.turn(polarity), patterns.turn(polarity)
     found = discover(source, settings.thresholds, settings.max_depth, report)
     if not settings.refine:
-        model = Layered.single(found.prior, found.failure, found.leaks(source))
+        model = NoisyOrNetwork._of(found.prior, found.failure, found.leaks(source))
         errors = discovery_errors(source, found)
         return Learned(model, polarity, found.depth, found.quartets, *errors)
     refined = refine_structure(
@@ -127,7 +123,7 @@ def _learn_as_read(source, patterns, settings, rng, report, polarity) -> Learned
     )
     depth, quartets = assign_quartets(refined, found)
     order = np.argsort(depth, kind="stable")
-    model = refined.keep(order)
+    model = refined._keep(order)
     errors = search_errors(model, patterns, rng)
     return Learned(model, polarity, depth[order], quartets[order], *errors)
 
@@ -186,8 +182,8 @@ def _join(groups: list[Group], learned: list[Learned], singles, leak) -> Learned
         polarity[group.core] = one.polarity[group.core]
         leak[group.core] = one.parameters.leak[group.core]
     together = Learned(
-        Layered.single(
-            np.concatenate([one.parameters.prior[0] for one in wide]),
+        NoisyOrNetwork._of(
+            np.concatenate([one.parameters.prior for one in wide]),
             np.concatenate([one.parameters.failure for one in wide]),
             leak,
         ),
@@ -199,7 +195,7 @@ def _join(groups: list[Group], learned: list[Learned], singles, leak) -> Learned
     )
     of_group = np.repeat(np.arange(len(wide)), [len(one.depth) for one in wide])
     together = _explain_rates(_drop_copies(together, of_group), groups, singles)
-    effect = together.parameters.marginal * (1.0 - together.parameters.failure).sum(1)
+    effect = together.parameters.prior * (1.0 - together.parameters.failure).sum(1)
     return together.keep(np.lexsort((-effect, together.depth)))
 
 
@@ -207,7 +203,7 @@ def _nothing(leak) -> Learned:
     """No latent at all."""
     none, shape = np.zeros(0), (0, len(leak))
     return Learned(
-        Layered.independent(leak),
+        NoisyOrNetwork._independent(leak),
         np.ones(len(leak), dtype=np.int8),
         none,
         np.zeros((0, 4), dtype=np.int64),
@@ -245,13 +241,13 @@ def _explain_rates(learned: Learned, groups, singles: Singles) -> Learned:
     in_groups = np.concatenate([group.features for group in groups])
     shared = np.flatnonzero(np.bincount(in_groups, minlength=len(singles.on)) > 1)
     model = learned.parameters
-    prior, failure = model.prior[0], model.failure[:, shared]
+    prior, failure = model.prior, model.failure[:, shared]
     off = 1.0 - singles.rate[shared]
     off = np.where(learned.polarity[shared] < 0, 1.0 - off, off)
     off /= (1.0 - prior[:, np.newaxis] * (1.0 - failure)).prod(axis=0)
     leak = np.array(model.leak)
     leak[shared] = clip_probability(1.0 - off)
-    return learned._replace(parameters=model._replace(leak=leak))
+    return learned._replace(parameters=model._with(leak=leak))
 
 
 def score_groups(

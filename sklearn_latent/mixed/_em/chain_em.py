@@ -1,4 +1,4 @@
-"""Parameters of a latent dynamic Bayesian network by expectation-maximisation."""
+"""Tables of a latent dynamic Bayesian network by EM: where it starts, and its steps."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 
 from ..._core.climb import Ascent, climb, is_hopeless
 from ..._tables.blocks import Blocks, LocalBlocks
-from .._emissions.base import SMOOTHING
-from .._emissions.kinds import as_emission
+from .._classes.latent_class import Rows, fit_classes
+from .._emissions.emission import SMOOTHING, Emission
+from .._emissions.kinds import KINDS, as_emission, column_of, marginal_tables
 from .._graph import TemporalGraph
-from .._inference.inference import ChainCounts, ChainData, expectation
+from .._inference.chain_data import ChainData, Patterns
+from .._inference.expectation import ChainCounts, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
-from .._tables import log_prior, normalized
-from .start import first_tables
+from .._tables import family_of, log_prior, normalized, weighted_products
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,15 @@ def first_network(
 ) -> LatentDBN:
     """The network that EM starts from; see `fit_chain`."""
     cardinality = np.asarray(cardinality, dtype=int).reshape(-1)
-    tables = first_tables(panel, graph, cardinality, initial, random_state)
+    if initial is None:
+        initial = _class_tables(panel, graph, cardinality, random_state)
+    elif isinstance(initial, LatentDBN):
+        same = np.array_equal(initial.cardinality, cardinality)
+        if same and initial.directed_graph == graph.directed():
+            tables = initial.start, initial.transition, initial.emissions
+            return LatentDBN(graph, cardinality, *tables, max_joint_states=most)
+        initial = initial.emissions
+    tables = _tables_of(panel, graph, cardinality, list(initial))
     return LatentDBN(graph, cardinality, *tables, max_joint_states=most)
 
 
@@ -164,7 +173,7 @@ def maximized(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
     """M-step: tables from expected counts."""
     start = [normalized(count, smoothing) for count in counts.start]
     transition, emission = iter(counts.transition), iter(counts.emission)
-    networks = [
+    *earlier, last = (
         replace_tables(
             one,
             start=start,
@@ -174,8 +183,9 @@ def maximized(network: LatentDBN, counts: ChainCounts, smoothing: float) -> Late
             emission=[kind.fitted(next(emission), smoothing) for kind in one.emissions],
         )
         for one in network._epochs
-    ]
-    return network._of_epochs(networks)
+    )
+    last.earlier = earlier
+    return last
 
 
 def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
@@ -188,3 +198,80 @@ def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
     for j in np.flatnonzero(~network.graph.inter.any(axis=0)):
         start[j] = transition[j] = (start[j] + transition[j]) / 2
     return {"start": start, "transition": transition}
+
+
+def slice_patterns(panel: Panel, features, tables):
+    """Patterns of some features and their emissions; tables are those of codes."""
+    values = panel.values[:, :, list(features)]
+    for place, (f, table) in enumerate(zip(features, tables, strict=True)):
+        if not isinstance(table, Emission) and panel.numbers is not None:
+            codes = panel.codes[:, :, f]
+            values[:, :, place] = np.where(codes < 0, np.nan, codes)
+    emissions = [as_emission(table) for table in tables]
+    return Patterns(values, emissions), emissions
+
+
+def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
+    """Emission tables of each latent, as if slices and latents were independent."""
+    emission = marginal_tables(panel)
+    for j in range(graph.n_latents):
+        features = graph.features_of(j)
+        if len(features):
+            rows = Rows.pooled(panel.of_features(features))
+            model = fit_classes(rows, int(cardinality[j]), random_state=random_state)
+            for f, table in zip(features, model.tables(rows), strict=True):
+                emission[f] = table
+    return emission
+
+
+def _tables_of(panel: Panel, graph, cardinality, emission: list) -> tuple:
+    """All tables; the others follow from what each slice says by itself.
+
+    So do emissions that are None, from the other features of the latent.
+    """
+    data = ChainData.of(panel.values, graph.structure, panel.weights)
+    directed = graph.directed()
+    states = []
+    for j in range(graph.n_latents):
+        features = [f for f in graph.features_of(j) if emission[f] is not None]
+        own = [emission[f] for f in features]
+        states.append(_slice_states(panel, features, own, int(cardinality[j])))
+    start: list = []
+    transition: list = []
+    for j in range(graph.n_latents):
+        for later, tables in ((False, start), (True, transition)):
+            now = slice(1, None) if later else slice(0, 1)
+            own = [
+                states[i][:, now if same else slice(None, -1)]
+                for i, same in family_of(directed, j, later=later)
+            ]
+            count = weighted_products(own, data.weights[:, now])
+            tables.append(normalized(count, 1.0 + SMOOTHING))
+    # The last row stands for features of no latent, which have one state.
+    states.append(np.ones((*data.weights.shape, 1)))
+    parents = np.vstack([graph.structure, np.ones(graph.n_observed, bool)])
+    emissions = [
+        _of_wanted_kind(panel, data, f, emission[f], states[j])
+        for f, j in enumerate(parents.argmax(axis=0))
+    ]
+    return start, transition, emissions
+
+
+def _slice_states(panel: Panel, features, tables, n_states: int) -> np.ndarray:
+    """States of a latent that each slice suggests by itself."""
+    if not tables:
+        return np.full((*panel.codes.shape[:2], n_states), 1.0 / n_states)
+    patterns, emissions = slice_patterns(panel, features, tables)
+    log = patterns.log_likelihood(emissions)
+    state = np.exp(log - log.max(axis=1, keepdims=True))
+    return (state / state.sum(axis=1, keepdims=True))[patterns.index]
+
+
+def _of_wanted_kind(panel: Panel, data: ChainData, f: int, table, states) -> Emission:
+    """The emission itself; another table, or None, becomes one of the first kind."""
+    kind = panel.kinds_of(f)[0]
+    if isinstance(table, Emission) or (table is not None and kind == "categorical"):
+        return as_emission(table)
+    flat = KINDS[kind].flat(column_of(panel, f))
+    weighted = states * data.weights[:, :, None]
+    return flat.fitted(data.statistics(f, flat, weighted))

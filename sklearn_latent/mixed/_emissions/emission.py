@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from ..._core.persistence import Persistent
 from .._panels.panel import MISSING
@@ -16,6 +15,10 @@ from .._panels.panel import MISSING
 # Weight of the prior of each state, in observations. It is small enough to leave
 # estimates alone and keeps logarithms finite.
 SMOOTHING = 0.1
+
+# Slices of which the shares of categories with memory are the mean. In the long run, a
+# chain that ends in one category would show nothing else.
+N_TYPICAL = 20
 
 # log(0) would turn a prior of an impossible value into minus infinity.
 SMALLEST_LOG = np.log(1e-300)
@@ -89,7 +92,7 @@ class Emission(Persistent, ABC):
         """Coefficients of the sufficient statistics, (n_states, n_statistics)."""
 
     @abstractmethod
-    def design(self, values: ArrayLike, previous: ArrayLike) -> sparse.csr_array:
+    def design(self, values: ArrayLike, previous: ArrayLike) -> np.ndarray:
         """Sufficient statistics of values (n,) after others (n,), 0 where missing.
 
         The result has shape (n, n_statistics).
@@ -131,6 +134,11 @@ class Emission(Persistent, ABC):
 
         Of numbers the shares of narrow bins.
         """
+
+    @property
+    def follows_categories(self) -> bool:
+        """Whether a value depends on a category, of which there are few."""
+        return self.has_memory and not self.is_numeric
 
     def __len__(self) -> int:
         return self.n_states

@@ -24,10 +24,10 @@ from .._core.validation import (
 from ._confidence import bootstrap_shares
 from ._fit import fit_rows
 from ._gaussian_answers import describe_edges
+from ._gaussian_model import GaussianModel
 from ._links import Link
 from ._margin_fit import score
 from ._margin_kinds import Margin
-from ._model import GaussianModel
 from ._noise import Noise
 from ._parameters import check_parameters, make_options
 from ._reading import NO_GAPS, can_add_up, read
@@ -52,12 +52,8 @@ class IdealParentGaussianBN(GaussianModel):
     ----------
     link : {"linear", "sigmoid"} or Link, default="linear"
         How the mean of a node depends on its parents.
-    noise : {"additive", "multiplicative", "student"} or Noise, default="additive"
-        Noise around the mean. "multiplicative" needs positive data. "student":
-        Student's t distribution, for data with outliers. Its degrees of freedom, the
-        same for all nodes, are estimated, or fixed as in "student(4)";
-        ``noise_variance_`` is its squared scale. It is learned from complete rows
-        without latents.
+    noise : {"additive", "multiplicative"} or Noise, default="additive"
+        Noise around the mean. "multiplicative" needs positive data.
     search : {"auto", "greedy", "order"}, default="auto"
         "greedy": add, delete, reverse and replace edges as long as the score improves,
         and add latents one at a time, as in [1]_. "order": move one node at a time to
@@ -97,10 +93,10 @@ class IdealParentGaussianBN(GaussianModel):
         How values become the normal scores that the network describes. "normal": they
         are the scores. "smooth": each column is an increasing function of a normal
         variable, estimated as a mixture of normal densities; a column that is normal
-        stays as it is. "auto": those columns are smooth for which held-out rows are
-        predicted better. A `Margin` is used for all columns, a list of margins,
-        "normal" and "smooth" for one column each. Multiplicative noise has normal
-        margins only, and with Student's t noise "auto" stands for "normal".
+        stays as it is. "auto": those columns are smooth that improve the BIC of a
+        normal distribution of all columns. A `Margin` is used for all columns, a list
+        of margins, "normal" and "smooth" for one column each. Multiplicative noise has
+        normal margins only.
     forbidden, required : list of (parent, child) or None, default=None
         Edges that must not or must be there, by names or numbers of the features; or a
         boolean matrix.

@@ -1,4 +1,4 @@
-"""Checks of the parameters of noisy-or networks, and of what is asked of them."""
+"""Probabilities in logarithms, away from 0 and 1, and checked if users give them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,35 @@ import numpy as np
 from scipy import sparse
 
 from .._core.validation import check_numbers, check_probabilities, shown
+
+# Learned probabilities stay this far from 0 and 1, so that no row becomes impossible.
+EPSILON = 1e-6
+
+# Stands for log(0) in matrix products, where 0 * -inf would give NaN. Sums of it stay
+# finite, and no log-probability of a possible row comes near it.
+LOG_ZERO = -1e30
+
+
+def clip_probability(values, least=EPSILON):
+    """Keep probabilities away from 0 and 1."""
+    # Much faster than np.clip on the small arrays that EM handles.
+    return np.minimum(np.maximum(values, least), 1.0 - least)
+
+
+def safe_log(values) -> np.ndarray:
+    """Logarithm with log(0) = -inf and no warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def finite_log(values) -> np.ndarray:
+    """Logarithm with log(0) = LOG_ZERO."""
+    return np.maximum(safe_log(values), LOG_ZERO)
+
+
+def log_not(log_probability) -> np.ndarray:
+    """Logarithm of one minus a probability, finite so that it can be subtracted."""
+    return np.maximum(safe_log(-np.expm1(log_probability)), -1e5)
 
 
 def check_weights(class_weight):

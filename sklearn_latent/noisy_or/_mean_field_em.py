@@ -19,10 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from ..._core.climb import Ascent, climb
-from .._numerics import clip_probability
-from .._statistics.patterns import Patterns
-from .exact import Parameters, clip_parameters
+from .._core.climb import Ascent, climb
+from ._probabilities import clip_probability
+from ._statistics.patterns import Patterns
 
 # g is 0 to the last digit beyond this, and its derivative still has no overflow.
 FAR = 600.0
@@ -39,17 +38,15 @@ def log_fired_slope(x) -> np.ndarray:
 
 
 class Couplings(NamedTuple):
-    """Latents and positive findings of independent units (rows, or parts of rows).
+    """Latents and positive findings of all rows.
 
-    unit: unit of each latent, (n_latents,)
-    log_on, log_off: Log-weights of the states of each latent, negative findings
-        included, (n_latents,)
+    log_on, log_off: Log-weights of the states of each latent of each row, negative
+        findings included, (n_latents,)
     theta0: -log(1 - leak) of each finding, (n_findings,)
     finding, latent: ends of each edge, (n_edges,)
     theta: -log(failure) of each edge, (n_edges,)
     """
 
-    unit: np.ndarray
     log_on: np.ndarray
     log_off: np.ndarray
     theta0: np.ndarray
@@ -72,9 +69,8 @@ class Couplings(NamedTuple):
 
 
 class MeanField(NamedTuple):
-    """A point of the bound.
+    """A point of the bound: the shares of the edges, and the best factors for them.
 
-    shares: the q of each edge, (n_edges,)
     posterior: probability of each latent under the factored distribution, (n_latents,)
     log_normalizer: what each latent adds to the bound, beside g(theta0) of each
         finding, (n_latents,)
@@ -84,16 +80,13 @@ class MeanField(NamedTuple):
     posterior: np.ndarray
     log_normalizer: np.ndarray
 
-
-def best_posterior(couplings: Couplings, shares, lift) -> MeanField:
-    """Optimal factored distribution for given shares, in closed form."""
-    gain = np.bincount(couplings.latent, shares * lift, minlength=len(couplings.log_on))
-    log_on = couplings.log_on + gain
-    return MeanField(
-        shares,
-        expit(log_on - couplings.log_off),
-        np.logaddexp(log_on, couplings.log_off),
-    )
+    @classmethod
+    def of(cls, couplings: Couplings, shares, lift) -> MeanField:
+        """Optimal factored distribution for given shares, in closed form."""
+        n_latents = len(couplings.log_on)
+        gain = np.bincount(couplings.latent, shares * lift, minlength=n_latents)
+        log_on, log_off = couplings.log_on + gain, couplings.log_off
+        return cls(shares, expit(log_on - log_off), np.logaddexp(log_on, log_off))
 
 
 def better_shares(couplings: Couplings, shares, lift, posterior):
@@ -102,7 +95,6 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
     The fixed-point update of Jaakkola and Jordan, q_i proportional to q_i times the
     derivative of the bound. It points uphill and the bound is concave in the shares of
     a finding, so half of a step that goes too far is tried next, and no step last.
-
     """
     on = posterior[couplings.latent]
     reach = couplings.reach(shares)
@@ -139,59 +131,57 @@ class VariationalEM:
         self.weights = patterns.weights
         self.off = (patterns.known & ~patterns.on).astype(np.float64)
         self.row, self.feature = np.nonzero(patterns.on)
-        finding, self.edge_latent = np.nonzero(structure.T[self.feature])
-        self.finding = finding
-        self.latent = self.row[finding] * n_latents + self.edge_latent
-        self.edge = self.edge_latent * n_features + self.feature[finding]
-        self.unit = np.repeat(np.arange(len(self.weights)), n_latents)
+        self.finding, edge_latent = np.nonzero(structure.T[self.feature])
+        self.latent = self.row[self.finding] * n_latents + edge_latent
+        self.edge = edge_latent * n_features + self.feature[self.finding]
 
     def start(self) -> np.ndarray:
         """Shares to start from."""
         siblings = np.bincount(self.finding, minlength=len(self.feature))
         return 1.0 / siblings[self.finding]
 
-    def _couplings(self, prior, failure, leak):
+    def couplings(self, network) -> Couplings:
         """State the problem of the E-step at some parameters."""
-        log_failure = np.log(failure)
-        log_on = (np.log(prior) + self.off @ log_failure.T).ravel()
-        log_off = np.tile(np.log1p(-prior), len(self.weights))
-        theta0 = -np.log1p(-leak)[self.feature]
+        log_failure = np.log(network.failure)
+        log_on = (np.log(network.prior) + self.off @ log_failure.T).ravel()
+        log_off = np.tile(np.log1p(-network.prior), len(self.weights))
+        theta0 = -np.log1p(-network.leak)[self.feature]
         theta = -log_failure.ravel()[self.edge]
-        return Couplings(
-            self.unit, log_on, log_off, theta0, self.finding, self.latent, theta
-        )
+        return Couplings(log_on, log_off, theta0, self.finding, self.latent, theta)
 
-    def climb(self, start: Parameters, shares, *, tol, max_iter) -> Ascent:
-        """Variational EM; the states are `Parameters` and shares, `tol` is per row."""
+    def climb(self, start, shares, *, tol, max_iter) -> Ascent:
+        """Variational EM; the states are networks and shares, `tol` is per row."""
         return climb(
             lambda state: self.step(*state),
             lambda state, better: better,
-            (start, shares),
+            (start._clipped(), shares),
             tol=tol * self.weights.sum(),
             max_iter=max_iter,
         )
 
-    def step(self, parameters: Parameters, shares):
-        """Bound after a better E-step, and the parameters and shares that follow."""
-        prior, failure, leak = parameters
-        couplings = self._couplings(prior, failure, leak)
+    def step(self, network, shares):
+        """Bound after a better E-step, and the network and shares that follow."""
+        couplings = self.couplings(network)
         lift = couplings.lift(shares)
-        point = best_posterior(couplings, shares, lift)
+        point = MeanField.of(couplings, shares, lift)
         shares, lift = better_shares(couplings, shares, lift, point.posterior)
-        point = best_posterior(couplings, shares, lift)
-        bound = self._bound(couplings, leak, point)
-        new_failure = self._best_failure(failure, couplings, point)
-        failed = -np.log(new_failure).ravel()[self.edge]
-        new_leak = self._best_leak(leak, couplings._replace(theta=failed), point)
+        point = MeanField.of(couplings, shares, lift)
+        bound = self._bound(couplings, network.leak, point)
+        failure = self._best_failure(network.failure, couplings, point)
+        failed = -np.log(failure).ravel()[self.edge]
+        leak = self._best_leak(network.leak, couplings._replace(theta=failed), point)
         posterior = point.posterior.reshape(len(self.weights), -1)
-        new_prior = self.weights @ posterior / self.weights.sum()
-        better = Parameters(*clip_parameters(new_prior, new_failure, new_leak))
-        return bound, (better, shares)
+        prior = self.weights @ posterior / self.weights.sum()
+        better = network._with(
+            class_prior=prior[np.newaxis], failure=failure, leak=leak
+        )
+        return bound, (better._clipped(), shares)
 
     def _bound(self, couplings, leak, point):
-        latents = self.weights[self.unit] @ point.log_normalizer
+        weights = np.repeat(self.weights, len(point.posterior) // len(self.weights))
         leaks = self.weights[self.row] @ log_fired(couplings.theta0)
-        return float(latents + leaks + self.weights @ self.off @ np.log1p(-leak))
+        off = self.weights @ self.off @ np.log1p(-leak)
+        return float(weights @ point.log_normalizer + leaks + off)
 
     def _best_failure(self, failure, couplings, point):
         """M-step for the failures.
@@ -225,10 +215,9 @@ class VariationalEM:
         slope = log_fired_slope(couplings.theta0)[self.finding] - log_fired_slope(reach)
         weight = self.weights[self.row[self.finding]] * point.posterior[self.latent]
         pulled = weight * point.shares * slope
-        n_features = len(leak)
-        fired = np.bincount(self.feature, self.weights[self.row], minlength=n_features)
+        fired = np.bincount(self.feature, self.weights[self.row], minlength=len(leak))
         stay = self.weights @ self.off + np.bincount(
-            self.feature[self.finding], pulled, minlength=n_features
+            self.feature[self.finding], pulled, minlength=len(leak)
         )
         total = fired + stay
         return np.where(total > 0, fired / np.where(total > 0, total, 1.0), leak)
