@@ -124,8 +124,9 @@ class PanelEncoder:
         kind = "auto" if self.requested is None else self.requested[j]
         known = ~is_missing(values.ravel())
         cells = values.ravel()[known]
-        column = Column(j, None, cells.astype(object))
-        is_plain = cells.dtype.kind in "biuf" or column.kind == "numbers"
+        is_plain = cells.dtype.kind in "biuf"
+        column = Column(j, None, cells if is_plain else cells.astype(object))
+        is_plain = is_plain or column.kind == "numbers"
         if not is_plain or (order is not None and kind not in NUMERIC):
             if kind in NUMERIC:
                 raise ValueError(
