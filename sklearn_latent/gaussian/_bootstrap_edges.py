@@ -10,8 +10,7 @@ from sklearn.base import clone
 
 from .._core.graphs import equivalence_class
 from ..exceptions import LatentWarning
-from ._options import is_linear
-from ._parameters import parse_constraints
+from ._options import is_linear, parse_constraints
 
 
 def bootstrap_shares(model, X, draws, n_jobs) -> np.ndarray:

@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.climb import climb
-from .._bent_inference import MeanField
-from .._bent_scores import NonlinearEvaluator
-from .._conditional import Joint
-from .._families import fit_network
-from .._greedy import greedy_search
-from .._network import GaussianNetwork
-from .._noise import get_noise
-from .._options import SearchOptions
-from .._rules import Penalty
-from .structural_em import LearnedNetwork, StructuralEM
+from .._core.climb import climb
+from ._bent_inference import MeanField
+from ._bent_scores import NonlinearEvaluator
+from ._families import fit_network
+from ._greedy import greedy_search
+from ._network import GaussianNetwork
+from ._noise import get_noise
+from ._options import SearchOptions
+from ._rules import Penalty
+from ._structural_em import LearnedNetwork, StructuralEM, drop_latents, learn
 
-MAX_ROUNDS = 10
 # Steps of EM between two searches, and the gain per row at which they stop.
 MAX_EM_STEPS = 15
 EM_TOLERANCE = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """A network, the posterior of what is missing, and the bound they reach."""
+class Bound(NamedTuple):
+    """A network, the posterior of what is missing, and the bound that they reach."""
 
     network: GaussianNetwork
     field: MeanField
-    bound: float
-    score: float
+    log_likelihood: float
 
 
-class _NonlinearEM:
-    """Alternate between inference, fits of families and search."""
+class NonlinearEM:
+    """Inference, fits of families and search, in turn.
+
+    base: what networks cost, the history, and how far the search has come
+    """
 
     def __init__(self, X, sample_weight, base: StructuralEM):
         self.X, self.sample_weight, self.base = X, sample_weight, base
-        self.options = base.options
+        self.options, self.score = base.options, base.score
         self.weight = np.ones(len(X)) if sample_weight is None else sample_weight
-
-    def state(self, network: GaussianNetwork, field: MeanField, bounds) -> _State:
-        """Put together a state whose rows have these bounds."""
-        bound = float(self.weight @ bounds)
-        n_parents = network.adjacency.sum(axis=0)
-        cost = self.base.penalty.parameter * network.n_parameters
-        cost += float(self.base.penalty.parents(len(n_parents))[n_parents].sum())
-        return _State(network, field, bound, bound - cost)
 
     def maximise(self, adjacency, n_latents, field, start=None) -> GaussianNetwork:
         """M-step: fit all families to the points of the posterior.
@@ -78,120 +69,96 @@ class _NonlinearEM:
         noise = np.where(keep, start.noise_variance, noise)
         return bent_network(self.options, adjacency, weights, theta, noise, n_latents)
 
-    def fit(self, state: _State, trace=None, max_steps=MAX_EM_STEPS) -> _State:
+    def fit(self, start: Bound, max_steps=MAX_EM_STEPS) -> Bound:
         """Inference and fits in turn, structure fixed, until the bound stays."""
-        adjacency, n_latents = state.network.adjacency, state.network.n_latents
-        field = state.field
+        adjacency, n_latents = start.network.adjacency, start.network.n_latents
+        field = start.field
 
         def expect(network):
             bounds = field.improve(network, max_steps=3, tol=1e-4)
             return float(self.weight @ bounds), bounds
 
-        def maximise(network, _):
+        def fitted(network, _):
             return self.maximise(adjacency, n_latents, field, network)
 
         ascent = climb(
             expect,
-            maximise,
-            state.network,
+            fitted,
+            start.network,
             tol=EM_TOLERANCE * self.weight.sum(),
             max_iter=max_steps,
         )
-        if trace is not None:
-            trace += ascent.objectives.tolist()
-        return self.state(ascent.state, field, ascent.statistics)
+        return Bound(ascent.state, field, float(ascent.objective))
 
-    def refine(self, state: _State) -> _State:
-        """Search for better structures on the points, and fit them, until none is."""
-        base, options = self.base, self.options
-        n_latents = state.network.n_latents
-        rules = options.rules(base.data.weight, n_latents)
-        for _ in range(MAX_ROUNDS):
-            steps: list[float] = []
-            state = self.fit(state, steps)
-            entry = {"log_likelihood": steps, "score": state.score}
-            base.trace.append(entry)
-            adjacency = state.network.adjacency
-            if base.report(
-                f"{int(adjacency.sum())} edges, {n_latents} latents, "
-                f"bound of the score {state.score:.8g}"
-            ):
-                break
-            table, weight = state.field.table(self.sample_weight)
-            evaluator = make_evaluator(table, weight, options, base.penalty)
-            result = greedy_search(evaluator, rules, initial=adjacency)
-            base.n_evaluated += evaluator.n_evaluated
-            base.n_considered += evaluator.n_considered
-            if (result.adjacency == adjacency).all():
-                break
-            network = self.maximise(
-                result.adjacency, n_latents, state.field, state.network
-            )
-            trial = self.state(network, state.field, state.field.bound(network))
-            entry["expected_score"] = state.score, max(trial.score, state.score)
-            # Scores of the search are fits from other starts: the bound decides.
-            if trial.score <= state.score + base.tol:
-                break
-            base.history += result.history
-            state = trial
-        return state
+    def search(self, state: Bound) -> Bound | None:
+        """Search for a better structure on the points of the posterior."""
+        base, network = self.base, state.network
+        if base.report(state):
+            return None
+        table, weight = state.field.table(self.sample_weight)
+        evaluator = make_evaluator(table, weight, self.options, base.penalty)
+        rules = self.options.rules(base.data.weight, network.n_latents)
+        result = greedy_search(evaluator, rules, initial=network.adjacency)
+        base.n_evaluated += evaluator.n_evaluated
+        base.n_considered += evaluator.n_considered
+        if (result.adjacency == network.adjacency).all():
+            return None
+        found = self.maximise(result.adjacency, network.n_latents, state.field, network)
+        trial = self.bound(found, state.field)
+        # Scores of the search are fits from other starts: the bound decides.
+        if self.score(trial) <= self.score(state) + base.tol:
+            return None
+        base.history += result.history
+        return trial
 
-    def drop_latents(self, state: _State) -> _State:
-        """Prune latents that do not improve the score, the least useful first."""
+    def refine(self, start: Bound) -> Bound:
+        """Fit and search in turn until no structure is better."""
+        tol = self.base.tol
+        return learn(start, self.fit, self.search, self.score, tol=tol, max_rounds=10)
+
+    def without(self, state: Bound, latent: int) -> Bound:
+        """The state without a latent, adapted."""
         network = state.network
-        n_features = self.X.shape[1]
-        effect = network.adjacency[n_features:].sum(axis=1)
-        for latent in np.argsort(effect, kind="stable"):
-            if self.base.stopped:
-                break
-            kept = np.delete(np.arange(network.n_nodes), n_features + int(latent))
-            trial = self.refine(
-                self.first(
-                    network.adjacency[np.ix_(kept, kept)],
-                    network.n_latents - 1,
-                    state.field.expectation()[:, kept],
-                    np.sqrt(network.noise_variance[kept]),
-                )
-            )
-            gain = trial.score - state.score
-            if gain > self.base.tol:
-                self.base.history.append((("drop latent", int(latent)), float(gain)))
-                return self.drop_latents(trial)
-        return state
+        kept = np.delete(np.arange(network.n_nodes), network.n_features + latent)
+        start = self.first(
+            network.adjacency[np.ix_(kept, kept)],
+            network.n_latents - 1,
+            state.field.expectation()[:, kept],
+            np.sqrt(network.noise_variance[kept]),
+        )
+        return self.refine(start)
 
-    def first(self, adjacency, n_latents, completed, deviation) -> _State:
+    def bound(self, network: GaussianNetwork, field: MeanField) -> Bound:
+        """The state of a network and a posterior."""
+        return Bound(network, field, float(self.weight @ field.bound(network)))
+
+    def first(self, adjacency, n_latents, completed, deviation) -> Bound:
         """State of a structure, from a guess of what is missing."""
         positive = get_noise(self.options.noise).positive
         field = MeanField(self.X, len(adjacency), positive=positive)
         field.start(completed, deviation)
-        network = self.maximise(adjacency, n_latents, field)
-        return self.state(network, field, field.bound(network))
+        return self.bound(self.maximise(adjacency, n_latents, field), field)
 
 
 def learn_nonlinear(
     X, sample_weight, linear: GaussianNetwork, base: StructuralEM
 ) -> LearnedNetwork:
     """Learn a network of any link and noise, starting from a linear one."""
-    options, network = base.options, linear
-    em = _NonlinearEM(X, sample_weight, base)
-    completed = network.expectation(X)
-    joint = Joint(network.weights, network.intercept, network.noise_variance)
-    deviation = 1.0 / np.sqrt(np.diagonal(joint.precision))
+    options = base.options
+    em = NonlinearEM(X, sample_weight, base)
+    completed = linear.expectation(X)
+    deviation = 1.0 / np.sqrt(np.diagonal(linear._joint().precision))
     if get_noise(options.noise).positive:
         completed, deviation = _make_positive(X, completed, deviation)
-    adjacency = network.adjacency if network.n_latents else options.required
-    state = em.first(adjacency, network.n_latents, completed, deviation)
-    state = em.drop_latents(em.refine(state))
-    steps: list[float] = []
-    state = em.fit(state, steps, max_steps=4 * MAX_EM_STEPS)
-    base.trace.append({"log_likelihood": steps, "score": state.score})
+    adjacency = linear.adjacency if linear.n_latents else options.required
+    state = em.refine(em.first(adjacency, linear.n_latents, completed, deviation))
+    state = drop_latents(base, state, em.without, em.score)
+    state = em.fit(state, max_steps=4 * MAX_EM_STEPS)
     return LearnedNetwork(
         standardised(state.network, state.field.expectation()),
-        state.score,
         base.history,
         base.n_evaluated,
         base.n_considered,
-        base.trace,
     )
 
 
