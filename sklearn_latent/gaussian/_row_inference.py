@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from .._core.validation import within_floats
 from ._background import Background
-from ._bent_inference import infer, integrate_features
+from ._bent_inference import expect_each, infer
 from ._conditional import Joint, condition, leave_one_out
 from ._densities import Densities
 from ._network_checks import within_range
@@ -224,10 +224,7 @@ class RowInference(Densities):
         """Means and variances of scores given the others of their rows."""
         if self.is_jointly_gaussian:
             return leave_one_out(self._joint(), Z)
-        values, variance = Z, np.zeros_like(Z)
-        if self.n_latents or np.isnan(Z).any():
-            values, _, variance = infer(self, Z)
-        return integrate_features(self, Z, values, variance)
+        return expect_each(self, Z)
 
 
 def _log_normal(x, mean, variance) -> np.ndarray:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from sklearn_latent.mixed import TemporalGraph
-from sklearn_latent.mixed._local.local import MAX_WINDOWS, _windows
-from sklearn_latent.mixed._local.local_to_global import (
+from sklearn_latent.mixed._local_graphs import (
+    MAX_WINDOWS,
     LocalGraph,
     co_occurrences,
     edges_by_majority,
@@ -13,6 +13,7 @@ from sklearn_latent.mixed._local.local_to_global import (
     local_partners,
     measure_support,
     shared_parents,
+    windows,
 )
 from sklearn_latent.mixed._panels.panel import Panel
 
@@ -171,7 +172,7 @@ class TestWindows:
 
     def shapes(self, n, n_slices, weights=None):
         panel = Panel.of(np.zeros((n, n_slices, 1), dtype=int), [2], weights)
-        return [window.codes.shape[1] for window in _windows(panel)]
+        return [window.codes.shape[1] for window in windows(panel)]
 
     def test_pairs_of_slices_where_sequences_are_many(self):
         assert self.shapes(200, 5) == [2] * 4

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.mixed._classes.dependence import (
+from sklearn_latent.mixed._hidden_classes import (
+    Rows,
+    fit_classes,
+    fit_pair,
+    grow_classes,
+)
+from sklearn_latent.mixed._mutual_information import (
     design_effect,
     mutual_information,
     pair_counts,
 )
-from sklearn_latent.mixed._classes.latent_class import (
-    Rows,
-    fit_classes,
-    fit_classes_bic,
-)
-from sklearn_latent.mixed._classes.latent_pair import fit_pair
 
 
 def draw_classes(n, n_features, n_classes, seed, reliability=0.8):
@@ -51,9 +51,9 @@ def test_log_likelihood_is_that_of_the_mixture():
     rows = rows_of(codes, 3)
     model = fit_classes(rows, 2, random_state=np.random.RandomState(0))
     total = 0.0
-    tables = np.split(model.emission, rows.layout.offsets[1:], axis=1)
+    tables = model.tables()
     for row in codes:
-        likelihood = model.prior.copy()
+        likelihood = model.joint.copy()
         for value, table in zip(row, tables, strict=True):
             if value >= 0:
                 likelihood = likelihood * table[:, value]
@@ -65,12 +65,12 @@ def test_log_likelihood_is_that_of_the_mixture():
 def test_bic_finds_the_number_of_classes(n_classes):
     codes, _ = draw_classes(3000, 4, n_classes, 1)
     rows = rows_of(codes, n_classes)
-    models = fit_classes_bic(rows, 6, random_state=np.random.RandomState(0))
-    best = max(models, key=lambda model: model.bic)
+    found = grow_classes(rows, 6, random_state=np.random.RandomState(0))
+    best = found.best
     assert best.n_classes == n_classes
     # One fall of BIC is enough, once several classes beat one.
-    assert len(models) == n_classes + 1
-    for table in best.tables(rows):
+    assert len(found.fits) == n_classes + 1
+    for table in best.tables():
         assert np.allclose(table.sum(axis=1), 1.0)
 
 
@@ -81,17 +81,17 @@ def test_pair_beats_one_class_for_two_latents_only():
     in_first = np.arange(6) < 3
     state = np.random.RandomState(0)
     tables = [
-        fit_classes(rows.of_features(range(3)), 3, random_state=state).emission,
-        fit_classes(rows.of_features(range(3, 6)), 3, random_state=state).emission,
+        fit_classes(rows.of_features(range(3)), 3, random_state=state).emission[0],
+        fit_classes(rows.of_features(range(3, 6)), 3, random_state=state).emission[0],
     ]
     pair = fit_pair(rows, in_first, *tables)
-    one = max(fit_classes_bic(rows, 6, random_state=state), key=lambda m: m.bic)
+    one = grow_classes(rows, 6, random_state=state).best
     assert pair.bic > one.bic
     assert np.allclose(pair.joint, 1 / 9, atol=0.05)
     codes, _ = draw_classes(2000, 6, 3, 4)
     rows = rows_of(codes, 3)
     pair = fit_pair(rows, in_first, *tables)
-    one = max(fit_classes_bic(rows, 6, random_state=state), key=lambda m: m.bic)
+    one = grow_classes(rows, 6, random_state=state).best
     assert one.bic > pair.bic
 
 
@@ -101,7 +101,7 @@ def test_mutual_information_of_one_table(seed, width):
     rng = np.random.default_rng(seed)
     codes = rng.integers(width, size=(50, 2))
     rows = rows_of(codes, width)
-    counts = pair_counts(rows.one_hot(), rows.weights)
+    counts = pair_counts(rows.one_hot, rows.weights)
     information, normalized, totals = mutual_information(counts, rows.n_categories)
     joint = np.zeros((width, width))
     np.add.at(joint, tuple(codes.T), 1 / 50)
@@ -117,8 +117,8 @@ def test_counts_add_up():
     codes, _ = draw_classes(100, 3, 3, 5)
     halves = [rows_of(codes[:40], 3), rows_of(codes[40:], 3)]
     whole = rows_of(codes, 3)
-    parts = sum(pair_counts(h.one_hot(), h.weights) for h in halves)
-    assert np.allclose(parts, pair_counts(whole.one_hot(), whole.weights))
+    parts = sum(pair_counts(h.one_hot, h.weights) for h in halves)
+    assert np.allclose(parts, pair_counts(whole.one_hot, whole.weights))
 
 
 def test_design_effect_of_constant_and_fresh_features():
@@ -138,7 +138,7 @@ def test_features_of_which_nothing_is_known():
     nothing = Rows.of(np.full((3, 2), -1), np.ones(3), np.array([2, 3]))
     model = fit_classes(nothing, 2)
     assert model.log_likelihood == 0
-    assert np.allclose(model.emission.sum(axis=1), 2)
+    assert np.allclose(model.emission[0].sum(axis=1), 2)
 
 
 def test_a_sample_of_rows_is_representative():
@@ -147,7 +147,7 @@ def test_a_sample_of_rows_is_representative():
     rows = Rows.of(codes, np.ones(5000), [3] * 4)
     thin = rows.thinned(600)
     assert thin.total == 600
-    np.testing.assert_allclose(thin.marginals(), rows.marginals(), atol=0.05)
+    np.testing.assert_allclose(thin.marginals, rows.marginals, atol=0.05)
     # Weights are rows, and rows that are few enough stay as they are.
     twice = Rows.of(codes, np.full(5000, 2.0), [3] * 4).thinned(600)
     np.testing.assert_array_equal(twice.weights, thin.weights)

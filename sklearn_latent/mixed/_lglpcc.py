@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from .._core.climb import Ascent
 from .._core.validation import (
     MOST_COLUMNS,
     check_choice,
@@ -14,11 +16,20 @@ from .._core.validation import (
     check_numbers,
     shown,
 )
-from ._forecaster import Forecaster
-from ._structure_learner import StructureLearner
+from .._core.warn import warn
+from ..exceptions import ApproximateInferenceWarning, ModelMisfitWarning
+from ._em.choice import told_by_one_feature
+from ._em.epochs import fit_epochs
+from ._inference.surprise import Surprise, longer_memory, surprise
+from ._latent_search import local_graphs
+from ._local_graphs import LocalGraph, Support, measure_support
+from ._lpcc import LatentLearner
+from ._panel_estimator import Forecaster
+from ._panel_input import Training
+from ._panels.panel import Panel
 
 
-class LGLPCCTemporal(StructureLearner, Forecaster):
+class LGLPCCTemporal(LatentLearner, Forecaster):
     """Latent variables over time, from sequences of discrete features.
 
     Learns how many latents there are, which features measure each, how many states
@@ -26,10 +37,10 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     next [1]_. The result is a dynamic Bayesian network that infers latents, fills gaps,
     scores and draws sequences.
 
-    All slices together, and the chains of latents, tell which features share a latent.
-    Numbers of states are chosen by BIC of the chain of each latent and its neighbours,
-    and again where features turn out to have a memory. One EM on the chain of all
-    slices gives the tables. A local graph of every pair of consecutive slices, or of
+    All slices together, and networks over time, tell which features share a latent.
+    Numbers of states are chosen by BIC, given what slices suggest of the neighbours of
+    a latent and of its own past and future. One EM on the chain of all slices gives the
+    tables. A local graph of every pair of consecutive slices, or of
     windows of several pairs where sequences are few, shows how far the slices agree;
     in the published method, they vote for the graph.
 
@@ -180,6 +191,10 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
            [0, 1]]))
     """
 
+    local_graphs_: list[LocalGraph]
+    support_: Support
+    epochs_: np.ndarray
+
     def __init__(
         self,
         n_slices: int = 1,
@@ -227,3 +242,109 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
                     'epochs must be None, "auto", a number or a list of first slices '
                     f"in increasing order, got {shown(epochs)}."
                 )
+
+    def _over_time(self, ascent: Ascent, found, training: Training, fit_network):
+        panel = training.panel
+        self._changes = surprise(ascent.state, panel) if panel.n_slices > 2 else None
+        points = self._change_points(self._changes) if self._changes else ()
+        if not len(points):
+            return ascent, found
+        if training.sample.is_all:
+            return self._fit_epochs(panel, points, fit_network) or (ascent, found)
+        _warn_of_one_epoch("the sequences are not in memory as a whole")
+        return ascent, found
+
+    def _report_over_time(self, ascent: Ascent, found, panel: Panel) -> None:
+        latents, graphs = found
+        if not graphs and latents.latents:
+            graphs = local_graphs(panel, latents, self.structure_, self.n_jobs)
+        self.local_graphs_ = graphs
+        self.support_ = measure_support(graphs, ascent.state.graph)
+        points = getattr(ascent.state, "change_points", ())
+        self.epochs_ = np.append(0, points).astype(int)
+        changes = self.__dict__.pop("_changes")
+        # Slices seem to differ where edges are missing, as in the published method.
+        if changes and len(self.epochs_) == 1 and self.local == "bic":
+            self._warn_of_misfit(changes, panel, ascent)
+
+    def _fit_epochs(self, panel: Panel, points, fit_network):
+        """A network per epoch; None if one network is to stay."""
+        part = panel.of_slices(_longest_epoch(panel, points))
+        some, found = fit_network(part, lambda _: None)
+        if not some.state.is_exact():
+            _warn_of_one_epoch("the latents have too many joint states")
+            return None
+        prune = isinstance(self.epochs, str)
+        ascent = fit_epochs(panel, some.state, points, self._em_options(), prune=prune)
+        return (ascent, found) if len(ascent.state.change_points) else None
+
+    def _change_points(self, changes: Surprise) -> np.ndarray | tuple:
+        """First slices of later epochs, by `epochs`."""
+        if self.epochs is None:
+            return ()
+        if isinstance(self.epochs, str):
+            return changes.change_points() if changes.is_odd.any() else ()
+        if isinstance(self.epochs, Integral):
+            return changes.change_points(int(self.epochs))
+        firsts = check_numbers("epochs", self.epochs).reshape(-1).astype(int)
+        if firsts.max(initial=0) > changes.last:
+            raise ValueError(
+                f"epochs must be first slices of X, up to {changes.last}, got "
+                f"{shown(self.epochs)}."
+            )
+        return firsts[firsts > 0]
+
+    def _warn_if_process_changes(self, found: Surprise) -> None:
+        """Say so if slices contradict each other."""
+        if not found.is_odd.any():
+            return
+        points, names = found.change_points(), self._slice_names()
+        odd = found.first[found.is_odd.any(axis=1)]
+        times = ", ".join(names[t] for t in (points if len(points) else odd)[:10])
+        features = self._encoder.names_of(found.changed_features()[:5])
+        warn(
+            "The process changes: what follows on the past is different "
+            f"{'since' if len(points) else 'at'} slice {times}, "
+            f"most in {features}. One model for all slices mixes what "
+            'differs, and may need false states for it; epochs="auto" fits several.',
+            ModelMisfitWarning,
+        )
+
+    def _warn_of_misfit(self, changes, panel: Panel, ascent: Ascent) -> None:
+        """Say so if sequences contradict the network that was learned from them."""
+        self._warn_if_process_changes(changes)
+        self._warn_of_features(
+            longer_memory(self.network_, panel),
+            "The past is longer than a slice: values of two slices before tell what "
+            "the latents do not, most in {}. The model remembers one slice, and may "
+            "need false states for the rest.",
+        )
+        # A process that changes has false states, too.
+        if self.cardinality == "auto" and not changes.is_odd.any():
+            self._warn_of_features(
+                told_by_one_feature(ascent, panel),
+                "States of a latent differ in one feature alone: {}. It may follow "
+                "another latent as well, and these states may stand for that.",
+            )
+
+    def _warn_of_features(self, features, text: str) -> None:
+        """Say what is wrong with some features, if there are any."""
+        if len(features):
+            names = self._encoder.names_of(features[:5])
+            warn(text.format(names), ModelMisfitWarning)
+
+
+def _warn_of_one_epoch(reason: str) -> None:
+    """Say that epochs were asked for in vain."""
+    warn(
+        f"One network is fitted to all epochs, because {reason}.",
+        ApproximateInferenceWarning,
+    )
+
+
+def _longest_epoch(panel: Panel, points) -> slice:
+    """Slices of the epoch with the most recorded values."""
+    recorded = panel.weights @ (panel.codes >= 0).any(axis=2)
+    ends = [0, *np.asarray(points).tolist(), panel.n_slices]
+    spans = [slice(low, high) for low, high in pairwise(ends)]
+    return max(spans, key=lambda span: recorded[span].sum())

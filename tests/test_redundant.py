@@ -6,12 +6,12 @@ import pytest
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.mixed import LPCC, LGLPCCTemporal
-from sklearn_latent.mixed._local.redundant import (
+from sklearn_latent.mixed._panels.panel import Panel
+from sklearn_latent.mixed._redundant import (
     Redundant,
     near_duplicates,
     never_change,
 )
-from sklearn_latent.mixed._panels.panel import Panel
 
 
 def panel_of(codes):
@@ -158,5 +158,6 @@ def test_what_is_learned_from_some_is_spread_over_all():
     found = Redundant(np.array([0, 0, 2, 3]), np.array([False, False, True, False]))
     assert found.kept.tolist() == [0, 3]
     assert found.groups == [[0, 1]]
-    wide = found._spread(np.array([[True, False], [False, True]]))
-    assert wide.astype(int).tolist() == [[1, 1, 0, 0], [0, 0, 0, 1]]
+    wide = found.with_copies(np.array([[True, False, False, False]]))
+    assert wide.astype(int).tolist() == [[1, 1, 0, 0]]
+    assert Redundant.none(2).kept.tolist() == [0, 1]

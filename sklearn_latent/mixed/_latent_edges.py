@@ -1,9 +1,8 @@
-"""Edges between latents, by BIC of families on expected counts.
+"""Edges between latents, by BIC of families on counts of guessed states.
 
-A family is a latent and its parents, in its own slice and in the one before. Counts
-come from the chain in which every latent depends on all others, which assumes nothing
-about edges, or, where that chain has too many states, from the states that each slice
-by itself suggests, corrected for how often they are wrong.
+A family is a latent and its parents, in its own slice and in the one before. Its counts
+come from the states that each slice by itself suggests, corrected for how often they
+are wrong. The local graphs of windows and the global one are found in the same way.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from ..._core.climb import climb
-from ..._core.criteria import bic_price
-from ..._core.graphs import is_acyclic, slice_equivalence_class
-from .._tables import family_counts, family_score
+from .._core.climb import climb
+from .._core.criteria import bic_price
+from .._core.graphs import is_acyclic
+from ._tables import family_score
 
 # Parents of a latent that are considered together, the most promising ones.
 MAX_CANDIDATES = 5
@@ -25,33 +24,7 @@ MAX_CANDIDATES = 5
 MAX_EXACT_LATENTS = 12
 
 
-class JointCounts:
-    """Counts of families from joint counts of all latents.
-
-    joint: one axis per latent of the slice before (absent if the model has one slice),
-        then one per latent of this slice
-    n_latents: number of latents
-    """
-
-    max_parents = 5
-    max_cells = 100_000
-
-    def __init__(self, joint, n_latents: int):
-        self.joint = joint
-        self.has_past = joint.ndim == 2 * n_latents
-        self.cardinality = np.array(joint.shape[-n_latents:] if n_latents else [], int)
-        self.total = float(joint.sum())
-
-    def prepare(self, families) -> None:
-        """Nothing takes long here."""
-
-    def counts(self, before, within, child) -> np.ndarray:
-        """Counts with one axis per parent before, per parent within, and the child."""
-        family = [(i, False) for i in before] + [(i, True) for i in (*within, child)]
-        return family_counts(self.joint, range(len(self.cardinality)), family)
-
-
-class AssignedCounts:
+class GuessedStates:
     """Counts of families from the most probable state of each slice by itself.
 
     The state that a slice suggests depends on the latents through its own latent
@@ -68,21 +41,31 @@ class AssignedCounts:
     max_cells = 1_500
 
     def __init__(self, states, confusions, weights):
-        n_slices = states.shape[1]
-        self.has_past = n_slices > 1
-        self.confusions = confusions
+        self.states, self.confusions = states, confusions
+        self.has_past = states.shape[1] > 1
         self.cardinality = np.array([len(table) for table in confusions], dtype=int)
-        n_rows = len(states) * max(n_slices - 1, 1)
         now = states[:, 1:] if self.has_past else states
+        before = states[:, : now.shape[1]]
+        n_rows = now.shape[0] * now.shape[1]
         self._now = now.reshape(n_rows, states.shape[2])
-        self._before = states[:, : now.shape[1]].reshape(n_rows, states.shape[2])
-        self._weights = np.repeat(weights, max(n_slices - 1, 1))
+        self._before = before.reshape(self._now.shape)
+        self._weights = np.repeat(weights, now.shape[1])
         # A state that is known with certainty is worth a row, one that is guessed
         # nothing; a table of two latents loses by both.
         quality = [_agreement(table) for table in confusions]
-        self._worth = float(np.mean(quality) ** 4) if quality else 1.0
-        self.total = float(self._weights.sum()) * self._worth
+        worth = float(np.mean(quality) ** 4) if quality else 1.0
+        self.total = float(self._weights.sum()) * worth
+        self.price = bic_price(self.total)
         self._tables: dict[tuple, np.ndarray] = {}
+
+    def shifted(self, j: int, step: int) -> np.ndarray:
+        """States of a latent some slices later, as if they were of this slice."""
+        moved = np.full(self.states.shape[:2], -1)
+        n_slices = moved.shape[1]
+        here = slice(max(-step, 0), n_slices - max(step, 0))
+        there = slice(max(step, 0), n_slices - max(-step, 0))
+        moved[:, here] = self.states[:, there, j]
+        return moved
 
     def prepare(self, families) -> None:
         """Find the tables of families, given as to `counts`, many at a time."""
@@ -94,14 +77,14 @@ class AssignedCounts:
         for shape, keys in by_shape.items():
             self._sharpen(keys, shape)
 
-    def counts(self, before, within, child) -> np.ndarray:
-        """As in `JointCounts`."""
+    def score(self, before, within, child) -> tuple[float, int]:
+        """Log-likelihood of a latent given its parents, and free parameters."""
         family = before, within, child
         self.prepare([family])
         members = _members(family)[1]
         place = [len(before) + members.index(i) for i in (*within, child)]
         table = self._tables[_members(family)]
-        return table.transpose(*range(len(before)), *place)
+        return family_score(table.transpose(*range(len(before)), *place))
 
     def _sharpen(self, keys, shape) -> None:
         """Find tables side by side whose shapes are the same but for the order."""
@@ -195,19 +178,14 @@ def _blurred(tables, confusions) -> np.ndarray:
     return tables.reshape(n, -1)
 
 
-def learn_edges(counts) -> tuple[np.ndarray, np.ndarray]:
-    """Find the edges of highest BIC, and which directions the data cannot tell."""
-    intra, inter, _ = best_edges(counts)
-    return slice_equivalence_class(intra, inter), inter
+def best_edges(counts) -> tuple[np.ndarray, np.ndarray]:
+    """Find the directed edges of highest BIC, within a slice and into the next one.
 
-
-def best_edges(counts, doubt=0.0):
-    """Find the edges of highest BIC, and which of them rest on little evidence."""
+    ``counts.score(before, within, child)`` is the log-likelihood of a family and its
+    number of parameters, each of which costs ``counts.price``.
+    """
     n = len(counts.cardinality)
-    intra = np.zeros((n, n), dtype=bool)
-    inter = np.zeros((n, n), dtype=bool)
-    if not n:
-        return intra, inter, []
+    intra, inter = np.zeros((2, n, n), dtype=bool)
     families = [_Families(counts, child) for child in range(n)]
     # Tables of all latents are found together.
     counts.prepare(chain.from_iterable(family.trials() for family in families))
@@ -216,21 +194,12 @@ def best_edges(counts, doubt=0.0):
     counts.prepare(chain.from_iterable(family.choices() for family in families))
     for family in families:
         family.find_best()
-    within = (
-        _best_order(families) if n <= MAX_EXACT_LATENTS else _greedy_order(families)
-    )
-    doubtful = []
+    exact = n <= MAX_EXACT_LATENTS
+    within = _best_order(families) if exact else _greedy_order(families)
     for child, inside in enumerate(within):
-        family = families[child]
-        before = family.best[inside][1]
         intra[list(inside), child] = True
-        inter[list(before), child] = True
-        edges = [("intra", i) for i in inside] + [("inter", i) for i in before]
-        for kind, parent in edges:
-            ratio = family.evidence(before, inside, kind, parent)
-            if ratio < doubt:
-                doubtful.append((ratio, kind, parent, child))
-    return intra, inter, [edge for _, *edge in sorted(doubtful)]
+        inter[list(families[child].best[inside][1]), child] = True
+    return intra, inter
 
 
 class _Families:
@@ -242,7 +211,7 @@ class _Families:
 
     def __init__(self, counts, child: int):
         self.source, self.child = counts, child
-        self._known: dict[tuple, tuple[float, float]] = {}
+        self._known: dict[tuple, float] = {}
         self.best: dict[tuple, tuple[float, tuple]] = {}
         n = len(counts.cardinality)
         self._own = (child,) if counts.has_past else ()
@@ -292,32 +261,13 @@ class _Families:
 
     def score(self, before, within) -> float:
         """BIC of the family, higher is better."""
-        log_likelihood, penalty = self._parts(before, within)
-        return log_likelihood - penalty
-
-    def evidence(self, before, within, kind, parent) -> float:
-        """Log-likelihood that an edge gains, in units of its penalty."""
-        without = [
-            tuple(i for i in parents if i != parent or kind != own)
-            for parents, own in ((before, "inter"), (within, "intra"))
-        ]
-        value, penalty = self._parts(before, within)
-        less, less_penalty = self._parts(*without)
-        return (value - less) / max(penalty - less_penalty, 1e-12)
-
-    def _parts(self, before, within) -> tuple[float, float]:
-        """Log-likelihood of the family given its counts, and its penalty."""
         key = before, within
         if key not in self._known:
-            self._known[key] = self._computed_parts(before, within)
+            self._known[key] = -np.inf
+            if self._fits(before, within):
+                value, n_free = self.source.score(before, within, self.child)
+                self._known[key] = value - self.source.price * n_free
         return self._known[key]
-
-    def _computed_parts(self, before, within) -> tuple[float, float]:
-        if not self._fits(before, within):
-            return -np.inf, np.inf
-        counts = self.source.counts(before, within, self.child)
-        value, n_parameters = family_score(counts)
-        return value, bic_price(self.source.total) * n_parameters
 
     def _fits(self, before, within) -> bool:
         """Whether the table of a family is small enough."""
@@ -325,7 +275,7 @@ class _Families:
         return bool(np.prod(cards, dtype=float) <= self.source.max_cells)
 
     def _families(self, parents) -> Iterator[tuple]:
-        """Families with some parents, as `counts` takes them."""
+        """Families with some parents, as `score` takes them."""
         return ((*both, self.child) for both in parents if self._fits(*both))
 
 

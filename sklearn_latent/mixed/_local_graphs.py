@@ -1,4 +1,4 @@
-"""From local graphs of two slices each to one global graph.
+"""Graphs of windows of slices, and from these local graphs to one global graph.
 
 Lines refer to Algorithm 1 of Halbersberg and Lerner (2020).
 """
@@ -7,11 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil
 
 import numpy as np
 
-from ..._core.graphs import is_acyclic
-from .._graph import TemporalGraph
+from .._core.graphs import is_acyclic
+from ._graph import TemporalGraph
+from ._panels.panel import Panel
+
+# Pairs of slices that a local graph is learned from, at the least, and the number of
+# local graphs, at the most: more would take time and show the same.
+WINDOW_ROWS, MAX_WINDOWS = 100, 20
+
+
+def windows(panel: Panel) -> list[Panel]:
+    """Pairs of consecutive slices, or several of them where sequences are few."""
+    n_pairs = panel.n_slices - 1
+    if not n_pairs:
+        return [panel]
+    n_rows = max(float(panel.weights.sum()), 1.0)
+    width = max(ceil(WINDOW_ROWS / n_rows), ceil(n_pairs / MAX_WINDOWS))
+    n_windows = max(n_pairs // width, 1)
+    ends = np.linspace(0, n_pairs, n_windows + 1).astype(int)
+    return [
+        panel.of_slices(slice(first, last + 1))
+        for first, last in pairwise(ends.tolist())
+    ]
 
 
 @dataclass(frozen=True)

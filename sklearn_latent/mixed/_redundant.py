@@ -7,14 +7,12 @@ shows nothing but the feature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from .._emissions.kinds import marginal_tables
-from .._emissions.layout import Layout
-from .._graph import TemporalGraph
-from .._panels.panel import MISSING, Panel
+from ._emissions.layout import Layout
+from ._panels.panel import MISSING, Panel
 
 # Share of cells in which each of two features tells the other, and share of those that
 # the most frequent category does not tell anyway: rare categories agree by chance.
@@ -52,41 +50,14 @@ class Redundant:
         groups = [np.flatnonzero(self.copy_of == f) for f in np.unique(self.copy_of)]
         return [group.tolist() for group in groups if len(group) > 1]
 
-    def none_left_out(self) -> Redundant:
-        """The same features, all of them kept."""
-        n = len(self.copy_of)
-        return Redundant(np.arange(n), np.zeros(n, dtype=bool))
+    @classmethod
+    def none(cls, n_observed: int) -> Redundant:
+        """All of so many features are kept."""
+        return cls(np.arange(n_observed), np.zeros(n_observed, dtype=bool))
 
-    def panels_of_copies(self, panel: Panel) -> dict[int, Panel]:
-        """Near-duplicates of each other, by place of their original among the kept."""
-        place = self._place
-        return {place[group[0]]: panel.of_features(group) for group in self.groups}
-
-    def expand(self, panel: Panel, graph: TemporalGraph, graphs: list, emission: list):
-        """Give all features their place in what was learned from those kept.
-
-        Emissions of copies are None: EM starts from what the latent of the original
-        says of them, whatever kind they are.
-        """
-        tables: list = marginal_tables(panel)
-        for f in np.flatnonzero(self._place >= 0):
-            is_kept = self.copy_of[f] == f
-            tables[f] = emission[self._place[f]] if is_kept else None
-        wide = replace(graph, structure=self._spread(graph.structure))
-        local = [replace(one, structure=self._spread(one.structure)) for one in graphs]
-        return wide, local, tables
-
-    @property
-    def _place(self) -> np.ndarray:
-        """Place of each feature, or of its original, among the kept; -1 if none."""
-        place = np.full(len(self.copy_of), -1)
-        place[self.kept] = np.arange(len(self.kept))
-        return place[self.copy_of]
-
-    def _spread(self, structure) -> np.ndarray:
-        """Columns of all features from those of the kept ones."""
-        none = np.zeros((len(structure), 1), dtype=bool)
-        return np.concatenate([structure, none], axis=1)[:, self._place]
+    def with_copies(self, structure: np.ndarray) -> np.ndarray:
+        """Near-duplicates measure what their originals measure."""
+        return structure[:, self.copy_of]
 
 
 def near_duplicates(panel: Panel) -> np.ndarray:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sklearn_latent import LPCC
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.mixed._hierarchy import cut_hierarchy, latent_hierarchy
+from sklearn_latent.mixed._mutual_information import cut_hierarchy, latent_hierarchy
 
 
 def two_traits(n=500, seed=0):

@@ -10,48 +10,50 @@ from strategies import seeds
 
 from sklearn_latent._core.graphs import slice_equivalence_class
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.mixed._edges.edges import (
-    AssignedCounts,
-    JointCounts,
-    _deblur,
-    learn_edges,
-)
+from sklearn_latent.mixed import _latent_edges as edges
+from sklearn_latent.mixed._latent_edges import GuessedStates, _deblur, best_edges
 
 # networkx before 3.3 has it under another name.
 is_d_separator = getattr(nx, "is_d_separator", None) or nx.d_separated
 
 
-def exact_counts(data, n_rows=20_000):
-    """Expected counts of two slices under the true network, in its long run."""
-    start, transition = data.network.joint_tables()
-    shape = start.shape
-    matrix = transition.reshape(start.size, start.size)
-    state = start.ravel()
-    for _ in range(200):
-        state = state @ matrix
-    joint = (state[:, None] * matrix).reshape(shape + shape)
-    return JointCounts(n_rows * joint, len(shape))
+def known(states, cardinality, weights=None):
+    """Counts of states that are known for certain."""
+    confusions = [np.eye(n) for n in cardinality]
+    weights = np.ones(len(states)) if weights is None else weights
+    return GuessedStates(states, confusions, weights)
+
+
+def learn_edges(counts):
+    """Edges, in all directions that the data cannot tell apart."""
+    intra, inter = best_edges(counts)
+    return slice_equivalence_class(intra, inter), inter
+
+
+def cells(joint):
+    """Rows of one slice whose counts are these."""
+    states = np.stack(np.indices(joint.shape), axis=-1).reshape(-1, 1, joint.ndim)
+    return known(states, joint.shape, joint.ravel())
 
 
 @pytest.mark.parametrize("name", ["G1", "G2", "G3"])
 @pytest.mark.parametrize("seed", range(3))
-def test_exact_counts_give_the_true_edges(name, seed):
-    data = make_latent_dbn(name, 1, 2, random_state=seed)
-    intra, inter = learn_edges(exact_counts(data))
+def test_known_states_give_the_true_edges(name, seed):
+    data = make_latent_dbn(name, 2000, 8, random_state=seed)
+    intra, inter = learn_edges(known(data.Z, data.network.cardinality))
     assert np.array_equal(intra, data.graph.intra)
     assert np.array_equal(inter, data.graph.inter)
 
 
 def test_one_slice_leaves_an_edge_undirected():
-    joint = np.array([[400.0, 100.0], [100.0, 400.0]])
-    intra, inter = learn_edges(JointCounts(joint, 2))
+    intra, inter = learn_edges(cells(np.array([[400.0, 100.0], [100.0, 400.0]])))
     assert intra[0, 1] and intra[1, 0]
     assert not inter.any()
 
 
 def test_independent_latents_have_no_edges():
-    joint = np.full((2, 2, 2, 2), 100.0)
-    intra, inter = learn_edges(JointCounts(joint, 2))
+    states = np.random.default_rng(0).integers(2, size=(200, 4, 2))
+    intra, inter = learn_edges(known(states, [2, 2]))
     assert not intra.any() and not inter.any()
 
 
@@ -60,15 +62,30 @@ def test_a_collider_is_directed_whatever_its_number(child):
     # P(1) of the child given two independent parents.
     share = np.array([[0.1, 0.5], [0.5, 0.9]])
     joint = 2000 * np.stack([1 - share, share], axis=-1)
-    intra, _ = learn_edges(JointCounts(np.moveaxis(joint, -1, child), 3))
+    intra, _ = learn_edges(cells(np.moveaxis(joint, -1, child)))
     expected = np.zeros((3, 3), bool)
     expected[[i for i in range(3) if i != child], child] = True
     np.testing.assert_array_equal(intra, expected)
 
 
 def test_no_latents():
-    intra, inter = learn_edges(JointCounts(np.zeros(()), 0))
+    intra, inter = learn_edges(known(np.zeros((3, 2, 0), dtype=int), []))
     assert intra.shape == inter.shape == (0, 0)
+
+
+def test_many_latents_are_ordered_greedily(monkeypatch):
+    data = make_latent_dbn("G3", 2000, 8, random_state=0)
+    monkeypatch.setattr(edges, "MAX_EXACT_LATENTS", 1)
+    intra, inter = learn_edges(known(data.Z, data.network.cardinality))
+    assert np.array_equal(intra, data.graph.intra)
+    assert np.array_equal(inter, data.graph.inter)
+
+
+def test_states_some_slices_later():
+    states = known(np.arange(4).reshape(1, 4, 1), [4])
+    assert states.shifted(0, 1).tolist() == [[1, 2, 3, -1]]
+    assert states.shifted(0, 0).tolist() == [[0, 1, 2, 3]]
+    assert states.shifted(0, -1).tolist() == [[-1, 0, 1, 2]]
 
 
 def implied_independences(intra, inter):
@@ -143,7 +160,7 @@ def test_states_guessed_with_errors_give_the_true_edges():
     guessed = np.where(wrong, (data.Z + rng.integers(1, 4, data.Z.shape)) % 4, data.Z)
     confusion = np.full((4, 4), 0.05)
     np.fill_diagonal(confusion, 0.85)
-    counts = AssignedCounts(guessed, [confusion] * 2, np.ones(len(guessed)))
+    counts = GuessedStates(guessed, [confusion] * 2, np.ones(len(guessed)))
     intra, inter = learn_edges(counts)
     assert np.array_equal(intra, data.graph.intra)
     assert np.array_equal(inter, data.graph.inter)

@@ -6,8 +6,8 @@ import pytest
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.mixed import LGLPCCTemporal
-from sklearn_latent.mixed._classes.latent_class import Rows
-from sklearn_latent.mixed._local.lpcc import (
+from sklearn_latent.mixed._hidden_classes import Rows
+from sklearn_latent.mixed._pairwise_clusters import (
     Clusters,
     _first_stage,
     _paths,

@@ -9,9 +9,9 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
-from .._classes.latent_class import Rows
-from .._panels.panel import Panel
-from .local_to_global import LocalGraph
+from ._hidden_classes import Rows
+from ._local_graphs import LocalGraph
+from ._panels.panel import Panel
 
 # Rows that differ from a more frequent one in no more features than this are noise
 # around it: a change of a latent shows in at least three features.
