@@ -45,7 +45,7 @@ class _ClassModel(PanelModel):
 
     def _learn(self, X, sample_weight, progress):
         """From rows to fitted attributes."""
-        training = self._read_training(X, sample_weight, seed=0)
+        training = self._read_training(X, sample_weight)
         panel = _without_memory(training.panel)
         # What counts is other rows, for which AIC stands; BIC chooses too few classes
         # for them (of 1,257 digits 16, with 0.8 nats less per row than 32).

@@ -64,7 +64,7 @@ class LatentLearner(PanelModel):
         """From rows to fitted attributes."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         most = MAX_SAMPLE if is_blockwise(X) else None
-        training = self._read_training(X, sample_weight, seed, most)
+        training = self._read_training(X, sample_weight, most)
         panel, encoder = training.panel, training.encoder
         _warn_of_poor_data(panel, encoder, self._unit)
         redundant = self._find_redundant(panel, encoder)

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from .._answers.diagnosis import Subject
 from .._answers.explain import Evidence, Explanation
+from .._answers.protocol import GraphParts
 from .._answers.summary import Parts
 from .._core.progress import Progress, with_callbacks
 from .._core.transaction import all_or_nothing
@@ -35,7 +36,7 @@ from ._panels.panel import is_known
 from ._panels.sequences import Sequences
 
 if TYPE_CHECKING:
-    import networkx as nx
+    pass
 
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
@@ -326,15 +327,11 @@ class PanelModel(PanelInput):
 
     # Export
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        names = self._export_names(latent_names, feature_names)
-        names = self.network_._names(*names)
+    def _graph(self, latents: list, features: list) -> GraphParts:
         # A single local graph is no vote.
         votes = len(getattr(self, "local_graphs_", ())) > 1
         support = getattr(self, "support_", None) if votes else None
-        return self.network_._graph(*names, support=support).write()
+        return self.network_._graph(latents, features, support=support)
 
 
 class Forecaster(PanelModel):

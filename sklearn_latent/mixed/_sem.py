@@ -184,7 +184,7 @@ class SEMDBN(Forecaster):
     def _learn(self, X, sample_weight, progress):
         """From sequences to fitted attributes."""
         rng = check_random_state(self.random_state)
-        training = self._read_training(X, sample_weight, seed=0)
+        training = self._read_training(X, sample_weight)
         panel = training.panel.merged()
         cardinality = self._check_cardinality(panel.n_observed)
         last = self._last_network(cardinality, panel.n_categories)
