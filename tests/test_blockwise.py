@@ -21,7 +21,7 @@ from sklearn_latent.gaussian._learn import log_likelihood
 from sklearn_latent.gaussian._rows import Rows, RowSums
 from sklearn_latent.gaussian._statistics import standardise
 from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
-from sklearn_latent.mixed import _structure_learner as chains
+from sklearn_latent.mixed import _lpcc as chains
 from sklearn_latent.mixed._em.chain_em import EMOptions, climb_chain, fit_chain
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._panels.reading import encode_block

@@ -18,10 +18,10 @@ from ..plotting import LatentImagesDisplay
 from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
 from ._noisy_or_graph import latents_to_frame
-from ._statistics.columns import as_packed
 from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
+from ._statistics.watched_columns import as_packed
 from ._structure_search.groups import WIDE
 from ._structure_search.quartets import Thresholds
 from ._structure_search.sampling import scored_rows
