@@ -236,19 +236,32 @@ def contradictions_of_moments(
     off = moments.off / total
     columns = off[singles], moments.total[singles]
     tables = moments.sets[pairs][:, -2:], off[pairs], total[pairs]
-    if rough and _gain(network, columns[0], *tables) >= 0.0:
+    if rough and _gain(network, *columns, *tables) >= 0.0:
         return []
     return _large_differences(network, columns, tables, feature_names)
 
 
-def _gain(network, off, pairs, both_off, total) -> float:
-    """Log-likelihood of all pairs, less that of independent columns."""
+def _gain(network, off, total_off, pairs, both_off, total) -> float:
+    """Log-likelihood of columns and pairs, less that of independent columns.
+
+    Of pairs given the rates of both, so that a rate that is off counts once.
+    """
+    expected = _modelled_off(network)
+    rates = np.stack([off, 1.0 - off])
+    ratio = _log_ratio(rates, [expected, 1.0 - expected])
+    gain = float(total_off @ (rates * ratio).sum(axis=0))
     one, two = off[pairs].T
-    seen = _cells(both_off, one, two)
-    model = _cells(network.negative_moment(pairs), *_modelled_off(network)[pairs].T)
+    r = _correlation(network.negative_moment(pairs), *expected[pairs].T)
+    together = r * np.sqrt(one * (1.0 - one) * two * (1.0 - two))
     alone = _cells(one * two, one, two)
-    ratio = np.log(np.maximum(model, 1e-12) / np.maximum(alone, 1e-12))
-    return float(total @ (seen * ratio).sum(axis=0))
+    ratio = _log_ratio(alone, _cells(one * two + together, one, two))
+    return gain + float(total @ (_cells(both_off, one, two) * ratio).sum(axis=0))
+
+
+def _log_ratio(before, after) -> np.ndarray:
+    """Logarithm of the quotient of probabilities."""
+    before, after = np.maximum(before, 1e-12), np.maximum(after, 1e-12)
+    return np.log(after / before)
 
 
 def _cells(both, one, two) -> np.ndarray:
