@@ -18,6 +18,7 @@ from sklearn_latent.exceptions import (
     PoorDataWarning,
 )
 from sklearn_latent.noisy_or import _em
+from sklearn_latent.noisy_or import _refine_causes as sampling
 from sklearn_latent.noisy_or._em import NoisyOrEM
 from sklearn_latent.noisy_or._likelihood import truncated
 from sklearn_latent.noisy_or._likelihood.beam import FINE
@@ -26,7 +27,6 @@ from sklearn_latent.noisy_or._likelihood.layered import Layered
 from sklearn_latent.noisy_or._likelihood.likelihood import likelihood_gradient
 from sklearn_latent.noisy_or._likelihood.starts import advance
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._structure_search import sampling
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import ModelMisfitWarning
+from sklearn_latent.noisy_or import _refine_causes as sampling
 from sklearn_latent.noisy_or._inference import inference
-from sklearn_latent.noisy_or._structure_search import sampling
 
 MODELS = [
     QuartetStructureLearner(),

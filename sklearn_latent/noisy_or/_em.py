@@ -28,7 +28,7 @@ from ._likelihood.exact import MAX_ENUMERATED, Parameters, clip_parameters
 from ._likelihood.starts import STAGES, Start, advance, best_starts, polish
 from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
 from ._network import NoisyOrNetwork
-from ._structure_search.sampling import scored_rows
+from ._refine_causes import scored_rows
 
 INFERENCES = ("auto", "exact", "variational")
 

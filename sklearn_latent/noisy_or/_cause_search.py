@@ -13,13 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.criteria import bic_price, log_choices
-from .._likelihood.beam import NARROW, Beam
-from .._likelihood.layered import Layered
-from .._likelihood.truncated import Expected, climb_truncated
-from .births import propose_children, residual_dependence
-from .edges import new_edges, weak_edges
-from .splits import propose_splits
+from .._core.criteria import bic_price, log_choices
+from ._likelihood.beam import NARROW, Beam
+from ._likelihood.layered import Layered
+from ._likelihood.truncated import Expected, climb_truncated
+from ._proposals import (
+    new_edges,
+    propose_children,
+    propose_splits,
+    residual_dependence,
+    weak_edges,
+)
 
 # Latents that a round may propose.
 MOST_BIRTHS = 20
@@ -45,10 +49,6 @@ MAX_ROUNDS, MAX_EDGE_ROUNDS = 50, 5
 # whose prior grows: without this the search ended 260 nats lower in 2,000 rows of 20
 # coupled latents.
 LEAST_LEAK = 0.1
-
-# Largest number of edges and non-edges of a network whose edges are all opened again,
-# and where they start.
-MOST_REOPENED, REOPENED_FAILURE = 200, 0.9
 
 # Random starts of small networks, with so many more latents than were found, their
 # priors and EM steps; and largest number of edges and non-edges. (Of networks of 3
@@ -95,8 +95,7 @@ class Search:
         self.beam.add(start.n_latents)
         if max_iter:
             start = self.fit(start, search=True, max_iter=max_iter).parameters
-        best = self._grow(self._improve(start), max_rounds)
-        return self._reopen(best)
+        return self._grow(self._improve(start), max_rounds)
 
     def _grow(self, best: Fitted, max_rounds) -> Fitted:
         """Rounds of births and splits, where residuals go together."""
@@ -114,23 +113,6 @@ class Search:
                 self.beam.restore(snapshot)
                 break
             best = born
-        return best
-
-    def _reopen(self, best: Fitted) -> Fitted:
-        """Give a small network all edges once more, and see which stay.
-
-        Latents that share most children get stuck with too few of them.
-        """
-        parameters = best.parameters
-        closed = ~parameters.structure
-        if not closed.any() or closed.size > MOST_REOPENED:
-            return best
-        snapshot = self.beam.snapshot()
-        failure = np.where(closed, REOPENED_FAILURE, parameters.failure)
-        opened = self._improve(parameters._replace(failure=failure))
-        if opened.score > best.score:
-            return opened
-        self.beam.restore(snapshot)
         return best
 
     def _deliver(self, parameters, children) -> Layered:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse, special
 
-from .._likelihood.exact import Parameters, clip_parameters, expected_statistics
-from .._likelihood.likelihood import UNIFORM_INFORMATION
-from .._numerics import clip_probability
-from .._statistics.patterns import Patterns
+from ._likelihood.exact import Parameters, clip_parameters, expected_statistics
+from ._likelihood.likelihood import UNIFORM_INFORMATION
+from ._numerics import clip_probability
+from ._statistics.patterns import Patterns
 
 # Where nothing is known: the middle of the range of a failure, and a rare latent.
 LIKELY_FAILURE = 0.5
