@@ -96,10 +96,6 @@ def learn_multiplicative(X, truth):
     return IdealParentGaussianBN(noise="multiplicative", **known_edges(truth)).fit(X)
 
 
-def learn_student(X, truth):
-    return IdealParentGaussianBN(noise="student", **known_edges(truth)).fit(X)
-
-
 def responses(rng, n, noise, curve=0.0):
     """A chain of five features and the noise of each."""
     X = np.empty((n, 5))
@@ -277,7 +273,6 @@ UNDER_THE_MODEL = {
             gaussian_pair,
             {"noise": "multiplicative"},
         ),
-        ("student, known edges", learn_student, gaussian_pair, {"noise": "student(4)"}),
     ],
     "noisy_or": [
         ("known structure", learn_em, noisy_or_pair, {}),

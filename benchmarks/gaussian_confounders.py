@@ -22,8 +22,8 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._missing.linear_em import fit_network
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
 
 # The search was tuned on seeds below 30 and on 202, and checked on 100 to 119.
 FIRST_SEED = 200

@@ -22,9 +22,9 @@ from gaussian_sigmoid import yeast
 from scipy.stats import spearmanr
 
 from sklearn_latent._core.graphs import parents_of
-from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
-from sklearn_latent.gaussian._scores.scans import IdealScan, TangentScan
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._bent_scores import NonlinearEvaluator
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._ideal_parent import IdealScan, TangentScan
 
 SIMILARITIES = ("C1", "C2", "C3")
 
@@ -36,10 +36,10 @@ class Recorder(NonlinearEvaluator):
         super().__init__(X, n_candidates=None, tol=1e-6, **options)
         self.visited = {}
 
-    def add_scores(self, families, allowed):
-        """Scores of families with one more parent."""
+    def move_scores(self, families, allowed, children, room):
+        """Scores of families after each of their moves."""
         self.visited.update(dict.fromkeys(families))
-        return super().add_scores(families, allowed)
+        return super().move_scores(families, allowed, children, room)
 
 
 def scanners(evaluator):
@@ -62,22 +62,17 @@ def moves(evaluator, kind):
         allowed = np.ones((1, evaluator.n_nodes), dtype=bool)
         allowed[0, [child, *parents]] = False
         fit = evaluator._fit_of(family)
-        now = fit.score + evaluator._cost(len(parents))
+        order = [0, *(1 + fit.order.index(parent) for parent in parents)]
         found = {name: tool.scan(child, *fit[1:]) for name, tool in tools.items()}
-        if kind == "additions":
-            true = evaluator.add_scores([family], allowed)[0, allowed[0]]
-            true = true + evaluator._cost(len(parents) + 1) - now
-            expected = {name: scan[0][allowed[0]] for name, scan in found.items()}
-        elif parents:
-            true = evaluator.replace_scores([family], allowed)[0][:, allowed[0]]
-            true = true.ravel() + evaluator._cost(len(parents)) - now
-            order = [fit.order.index(parent) for parent in parents]
-            expected = {
-                name: scan[1][order][:, allowed[0]].ravel()
-                for name, scan in found.items()
-            }
-        else:
-            continue
+        scores = evaluator.move_scores([family], allowed, ~allowed, [True])[0]
+        gains = scores[:, :-1] + evaluator._cost(len(parents)) - fit.log_likelihood
+        gains[0] += evaluator._cost(len(parents) + 1) - evaluator._cost(len(parents))
+        rows = slice(0, 1) if kind == "additions" else slice(1, None)
+        true = gains[rows][:, allowed[0]].ravel()
+        expected = {
+            name: scan[order][rows][:, allowed[0]].ravel()
+            for name, scan in found.items()
+        }
         if len(true):
             yield true, expected
 

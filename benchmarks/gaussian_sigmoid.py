@@ -25,12 +25,12 @@ from scipy.optimize import least_squares
 from sklearn.model_selection import KFold
 
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._nonlinear.fitter import fit_network
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
-from sklearn_latent.gaussian._scores.moves import Rules
-from sklearn_latent.gaussian._scores.nonlinear import NonlinearEvaluator
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._bent_scores import NonlinearEvaluator
+from sklearn_latent.gaussian._families import fit_network
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator, fit_linear
+from sklearn_latent.gaussian._rules import Rules
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 N_ROWS = 173
 

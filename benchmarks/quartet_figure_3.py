@@ -25,7 +25,7 @@ from sklearn_latent import NoisyOrEM, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or_images
 from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
-from sklearn_latent.noisy_or._likelihood.likelihood import maximize_likelihood
+from sklearn_latent.noisy_or._maximum_likelihood import maximize_likelihood
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 SIZES = [100, 500, 1_000, 2_000, 10_000]
@@ -42,11 +42,8 @@ def learner(**options):
 
 def likelihood_from_the_truth(data):
     """Maximum likelihood started at the true parameters."""
-    truth = data.network
-    parameters = truth.prior, truth.failure, truth.leak
-    patterns = Patterns.of(data.X == 1)
-    fit = maximize_likelihood(parameters, truth.structure, patterns)
-    return fit.failure, fit.prior
+    fit = maximize_likelihood(data.network, Patterns.of(data.X == 1))
+    return fit.network.failure, fit.network.prior
 
 
 def random_starts(data):

@@ -27,7 +27,7 @@ from temporal_shapes import random_panel
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.mixed import LatentDBN, LGLPCCTemporal, TemporalGraph
-from sklearn_latent.mixed._em.em import EMOptions, fit_chain
+from sklearn_latent.mixed._em.chain_em import EMOptions, fit_chain
 from sklearn_latent.mixed._panels.panel import Panel
 
 PARTS = ("hmmlearn", "states", "optima")

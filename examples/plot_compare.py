@@ -49,6 +49,11 @@ ax.invert_yaxis()
 # they double until the share reaches 0.9.
 result = rows_needed(data.network, sizes=[25, 50, 100, 200, 400], n_repeats=12)
 print(result)
-print(result.to_frame().round(2).to_string())
-result.plot()
+table = result.to_frame()
+print(table.round(2).to_string())
+figure, ax = plt.subplots(layout="constrained")
+ends = abs(table[["low", "high"]].sub(table["share"], axis=0)).T
+ax.errorbar(table["n_rows"], table["share"], ends, fmt="o")
+ax.axvline(result.n_rows, color="0.6", ls="--")
+ax.set(xscale="log", xlabel="rows", ylabel="latents recovered")
 plt.show()

@@ -121,13 +121,11 @@ ax.legend(fontsize=7, frameon=False)
 # The part of the network with three diseases of connective tissue:
 three = [0, 1, 2]
 kept = structure[three].sum(axis=0) > 1
-LatentGraphDisplay.from_network(
-    NoisyOrNetwork(
-        learner.prior_[three], learner.failure_[three][:, kept], learner.leak_[kept]
-    ),
-    latent_names=[diseases[i] for i in three],
-    feature_names=findings[kept],
+part = NoisyOrNetwork(
+    learner.prior_[three], learner.failure_[three][:, kept], learner.leak_[kept]
 )
+graph = part.to_networkx([diseases[i] for i in three], findings[kept])
+LatentGraphDisplay(graph).plot()
 
 # %%
 # Diagnosis, one finding at a time

@@ -16,21 +16,33 @@ The data are measurements of cell nuclei from scikit-learn's breast cancer table
 # a network that has no classes of rows.
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_score
 
 from sklearn_latent import IdealParentGaussianBN
-from sklearn_latent.plotting import MarginsDisplay
 
 table = load_breast_cancer(as_frame=True).data.iloc[:, :10]
 model = IdealParentGaussianBN(n_classes=1).fit(table)
 print([margin.name for margin in model.network_.margins])
 
 # %%
-# The upper pictures have the data and the fitted density of each column. The lower ones
-# have the normal score of each value; points are what the ranks say. A straight line is
-# a column that is normal.
-MarginsDisplay.from_estimator(model, table, features=[0, 1, 3, 6, 7])
+# The upper pictures have the data and the fitted density of each column: that of rows
+# that lack all others. The lower ones have the normal score of each value; a straight
+# line is a column that is normal.
+columns = [0, 1, 3, 6, 7]
+figure, axes = plt.subplots(2, 5, figsize=(12, 4.5), sharex="col", layout="constrained")
+for number, (upper, lower) in zip(columns, axes.T, strict=True):
+    values = table.iloc[:, number].to_numpy()
+    grid = np.linspace(values.min(), values.max(), 300)
+    rows = pd.DataFrame(np.nan, index=range(len(grid)), columns=table.columns)
+    rows.iloc[:, number] = grid
+    upper.hist(values, bins=30, density=True, color="0.8")
+    upper.plot(grid, np.exp(model.score_samples(rows)))
+    upper.set_title(table.columns[number])
+    lower.plot(grid, model.network_.margins[number].scores(grid))
+axes[0, 0].set_ylabel("density")
+axes[1, 0].set_ylabel("normal score")
 plt.show()
 
 # %%

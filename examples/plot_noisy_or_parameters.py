@@ -15,11 +15,11 @@ after the influence of B has been subtracted. This is Figure 1 of Halpern and So
 # Priors and failures are drawn uniformly between 0.2 and 0.8.
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or, make_qmr_like
 from sklearn_latent.noisy_or import find_schedule
-from sklearn_latent.plotting import ScheduleDisplay
 
 structure = figure_1_structure()
 data = make_noisy_or(structure, n_samples=100_000, random_state=0)
@@ -30,11 +30,12 @@ truth = data.network
 # ---------------------
 # ``depth_`` is the round in which each edge was learned: 0 for B, 1 for A.
 learner = NoisyOrMoMLearner(structure).fit(data.X[:10_000])
-ScheduleDisplay.from_estimator(learner, latent_names=["A", "B"])
+print(pd.DataFrame(learner.depth_, index=["A", "B"]).to_string(na_rep="-"))
 
 # %%
-# The width and shade of an edge show its strength; the numbers are the priors.
-learner.plot()
+# The width of an edge shows its strength and its colour the depth; the numbers are the
+# priors.
+learner.plot(color_by="depth")
 
 # %%
 # Error and number of rows
@@ -91,6 +92,7 @@ ax.set_ylabel("estimate, with two standard errors")
 # for hundreds of diseases and thousands of findings. Most edges are learned in the
 # first round.
 large = make_qmr_like(random_state=0, n_samples=1).network.structure
-ScheduleDisplay.from_schedule(find_schedule(large))
+depth = find_schedule(large).depth
+pd.Series(depth[~np.isnan(depth)]).value_counts().plot.barh(logx=True, xlabel="edges")
 plt.show()
 # sphinx_gallery_thumbnail_number = 2

@@ -52,8 +52,8 @@ print(X.shape, X.feature_names, f"{pd.isna(X).mean():.0%} missing")
 # The graph
 # ---------
 # The learner is given nothing but the sequences. It finds two latents with three states
-# each, and the questions that measure them. The percentage at an edge is its support:
-# the share of pairs of consecutive visits in which it was found.
+# each, and the questions that measure them. ``plot(color_by="support")`` colours edges
+# by the share of pairs of consecutive visits in which they were found.
 model = LGLPCCTemporal(random_state=0).fit(X)
 print("states:", model.cardinality_)
 model.plot()

@@ -12,25 +12,26 @@ thresholds, as in the paper, can be chosen by scikit-learn's grid search, becaus
 # One parameter
 # -------------
 # We turn off the refinement, so that the result depends on the thresholds. Each value
-# is cross-validated. The upper panel shows the held-out log-likelihood, the lower ones
-# the size of the structure.
+# is cross-validated by scikit-learn's own display of validation curves.
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, ValidationCurveDisplay
 
 from sklearn_latent import QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or_images
 from sklearn_latent.metrics import edge_f1
-from sklearn_latent.plotting import ThresholdCurveDisplay, score_and_count
 
 data = make_noisy_or_images(2000, random_state=0)
-ThresholdCurveDisplay.from_estimator(
+ValidationCurveDisplay.from_estimator(
     QuartetStructureLearner(refine=False, extend_threshold=0.1),
     data.X,
+    None,
     param_name="quartet_threshold",
     param_range=np.geomspace(0.001, 0.5, 7),
     cv=3,
+    score_name="log-likelihood (nats a row)",
 )
+
 
 # %%
 # If the threshold is too small, quartets are rejected because of sampling noise, and
@@ -38,8 +39,14 @@ ThresholdCurveDisplay.from_estimator(
 #
 # Two parameters
 # --------------
-# With :func:`~sklearn_latent.plotting.score_and_count` a grid search also counts
-# latents and edges, so that its result can be plotted.
+# A grid search may also count: ``scoring`` can be a function that returns several
+# numbers.
+def score_and_count(model, X, y=None):
+    """Log-likelihood of held-out rows, and the size of the structure."""
+    edges = int(model.structure_.sum())
+    return {"score": model.score(X), "latents": model.n_latents_, "edges": edges}
+
+
 search = GridSearchCV(
     QuartetStructureLearner(refine=False),
     {"quartet_threshold": [0.01, 0.03], "extend_threshold": [0.05, 0.1, 0.2]},
@@ -48,7 +55,10 @@ search = GridSearchCV(
     cv=3,
 ).fit(data.X)
 print(search.best_params_)
-ThresholdCurveDisplay.from_search(search, param_name="extend_threshold")
+results = pd.DataFrame(search.cv_results_)
+names = ["score", "latents", "edges"]
+table = results.groupby("param_extend_threshold")[[f"mean_test_{n}" for n in names]]
+table.max().plot(subplots=True, style="o-", xlabel="extend_threshold")
 
 # %%
 # Comparison with the true structure

@@ -7,13 +7,18 @@ from hypothesis import strategies as st
 from scipy.stats import cauchy, halfcauchy, norm
 
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
-from sklearn_latent.mixed._emissions.gaussian import Gaussian
-from sklearn_latent.mixed._emissions.gaussian_memory import GaussianMemory
-from sklearn_latent.mixed._emissions.lognormal import LogNormal, LogNormalMemory
-from sklearn_latent.mixed._emissions.memory import CategoricalMemory
-from sklearn_latent.mixed._emissions.ordinal import Ordinal
-from sklearn_latent.mixed._emissions.ordinal_memory import OrdinalMemory
-from sklearn_latent.mixed._emissions.repeat import CategoricalRepeat
+from sklearn_latent.mixed._emissions.categories import (
+    CategoricalMemory,
+    CategoricalRepeat,
+    Ordinal,
+    OrdinalMemory,
+)
+from sklearn_latent.mixed._emissions.numbers import (
+    Gaussian,
+    GaussianMemory,
+    LogNormal,
+    LogNormalMemory,
+)
 
 __all__ = [
     "DISCRETE",
@@ -58,7 +63,7 @@ def graphs(draw, max_latents=3, max_observed=4, undirected=True):
     intra = intra[np.ix_(order, order)]
     if undirected and rng.random() < 0.3:
         intra |= intra.T
-    inter = rng.random((n_latents, n_latents)) < 0.5
+    inter = rng.random((n_latents, n_latents)) < rng.choice([0.0, 0.15, 0.5])
     return TemporalGraph(measurement, intra, inter)
 
 

@@ -6,21 +6,12 @@ from brute_force import class_joint, joint, random_network, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_latent.noisy_or._likelihood import beam as _beam
-from sklearn_latent.noisy_or._likelihood.beam import NARROW, Beam, Width
-from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.truncated import Expected
+from sklearn_latent.noisy_or import _beam
+from sklearn_latent.noisy_or._beam import NARROW, Beam, Width
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 # Keeps and expands every state.
 EVERYTHING = Width(1e-300, 0.0, 1 << 20)
-
-
-def layered(network):
-    """Parameters of a network, whose polarity is left to the caller."""
-    return Layered(
-        network.class_weight, network.class_prior, network.failure, network.leak
-    )
 
 
 def read(network, X):
@@ -33,7 +24,7 @@ def read(network, X):
 
 def searched(network, X, width=EVERYTHING):
     beam = Beam(read(network, X), network.n_latents, width)
-    beam.search(layered(network))
+    beam.search(network)
     return beam
 
 
@@ -86,8 +77,7 @@ def test_all_states_are_brute_force(case):
 def test_classes_are_brute_force(case):
     network, X = case
     beam = searched(network, X)
-    shares = beam.class_shares_of(beam.states.astype(float))
-    found = beam.per_row(beam.share[:, np.newaxis] * shares)
+    found = beam.class_posterior
     table, Z = joint(network, X)
     of_class = class_joint(network, Z)
     given_state = of_class / of_class.sum(axis=0)
@@ -178,8 +168,7 @@ def test_update_follows_and_search_finds_again():
     """States at hand are evaluated anew, and searches forget none that matters."""
     network, X = larger()
     beam = searched(network, X, NARROW)
-    moved = layered(network)
-    moved = moved._replace(leak=0.9 * moved.leak, failure=moved.failure**1.1)
+    moved = network._with(leak=0.9 * network.leak, failure=network.failure**1.1)
     followed = beam.update(moved)
     assert followed == pytest.approx(beam.patterns.weights @ beam.log_likelihood)
     fresh = Beam(beam.patterns, network.n_latents, NARROW)
@@ -189,7 +178,7 @@ def test_update_follows_and_search_finds_again():
 
 def test_latents_come_and_go():
     network, X = larger(n_latents=4, n_features=8)
-    parameters, patterns = layered(network), read(network, X)
+    patterns = read(network, X)
     beam = searched(network, X)
     before = beam.log_likelihood
 
@@ -197,7 +186,7 @@ def test_latents_come_and_go():
     beam.add(1)
     assert beam.states.shape[1] == 5
     assert not beam.states[:, -1].any()
-    grown = parameters.add(0.3, np.ones((1, 8)))
+    grown = network._with_latents(0.3, np.ones((1, 8)))
     beam.search(grown)
     np.testing.assert_allclose(beam.log_likelihood, before, atol=1e-9)
     np.testing.assert_allclose(beam.posterior[:, -1], 0.3, atol=1e-9)
@@ -206,9 +195,9 @@ def test_latents_come_and_go():
     # What is left of a network is the network of what is left.
     kept = np.array([0, 2])
     beam.keep(kept)
-    beam.search(grown.keep(kept))
+    beam.search(grown._keep(kept))
     fresh = Beam(patterns, 2, EVERYTHING)
-    fresh.search(parameters.keep(kept))
+    fresh.search(network._keep(kept))
     assert len(beam.row) == len(X) * 2**2
     np.testing.assert_allclose(beam.log_likelihood, fresh.log_likelihood, atol=1e-9)
     by_row(beam)
@@ -223,11 +212,11 @@ def test_snapshots_undo_everything():
     value = beam.patterns.weights @ beam.log_likelihood
     beam.add(1)
     beam.keep(np.arange(3, 13))
-    beam.search(layered(network).add(0.1, np.full((1, 30), 0.5)).keep(range(3, 13)))
+    beam.search(network._with_latents(0.1, np.full((1, 30), 0.5))._keep(range(3, 13)))
     beam.restore(snapshot)
     for name in names:
         np.testing.assert_array_equal(getattr(beam, name), copies[name])
-    assert beam.update(layered(network)) >= value - 1e-9
+    assert beam.update(network) >= value - 1e-9
 
 
 def test_no_latents():
@@ -235,26 +224,3 @@ def test_no_latents():
     beam = searched(network, states(4).astype(float))
     assert np.exp(beam.log_likelihood).sum() == pytest.approx(1.0)
     assert beam.posterior.shape == (16, 0)
-
-
-@given(st.lists(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.integers(0, 63))
-def test_unknown_keys_are_told_once_and_in_order(keys, known, shift):
-    """Whatever bits of theirs are the same."""
-    spread = (np.arange(41, dtype=np.uint64) + np.uint64(1)) << np.uint64(shift % 58)
-    keys = spread[np.array(keys, dtype=int)]
-    known = spread[np.array(sorted(known), dtype=int)]
-    fresh = keys[_beam._unknown(keys, known)].tolist()
-    assert fresh == list(dict.fromkeys(k for k in keys.tolist() if k not in known))
-
-
-def test_sparse_and_dense_structures_are_the_same(monkeypatch):
-    network, X = larger()
-    monkeypatch.setattr(_beam, "DENSE", 0.0)
-    dense = searched(network, X, NARROW)
-    monkeypatch.setattr(_beam, "DENSE", 1.1)
-    thin = searched(network, X, NARROW)
-    assert thin.is_sparse and not dense.is_sparse
-    np.testing.assert_array_equal(thin.states, dense.states)
-    np.testing.assert_allclose(thin.log_joint, dense.log_joint, rtol=1e-12)
-    for a, b in zip(Expected.of(thin), Expected.of(dense), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)

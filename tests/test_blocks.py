@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_latent._tables.blocks import LocalBlocks, add_present
-from sklearn_latent._tables.reader import is_blockwise, read_blocks
+from sklearn_latent._tables.blocks import (
+    LocalBlocks,
+    add_present,
+    is_blockwise,
+    read_blocks,
+)
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

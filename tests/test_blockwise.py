@@ -19,11 +19,11 @@ from sklearn_latent._tables.dask_blocks import DaskBlocks
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._learn import log_likelihood
-from sklearn_latent.gaussian._statistics.rows import RowStatistics
-from sklearn_latent.gaussian._statistics.statistics import standardise
+from sklearn_latent.gaussian._rows import Rows, RowSums
+from sklearn_latent.gaussian._statistics import standardise
 from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
 from sklearn_latent.mixed import _structure_learner as chains
-from sklearn_latent.mixed._em.em import EMOptions, climb_chain, fit_chain
+from sklearn_latent.mixed._em.chain_em import EMOptions, climb_chain, fit_chain
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._panels.reading import _choose, encode_block
 
@@ -115,8 +115,8 @@ class TestGaussian:
                 IdealParentGaussianBN(**settings).fit(blocks)
 
     def test_statistics_add_up(self, rows):
-        both = RowStatistics.of(rows[:700]) + RowStatistics.of(rows[700:])
-        one, two = both.moments, RowStatistics.of(rows).moments
+        both = RowSums.of(Rows(rows[:700])) + RowSums.of(Rows(rows[700:]))
+        one, two = both.moments, RowSums.of(Rows(rows)).moments
         np.testing.assert_allclose(one.scatter, two.scatter)
         # Rounding hides how they were summed.
         np.testing.assert_array_equal(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from sklearn_latent._core.climb import (
     PATIENCE,
-    Convergence,
     _arrays,
     _Reader,
     _rebuilt,
@@ -130,26 +129,6 @@ class TestEnd:
     def test_no_step(self):
         ascent = follow([1.0, 2.0], tol=0.0, max_iter=0)
         assert (ascent.n_iter, ascent.state, ascent.converged) == (0, 0, False)
-
-
-class TestArrays:
-    def test_waits_for_all(self):
-        steps = np.arange(100.0)
-        both = np.stack([-(0.1**steps), -(0.9**steps)], axis=1)
-        tol = 1e-5
-        ascents = [follow(column, tol=tol) for column in both.T]
-        together = follow(both, tol=tol)
-        assert together.n_iter == max(ascent.n_iter for ascent in ascents)
-        assert together.objective.shape == (2,)
-
-    def test_each_by_itself(self):
-        both = np.stack([saddle(), -(0.5 ** np.arange(200.0))], axis=1)
-        rule, alone = Convergence(1.5), [Convergence(1.5), Convergence(1.5)]
-        for row in both:
-            expected = [
-                one.update(value) for one, value in zip(alone, row, strict=True)
-            ]
-            np.testing.assert_array_equal(rule.update(row), expected)
 
 
 class TestReport:

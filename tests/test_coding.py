@@ -21,8 +21,7 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent.mixed import SEMDBN
-from sklearn_latent.noisy_or._coding import (
+from sklearn_latent._tables.words import (
     PAIR_OF,
     PAIRS,
     coding_of,
@@ -31,6 +30,7 @@ from sklearn_latent.noisy_or._coding import (
     learn_coding,
     merge_levels,
 )
+from sklearn_latent.mixed import SEMDBN
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")

@@ -13,9 +13,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
-from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.noisy_or._statistics.columns import Columns, WatchedBlocks
+from sklearn_latent.noisy_or._statistics.columns import Columns, Watched
 
 VALUES = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, 1.5, 7.0, np.nan])
 TABLES = hnp.arrays(
@@ -36,8 +35,8 @@ def by_hand(X, threshold):
         rows[0].append(bool((values > threshold).any()))
         rows[1].append(bool((values <= threshold).any()))
         rows[2].append(not set(values) <= {0.0, 1.0})
-        rows[3].append(len(values) > 0 and set(values) <= {1.0, 2.0})
-        rows[4].append(len(values) > 0 and min(values) > 1)
+        rows[3].append(set(values) <= {1.0, 2.0})
+        rows[4].append(min(values, default=2) > 1)
     return np.array(rows)
 
 
@@ -89,48 +88,16 @@ def test_all_kinds_of_tables_are_looked_at_alike(X, threshold):
 @given(X=TABLES, cut=st.integers(1, 7))
 def test_blocks_add_up(X, cut):
     parts = [Columns.of(part, 0.0) for part in (X[:cut], X[cut:]) if len(part)]
-    merged = Columns.merge([None, *parts])
-    assert_equal(merged, Columns.of(X, 0.0))
-    assert Columns.merge([None]) is None
+    assert_equal(sum(parts[1:], parts[0]), Columns.of(X, 0.0))
 
 
-def total(block):
-    return np.nansum(block[0])
-
-
-def add_up(parts):
-    return sum(parts)
-
-
-def odd_sum_or_none(block):
-    value = total(block)
-    return value if value % 2 else None
-
-
-@settings(max_examples=30, deadline=None)
-@given(X=TABLES)
-def test_watching_changes_no_result(X):
-    blocks = [(row[np.newaxis], None) for row in X]
-    seen = []
-
-    def watched():
-        return WatchedBlocks(LocalBlocks(list(blocks)), 0.0, seen.append)
-
-    plain = LocalBlocks(blocks)
-    assert watched().reduce(total, add_up) == plain.reduce(total, add_up)
-    assert watched().gather(total) == plain.gather(total)
-    mapped = watched().map(odd_sum_or_none)
-    assert list(mapped.parts) == list(plain.map(odd_sum_or_none).parts)
-    assert len(seen) == 3
-    for columns in seen:
-        assert_equal(columns, Columns.of(X, 0.0))
-    # A second look is no second report.
-    twice = watched()
-    for _ in range(2):
-        assert twice.reduce(total, add_up) == plain.reduce(total, add_up)
-        assert twice.gather(total) == plain.gather(total)
-        assert list(twice.map(odd_sum_or_none).parts) == list(mapped.parts)
-    assert len(seen) == 4
+def test_a_block_is_packed_and_its_columns_are_seen():
+    X, weights = np.array([[0.0, 2.0], [5.0, 1.0]]), np.array([1.0, 0.0])
+    one = Watched.of((X, weights), 0.0, lambda rows: rows.total)
+    assert one.result == 1.0
+    assert_equal(one.columns, Columns.of(X[:1], 0.0))
+    assert_equal((one + one).columns, Columns.of(X[[0, 0]], 0.0))
+    assert Watched.of((X, 0.0 * weights), 0.0, lambda rows: rows.total) is None
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)

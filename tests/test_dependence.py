@@ -10,7 +10,6 @@ from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or import _refine_causes
-from sklearn_latent.noisy_or._likelihood.layered import Layered
 from sklearn_latent.noisy_or._refine_causes import propose_polarity, thin
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
@@ -261,7 +260,7 @@ def test_a_wrong_network_is_not_returned_in_silence(monkeypatch):
     """Whatever the refinement returns, the fit compares it with its rows."""
     X, _ = independent_network(n_latents=4).sample(500, random_state=0)
     n_features = X.shape[1]
-    wrong = Layered.single(
+    wrong = NoisyOrNetwork._of(
         np.array([0.5]), np.full((1, n_features), 0.2), np.full(n_features, 0.3)
     )
     monkeypatch.setattr(_refine_causes, "refine_network", lambda *_: wrong)

@@ -20,7 +20,7 @@ from sklearn_latent import (
 from sklearn_latent.datasets import make_noisy_or
 from sklearn_latent.export import to_dot, to_mermaid
 from sklearn_latent.plotting import LatentGraphDisplay
-from sklearn_latent.plotting._selection import MOST_EDGES, select
+from sklearn_latent.plotting._selection import BUDGETS, select
 
 HOSTILE = [
     "end",
@@ -238,7 +238,7 @@ def test_the_strongest_edges_are_kept(n, n_latents, threshold):
     folded = [s for u, v, s in graph.edges(data="strength") if (u, v) not in part.edges]
     assert bool(note) == (len(part) < len(graph) or bool(folded))
     if threshold == "auto":
-        assert part.number_of_edges() == min(graph.number_of_edges(), MOST_EDGES)
+        assert part.number_of_edges() == min(graph.number_of_edges(), BUDGETS["other"])
         spare = [  # beyond the two strongest of each latent
             sorted(strengths(part.edge_subgraph(part.out_edges(node))))[:-2]
             for node in part

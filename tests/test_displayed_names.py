@@ -15,14 +15,10 @@ from sklearn_latent import IdealParentGaussianBN, LGLPCCTemporal, NoisyOrEM
 from sklearn_latent._core.text import label, shorten
 from sklearn_latent.datasets import make_latent_dbn, make_noisy_or
 from sklearn_latent.plotting import (
-    EdgeConfidenceDisplay,
     ExplanationDisplay,
     FitDisplay,
     LatentGraphDisplay,
     LatentImagesDisplay,
-    MarginsDisplay,
-    ScheduleDisplay,
-    ThresholdCurveDisplay,
     TrajectoryDisplay,
 )
 
@@ -71,7 +67,6 @@ def fitted(kind, number):
 
 # Displays by themselves show all names that they are given.
 GIVEN = {
-    "EdgeConfidenceDisplay": lambda n: EdgeConfidenceDisplay(np.full((N, N), 0.4), n),
     "ExplanationDisplay": lambda n: ExplanationDisplay(
         np.ones(N), [f"{name} = {name}" for name in n], title=n[0]
     ),
@@ -82,11 +77,6 @@ GIVEN = {
         ).assign(check="rate")
     ),
     "LatentImagesDisplay": lambda n: LatentImagesDisplay(np.eye(N, 4), (2, 2), n),
-    "MarginsDisplay": lambda n: MarginsDisplay(*[np.eye(N)] * 4, n),
-    "ScheduleDisplay": lambda n: ScheduleDisplay(np.eye(N), n, n),
-    "ThresholdCurveDisplay": lambda n: ThresholdCurveDisplay(
-        n[0], n, np.arange(N), counts=dict.fromkeys(n[1:], np.arange(N))
-    ),
     "bars": lambda n: TrajectoryDisplay([np.full((N, N, 2), 0.5)], n[:1], n, n),
     "rows": lambda n: TrajectoryDisplay([np.full((9, 2, 2), 0.5)] * N, n),
 }
@@ -125,7 +115,7 @@ class TestModels:
     def test_pictures(self, kind, number):
         model, X = fitted(kind, number)
         names = LISTS[number][: 3 if kind == "panel" else N]
-        texts = drawn(LatentGraphDisplay.from_estimator(model, feature_labels=True))
+        texts = drawn(LatentGraphDisplay.from_estimator(model))
         check_shown(texts, names)
         explanation = model.explain(X.iloc[:1])
         texts = drawn(explanation.plot())

@@ -45,7 +45,7 @@ IGNORED = {
 # Formulas by name, of which the class says what the arguments are.
 PARTS = re.compile(
     r"sklearn_latent\.(\w+\.)?("
-    r"(Additive|Linear|Link|Multiplicative|Noise|Sigmoid|Student|TemporalGraph)\.\w+"
+    r"(Additive|Linear|Link|Multiplicative|Noise|Sigmoid|TemporalGraph)\.\w+"
     r"|(Margin|MixtureMargin|NormalMargin)\.\w+"
     r"|(Emission|Categorical|Gaussian|LogNormal|Ordinal)(Memory|Repeat)?\.\w+"
     r"|Schedule|Step)"

@@ -17,15 +17,16 @@ from sklearn_latent.exceptions import (
     ModelMisfitWarning,
     PoorDataWarning,
 )
-from sklearn_latent.noisy_or import _em
+from sklearn_latent.noisy_or import _em, _maximum_likelihood
 from sklearn_latent.noisy_or import _refine_causes as sampling
-from sklearn_latent.noisy_or._em import NoisyOrEM
-from sklearn_latent.noisy_or._likelihood import truncated
-from sklearn_latent.noisy_or._likelihood.beam import FINE
-from sklearn_latent.noisy_or._likelihood.exact import expected_statistics
-from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.likelihood import likelihood_gradient
-from sklearn_latent.noisy_or._likelihood.starts import advance
+from sklearn_latent.noisy_or._beam import FINE, Beam
+from sklearn_latent.noisy_or._em import NoisyOrEM, advance
+from sklearn_latent.noisy_or._maximum_likelihood import (
+    climb_beams,
+    cut,
+    likelihood_gradient,
+)
+from sklearn_latent.noisy_or._state_table import TableRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 
@@ -36,7 +37,7 @@ def use(monkeypatch):
     def choose(inference):
         if inference != "truncated":
             return inference
-        monkeypatch.setattr(_em, "MAX_EXACT", -1)
+        monkeypatch.setattr(_em, "MAX_TABLE", -1)
         return "auto"
 
     return choose
@@ -80,9 +81,8 @@ def test_recovers_the_network_and_is_stationary():
     np.testing.assert_array_equal(model.failure_ == 1.0, ~FIGURE_1)
     assert model.lower_bound_ == pytest.approx(model.score(X), abs=1e-9)
     assert model.lower_bound_ >= network.log_likelihood(X).mean()
-    point, patterns = (model.prior_, model.failure_, model.leak_), Patterns.of(X)
-    statistics = expected_statistics(*point, *patterns[:3])
-    slopes = likelihood_gradient(*point, statistics)
+    expected = TableRows(Patterns.of(X)).expect(model.network_)
+    slopes = likelihood_gradient(model.network_, expected)
     assert np.abs(slopes[0]).max() / len(X) < 1e-4
 
 
@@ -256,22 +256,22 @@ class TestTruncated:
         assert model.log_likelihood_ == pytest.approx(model.score(X) * 300)
 
     def test_pieces_add_up(self, monkeypatch):
-        """However the rows are cut, and whether beams are kept or not."""
+        """However the rows are cut."""
         network = random_network(1, 5, 12)
         patterns = Patterns.of(network.sample(400, random_state=0)[0])
-        start = Layered.single(network.prior, network.failure, network.leak)
-        options = {"tol": 0.0, "max_iter": 3, "smooth": False}
-        whole = truncated.climb_pieces(start, patterns, FINE, **options)
-        monkeypatch.setattr(truncated, "PIECE", 70)
-        pieces = truncated.climb_pieces(start, patterns, FINE, **options)
+
+        def climbed():
+            beams = [Beam(rows, 5, FINE) for rows in cut(patterns)]
+            return climb_beams(network, beams, tol=0.0, max_iter=3, smooth=False)
+
+        whole = climbed()
+        monkeypatch.setattr(_maximum_likelihood, "PIECE", 70)
+        pieces = climbed()
         np.testing.assert_allclose(pieces.objectives, whole.objectives, rtol=1e-12)
         np.testing.assert_allclose(pieces.state.failure, whole.state.failure)
-        monkeypatch.setattr(truncated, "KEPT_BYTES", 0)
-        anew = truncated.climb_pieces(start, patterns, FINE, **options)
-        assert anew.objective == pytest.approx(whole.objective, rel=1e-4)
 
     def test_each_component_is_inferred_by_its_size(self, monkeypatch):
-        monkeypatch.setattr(_em, "MAX_EXACT", 1)
+        monkeypatch.setattr(_em, "MAX_TABLE", 1)
         structure = np.zeros((3, 8), dtype=bool)
         structure[0, :4] = structure[1, 2:6] = structure[2, 6:] = True
         X, _ = random_network(0, 3, 8).sample(300, random_state=0)

@@ -1,7 +1,7 @@
 """Contributions of cells add up to the posterior, which enumeration confirms."""
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,7 @@ from sklearn_latent._answers.explain import CERTAIN, Evidence, explain_row
 from sklearn_latent.datasets import make_latent_dbn, make_noisy_or
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.mixed._evidence import evidence_parts
-from sklearn_latent.mixed._panels.panel import is_known
+from sklearn_latent.mixed._mixed_answers import part_of
 from sklearn_latent.noisy_or._model import network_attributes
 
 seeds = st.integers(0, 2**32 - 1)
@@ -248,7 +247,6 @@ SMALL = {"max_latents": 2, "max_observed": 3}
 )
 def test_states_are_enumeration(network, seed, n_slices):
     codes = sequences(network, 1, n_slices, seed)[0]
-    known = is_known(codes)
     t = seed % n_slices
     gap = np.nan if codes.dtype.kind == "f" else -1
     posterior = network.posterior(codes[None])
@@ -264,16 +262,16 @@ def test_states_are_enumeration(network, seed, n_slices):
         return np.array(rows)
 
     latents = np.arange(network.n_latents)
-    parts = evidence_parts(
+    part = partial(
+        part_of,
         network,
         lambda rows: network._expect(network._data(rows)).states,
         codes,
         t,
         states,
-        latents,
     )
     names = [f"x{f}" for f in range(codes.size)]
-    evidence = Evidence(parts, codes.ravel(), known.ravel(), names, states=states)
+    evidence = Evidence(part, codes.ravel(), names, states=states)
     explanation = explain_row(evidence, latents, [f"latent{j}" for j in latents])
     # Cells of other parts are listed nowhere.
     check_effects(explanation, target, codes.size)

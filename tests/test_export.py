@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.export import edges_to_frame
-from sklearn_latent.noisy_or._export import noisy_or_to_networkx, noisy_or_to_pgmpy
 
 
 def random_network(seed, n_latents, n_features, density=0.6):
@@ -46,7 +45,7 @@ networks = st.builds(
 @settings(max_examples=25, deadline=None)
 @given(network=networks)
 def test_pgmpy_joint_is_the_joint_of_the_network(network):
-    model = noisy_or_to_pgmpy(network)
+    model = network.to_pgmpy()
     assert model.check_model()
     names = [f"latent{i}" for i in range(network.n_latents)]
     names += [f"x{j}" for j in range(network.n_features)]
@@ -61,7 +60,7 @@ def test_pgmpy_joint_is_the_joint_of_the_network(network):
 @settings(max_examples=25, deadline=None)
 @given(network=networks)
 def test_graph_and_frame_round_trip(network):
-    graph = noisy_or_to_networkx(network)
+    graph = network.to_networkx()
     frame = edges_to_frame(graph)
     latents = [n for n, kind in graph.nodes(data="kind") if kind == "latent"]
     features = [n for n, kind in graph.nodes(data="kind") if kind == "feature"]
@@ -83,12 +82,12 @@ def test_frame_has_the_same_columns_without_edges():
     columns = ["parent", "child", "prior", "failure", "strength"]
     for density in (0.0, 1.0):
         network = random_network(0, 2, 3, density)
-        frame = edges_to_frame(noisy_or_to_networkx(network))
+        frame = edges_to_frame(network.to_networkx())
         assert list(frame.columns) == columns
 
 
 def test_graph_can_be_saved_as_graphml(tmp_path):
-    graph = noisy_or_to_networkx(random_network(0, 2, 3))
+    graph = random_network(0, 2, 3).to_networkx()
     nx.write_graphml(graph, tmp_path / "graph.graphml")
     again = nx.read_graphml(tmp_path / "graph.graphml")
     assert dict(again.nodes(data=True)) == dict(graph.nodes(data=True))
@@ -98,10 +97,10 @@ def test_graph_can_be_saved_as_graphml(tmp_path):
 def test_given_names_are_kept():
     network = random_network(0, 2, 3, density=1.0)
     names = np.array(["cough", "fever", "rash"], dtype=object)
-    graph = noisy_or_to_networkx(network, ["flu", "measles"], names)
+    graph = network.to_networkx(["flu", "measles"], names)
     assert list(graph) == ["flu", "measles", "cough", "fever", "rash"]
     assert list(graph.successors("flu")) == ["cough", "fever", "rash"]
-    assert sorted(noisy_or_to_pgmpy(network, None, names).nodes) == sorted(
+    assert sorted(network.to_pgmpy(None, names).nodes) == sorted(
         ["latent0", "latent1", *names]
     )
 
@@ -109,12 +108,12 @@ def test_given_names_are_kept():
 def test_latents_give_way_to_features_of_the_same_name():
     network = random_network(0, 2, 3, density=1.0)
     names = ["latent1", "latent1_", "x"]
-    graph = noisy_or_to_networkx(network, feature_names=names)
+    graph = network.to_networkx(feature_names=names)
     assert list(graph) == ["latent0", "latent1__", *names]
-    assert noisy_or_to_pgmpy(network, feature_names=names).check_model()
+    assert network.to_pgmpy(feature_names=names).check_model()
 
 
-@pytest.mark.parametrize("to", [noisy_or_to_networkx, noisy_or_to_pgmpy])
+@pytest.mark.parametrize("to", [NoisyOrNetwork.to_networkx, NoisyOrNetwork.to_pgmpy])
 @pytest.mark.parametrize("argument", ["latent_names", "feature_names"])
 def test_wrong_names_are_refused(to, argument):
     network = random_network(0, 3, 3)
@@ -125,12 +124,12 @@ def test_wrong_names_are_refused(to, argument):
 
 
 def test_sixteen_parents_are_the_most_for_pgmpy():
-    assert noisy_or_to_pgmpy(random_network(0, 16, 1, density=1.0)).check_model()
+    assert random_network(0, 16, 1, density=1.0).to_pgmpy().check_model()
     failure = np.full((17, 2), 0.5)
     failure[0, 0] = 1.0
     network = NoisyOrNetwork(np.full(17, 0.1), failure, [0.1, 0.1])
     with pytest.raises(ValueError, match=r"at most 16 parents.*'fever' has 17 parents"):
-        noisy_or_to_pgmpy(network, feature_names=["cough", "fever"])
+        network.to_pgmpy(feature_names=["cough", "fever"])
 
 
 def test_what_is_no_graph_or_name_is_refused():
@@ -139,4 +138,4 @@ def test_what_is_no_graph_or_name_is_refused():
     network = random_network(0, 2, 3)
     for names in (5, [["a"], ["b"]]):
         with pytest.raises(ValueError, match="latent_names must"):
-            noisy_or_to_networkx(network, names)
+            network.to_networkx(names)

@@ -302,7 +302,6 @@ def test_long_tables(data):
         sequence=data.draw(arguments("id", "id", "t")),
         time=data.draw(arguments("t", "t", "id")),
         columns=data.draw(arguments(["y"], ["y"], ["z"], "y", None, ["y", "y"])),
-        return_labels=data.draw(arguments(False)),
     )
     if isinstance(array, tuple):
         array = array[0]

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from gaussian_strategies import free_options, random_linear_network
+from gaussian_strategies import free_options
 
 from sklearn_latent.datasets import make_gaussian_bn
-from sklearn_latent.gaussian._inference.mean_field import MeanField
+from sklearn_latent.gaussian._bent_inference import MeanField
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._latents import growth
 from sklearn_latent.gaussian._latents import search as search_module
 from sklearn_latent.gaussian._latents.clusters import Cluster
@@ -17,12 +18,7 @@ from sklearn_latent.gaussian._latents.search import _same_edges as same_edges
 from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
 from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import Rules, SearchResult
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search import order as order_module
-from sklearn_latent.gaussian._structure_search.order import _OrderSearch
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_em(X, weights=None, **options):
@@ -274,65 +270,6 @@ class TestNonlinear:
         # A family with other parents has nothing to keep.
         other = em.maximise(graph & [True, True, False], 0, field, best)
         assert not other.weights[:, 2].any()
-
-
-class TestOrderSearch:
-    @pytest.fixture
-    def evaluator(self):
-        X = random_linear_network(6, 0).sample(200, 0)[0]
-        return LinearEvaluator(GaussianStatistics.of(X))
-
-    def polish(self, evaluator, monkeypatch, gain, **limits):
-        """Polish a graph; deletions over the class gain that much."""
-        calls = []
-
-        def backward(evaluator, adjacency, *, tol):
-            calls.append(tol)
-            score = evaluator.graph_score(adjacency) + gain
-            return SearchResult(~adjacency, score, [(("delete", 0, 1), gain)])
-
-        monkeypatch.setattr(order_module, "backward_search", backward)
-        search = _OrderSearch(evaluator, Rules.free(6, tol=0.5, **limits))
-        start = np.zeros((6, 6), dtype=bool)
-        greedy = order_module.greedy_search(evaluator, search.rules, initial=start)
-        return search.polish(start), greedy, calls
-
-    def test_deletions_that_gain_are_taken(self, evaluator, monkeypatch):
-        result, greedy, calls = self.polish(evaluator, monkeypatch, 0.6)
-        assert calls == [0.5]
-        np.testing.assert_array_equal(result.adjacency, ~greedy.adjacency)
-        assert result.history == [*greedy.history, (("delete", 0, 1), 0.6)]
-        assert result.score == pytest.approx(greedy.score + 0.6)
-
-    def test_deletions_that_gain_little_are_not(self, evaluator, monkeypatch):
-        result, greedy, calls = self.polish(evaluator, monkeypatch, 0.5)
-        assert calls
-        np.testing.assert_array_equal(result.adjacency, greedy.adjacency)
-        assert result.history == greedy.history
-
-    @pytest.mark.parametrize("rule", ["forbidden", "required"])
-    def test_no_deletions_over_the_class_under_rules(
-        self, evaluator, monkeypatch, rule
-    ):
-        edges = np.zeros((6, 6), dtype=bool)
-        edges[0, 5] = True
-        *_, calls = self.polish(evaluator, monkeypatch, 9.0, **{rule: edges})
-        assert not calls
-
-    def test_nor_in_large_networks(self, evaluator, monkeypatch):
-        monkeypatch.setattr(order_module, "MAX_BACKWARD", 5)
-        *_, calls = self.polish(evaluator, monkeypatch, 9.0)
-        assert not calls
-
-    def test_restarts_find_what_one_start_misses(self):
-        gains = []
-        for seed in range(6):
-            X = random_linear_network(15, seed).sample(150, seed)[0]
-            evaluator = LinearEvaluator(GaussianStatistics.of(X))
-            once = order_module.order_search(evaluator)
-            often = order_module.order_search(evaluator, n_restarts=5)
-            gains.append(often.score - once.score)
-        assert min(gains) >= 0 < max(gains)
 
 
 @dataclass

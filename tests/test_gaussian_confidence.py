@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.plotting import EdgeConfidenceDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -54,33 +53,3 @@ def test_confidence_overstates_no_edge():
             chosen = (stated > low) & (stated <= high)
             error = np.sqrt((stated * (1 - stated))[chosen].sum()) / chosen.sum()
             assert stated[chosen].mean() < share[chosen].mean() + 0.05 + 3.0 * error
-
-
-class TestDisplay:
-    def test_bars_are_the_shares(self):
-        pandas = pytest.importorskip("pandas")
-        X = pandas.DataFrame(chain(200, 0), columns=["a", "b", "c"])
-        model = IdealParentGaussianBN()
-        display = EdgeConfidenceDisplay.from_estimator(
-            model, X, n_bootstraps=4, random_state=0
-        )
-        confidence = model.edge_confidence(X, 4, random_state=0)
-        total = sum(bar.get_width() for bar in display.ax_.patches)
-        shown = np.triu(confidence + confidence.T, 1)
-        assert total == pytest.approx(shown[shown >= 0.05].sum())
-        labels = {text.get_text() for text in display.ax_.get_yticklabels()}
-        assert labels <= {f"{i} → {j}" for i in "abc" for j in "abc"}
-
-    def test_at_most_so_many_pairs(self):
-        confidence = np.triu(np.full((10, 10), 0.6), 1)
-        display = EdgeConfidenceDisplay(confidence).plot(max_pairs=7)
-        assert len(display.ax_.get_yticklabels()) == 7
-        assert not EdgeConfidenceDisplay(confidence).plot(least=0.7).ax_.patches
-
-    def test_wrong_arguments(self):
-        with pytest.raises(ValueError, match="confidence must be a square matrix"):
-            EdgeConfidenceDisplay([[0.1, 0.2]]).plot()
-        with pytest.raises(TypeError, match="edge_confidence"):
-            EdgeConfidenceDisplay.from_estimator(object(), np.eye(2))
-        with pytest.raises(ValueError, match="max_pairs"):
-            EdgeConfidenceDisplay([[0.0]]).plot(max_pairs=0)

@@ -17,7 +17,7 @@ from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
 from sklearn_latent.gaussian import _fit as fit_module
-from sklearn_latent.gaussian._structure_search import order as order_module
+from sklearn_latent.gaussian import _orders as order_module
 
 SEARCHES = ["greedy", "order", "auto"]
 

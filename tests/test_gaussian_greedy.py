@@ -3,10 +3,10 @@ import pytest
 from gaussian_strategies import random_graph, random_linear_network, total_score
 
 from sklearn_latent._core.graphs import reaches, topological_order
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import MoveEvaluator, Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.greedy import _State, greedy_search
+from sklearn_latent.gaussian._greedy import _State, greedy_search
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator
+from sklearn_latent.gaussian._rules import MoveEvaluator, Rules
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_evaluator(n_features=8, n_rows=200, seed=0, **options):
@@ -81,12 +81,13 @@ class Plain(MoveEvaluator):
     def family_score(self, child, parents):
         return self.inner.family_score(child, parents)
 
-    def move_scores(self, families, allowed, room):
-        return self.inner.move_scores(families, allowed, room)
-
-    def reverse_scores(self, families, children):
-        scores = self.inner.reverse_scores(families, children)
-        return np.where(children, scores, -np.inf)
+    def move_scores(self, families, allowed, children, room):
+        # Only what is asked for.
+        scores = self.inner.move_scores(families, allowed, children, room)
+        for own, candidates, reversed_ in zip(scores, allowed, children, strict=True):
+            own[0, :-1][~(candidates | reversed_)] = -np.inf
+            own[1:, :-1][:, ~candidates] = -np.inf
+        return scores
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_latent.gaussian._nonlinear.links import Linear, Sigmoid
-from sklearn_latent.gaussian._nonlinear.noise import Additive, Multiplicative
-from sklearn_latent.gaussian._scores.ideal_parent import (
+from sklearn_latent.gaussian._ideal_parent import (
     Response,
     expected_gain_c1,
     expected_gain_c2,
@@ -14,6 +12,8 @@ from sklearn_latent.gaussian._scores.ideal_parent import (
     similarity_c1,
     similarity_c2,
 )
+from sklearn_latent.gaussian._links import Linear, Sigmoid
+from sklearn_latent.gaussian._noise import Additive, Multiplicative
 
 RNG = np.random.default_rng(0)
 N = 40

@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.decomposition import FactorAnalysis
 
 from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._latents.candidates import (
     DenseSets,
     correlated_factors,
@@ -26,8 +27,7 @@ from sklearn_latent.gaussian._learn import learn_incomplete
 from sklearn_latent.gaussian._missing.linear_em import fit_network
 from sklearn_latent.gaussian._missing.structural_em import StructuralEM
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def two_layers(n_features, n_latents, shared, seed=0):

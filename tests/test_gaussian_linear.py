@@ -2,17 +2,17 @@ import numpy as np
 import pytest
 from gaussian_strategies import random_linear_network, total_score
 
-from sklearn_latent.gaussian._scores.linear import (
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._linear_scores import (
     LinearEvaluator,
     extended_correlation,
     fit_linear,
     regress,
     scan_family,
 )
-from sklearn_latent.gaussian._scores.moves import Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
-from sklearn_latent.gaussian._structure_search.order import order_search
+from sklearn_latent.gaussian._orders import order_search
+from sklearn_latent.gaussian._rules import Rules
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 POOR = {
     "constant": lambda X: np.column_stack([X, np.full(len(X), 3.0)]),
@@ -61,7 +61,7 @@ def test_a_candidate_that_is_a_sum_of_the_parents_adds_nothing(X):
     X = np.column_stack([X, X[:, 0] + X[:, 1]])
     evaluator = LinearEvaluator(GaussianStatistics.of(X))
     allowed = np.array([[False, False, False, True, True]])
-    (scores,) = evaluator.move_scores([(2, (0, 1))], allowed, [True])
+    (scores,) = evaluator.move_scores([(2, (0, 1))], allowed, ~allowed, [True])
     alone = evaluator.family_score(2, (0, 1))
     np.testing.assert_allclose(scores[0, 4], alone - evaluator.parameter_cost)
 

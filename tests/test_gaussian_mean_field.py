@@ -9,13 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._inference.inference import Joint, condition
-from sklearn_latent.gaussian._inference.mean_field import (
+from sklearn_latent.gaussian._bent_inference import (
     MeanField,
     derivatives,
     infer,
     sign_points,
 )
+from sklearn_latent.gaussian._conditional import Joint, condition
 from sklearn_latent.gaussian._learn import learn_incomplete
 
 pytestmark = pytest.mark.filterwarnings(

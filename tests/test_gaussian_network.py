@@ -10,8 +10,8 @@ from sklearn_latent._core.graphs import (
 )
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._export import edge_strengths
-from sklearn_latent.gaussian._inference.leave_one_out import integrate_features
+from sklearn_latent.gaussian._bent_inference import integrate_features
+from sklearn_latent.gaussian._gaussian_graph import edge_strengths
 
 LINKS_AND_NOISES = [
     ("linear", "additive"),

@@ -3,13 +3,17 @@ import pytest
 from gaussian_strategies import random_linear_network, total_score
 
 from sklearn_latent._core.graphs import equivalence_class, topological_order
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator
-from sklearn_latent.gaussian._scores.moves import Rules, with_parent, without_parent
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.backward import backward_search
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
-from sklearn_latent.gaussian._structure_search.grow_shrink import GrowShrinkTree
-from sklearn_latent.gaussian._structure_search.order import _OrderState, order_search
+from sklearn_latent.gaussian._backward import backward_search
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator
+from sklearn_latent.gaussian._orders import GrowShrinkTree, _OrderState, order_search
+from sklearn_latent.gaussian._rules import (
+    Rules,
+    SearchResult,
+    with_parent,
+    without_parent,
+)
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_evaluator(n_features=8, n_rows=300, seed=0):
@@ -136,7 +140,7 @@ def test_backward_search_thins_out_a_full_graph(seed):
     mean, covariance = network.joint()
     evaluator = LinearEvaluator(GaussianStatistics(1e9, mean, 1e9 * covariance))
     full = np.triu(np.ones((6, 6), dtype=bool), 1)
-    result = backward_search(evaluator, full, tol=1e-3)
+    result = backward_search(evaluator, SearchResult(full, 0.0), tol=1e-3)
     np.testing.assert_allclose(result.score, total_score(evaluator, result.adjacency))
     np.testing.assert_array_equal(
         equivalence_class(result.adjacency), equivalence_class(network.adjacency)
@@ -156,3 +160,12 @@ def test_trees_serve_searches_at_other_prices(seed):
             for _ in range(10):
                 predecessors = bits((rng.random(8) < 0.6) & (np.arange(8) != child))
                 assert tree.grow(predecessors) == fresh[child].grow(predecessors)
+
+
+def test_restarts_find_what_one_start_misses():
+    gains = []
+    for seed in range(6):
+        evaluator = make_evaluator(15, 150, seed)
+        often = order_search(evaluator, n_restarts=5)
+        gains.append(often.score - order_search(evaluator).score)
+    assert min(gains) >= 0 < max(gains)

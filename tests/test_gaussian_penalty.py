@@ -15,10 +15,10 @@ from sklearn_latent._core.graphs import equivalence_class
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian._backward import extend
 from sklearn_latent.gaussian._learn import learn_network
-from sklearn_latent.gaussian._scores.penalty import Penalty
-from sklearn_latent.gaussian._statistics.rows import Rows, RowStatistics
-from sklearn_latent.gaussian._structure_search.backward import extend
+from sklearn_latent.gaussian._rows import Rows, RowSums
+from sklearn_latent.gaussian._rules import Penalty
 
 SHAPES = [(12, 30), (20, 40), (100, 30)]
 
@@ -202,7 +202,7 @@ class TestPublished:
         options = free_options(
             8, search=search, max_latents=max_latents, published=search == "greedy"
         )
-        data = Rows.of(X) if max_latents else RowStatistics.of(X)
+        data = Rows.of(X) if max_latents else RowSums.of(Rows(X))
         assert_allclose(-2 * learn_network(data, options).score, model.bic_)
 
     def test_the_search_of_the_paper_takes_its_score(self):

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
 
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def assert_same(a, b):

@@ -6,13 +6,13 @@ from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.gaussian import GaussianNetwork, IdealParentGaussianBN
+from sklearn_latent.gaussian._conditional import IncompleteData
+from sklearn_latent.gaussian._greedy import greedy_search
 from sklearn_latent.gaussian._learn import learn_incomplete
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator, fit_linear
 from sklearn_latent.gaussian._missing.linear_em import fit_network, saturated_statistics
 from sklearn_latent.gaussian._options import SearchOptions
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
-from sklearn_latent.gaussian._statistics.incomplete import IncompleteData
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def random_network(n_nodes, seed=0, share=0.3):

@@ -10,27 +10,22 @@ from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.exceptions import ApproximateInferenceWarning
-from sklearn_latent.noisy_or._inference import findings as _findings
-from sklearn_latent.noisy_or._inference import inference as _inference
-from sklearn_latent.noisy_or._inference import kernels as _kernels
-
-
-def always_in_logarithms(parts):
-    return _kernels._explain(parts, _kernels._LOGARITHMIC)
-
+from sklearn_latent.noisy_or import _coupled_parts, _posterior
+from sklearn_latent.noisy_or._coupled_parts import sum_over_findings, sum_over_latents
 
 ROUTES = {
     "table": {},
     "cheapest": {"MAX_TABLE": -1},
-    "latents": {"MAX_TABLE": -1, "sum_over_findings": _kernels.sum_over_latents},
-    "findings": {"MAX_TABLE": -1, "sum_over_latents": _kernels.sum_over_findings},
-    "logarithms": {
-        "MAX_TABLE": -1,
-        "sum_over_latents": always_in_logarithms,
-        "sum_over_findings": always_in_logarithms,
-    },
+    "latents": {"MAX_TABLE": -1, "sum_over_findings": sum_over_latents},
+    "findings": {"MAX_TABLE": -1, "sum_over_latents": sum_over_findings},
     "small batches": {"MAX_TABLE": -1, "BATCH_EDGES": 5, "BATCH_ELEMENTS": 16},
 }
+
+
+def take(route, patch):
+    for name, value in ROUTES[route].items():
+        module = _posterior if name == "MAX_TABLE" else _coupled_parts
+        patch.setattr(module, name, value)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -39,8 +34,7 @@ ROUTES = {
 def test_every_route_agrees_with_enumeration(route, network, seed):
     X = random_rows(seed, 12, network.n_features, missing=0.2)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in ROUTES[route].items():
-            patch.setattr(_inference, name, value)
+        take(route, patch)
         log_likelihood = network.log_likelihood(X)
         posterior = network.posterior(X, method="exact")
     expected, expected_posterior = answer(network, X)
@@ -48,16 +42,16 @@ def test_every_route_agrees_with_enumeration(route, network, seed):
     np.testing.assert_allclose(posterior, expected_posterior, atol=1e-8)
 
 
-@pytest.mark.parametrize("settle", [True, False])
-def test_settled_latents_change_nothing(settle, monkeypatch):
-    """Strong evidence settles latents; leaving them open gives the same numbers."""
+@pytest.mark.parametrize("dropped", [True, False])
+def test_latents_that_are_surely_off_change_nothing(dropped, monkeypatch):
+    """Strong evidence rules latents out; keeping them gives the same numbers."""
     rng = np.random.default_rng(0)
     failure = np.where(rng.random((7, 60)) < 0.4, 0.02, 1.0)
     network = NoisyOrNetwork(np.full(7, 0.2), failure, np.full(60, 0.01))
     X, _ = network.sample(40, random_state=0)
-    monkeypatch.setattr(_inference, "MAX_TABLE", -1)
-    if not settle:
-        monkeypatch.setattr(_findings, "SETTLED", np.inf)
+    monkeypatch.setattr(_posterior, "MAX_TABLE", -1)
+    if not dropped:
+        monkeypatch.setattr(_coupled_parts, "SURELY_OFF", -np.inf)
     expected, expected_posterior = answer(network, X)
     np.testing.assert_allclose(network.log_likelihood(X), expected, atol=1e-8)
     np.testing.assert_allclose(network.posterior(X), expected_posterior, atol=1e-8)
@@ -104,8 +98,8 @@ def test_large_components_agree_whatever_the_route(monkeypatch):
     network = wide_network(0)
     X, _ = network.sample(60, random_state=0)
     X[np.cumsum(X, axis=1) > 9] = 0
-    monkeypatch.setattr(_findings, "SETTLED", np.inf)
-    monkeypatch.setattr(_inference, "sum_over_latents", _kernels.sum_over_findings)
+    monkeypatch.setattr(_coupled_parts, "SURELY_OFF", -np.inf)
+    take("findings", monkeypatch)
     one = network.log_likelihood(X, "exact"), network.posterior(X, "exact")
     monkeypatch.undo()
     two = network.log_likelihood(X, "exact"), network.posterior(X, "exact")
@@ -149,11 +143,10 @@ def test_improbable_findings_keep_their_digits():
     network = NoisyOrNetwork(np.full(12, 1e-4), failure, np.full(10, 1e-7))
     X = np.ones((1, 10))
     expected, expected_posterior = answer(network, X)
-    for kernel in ("sum_over_latents", "sum_over_findings"):
+    for route in ("latents", "findings"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_inference, "sum_over_latents", getattr(_kernels, kernel))
-            patch.setattr(_inference, "sum_over_findings", getattr(_kernels, kernel))
-            patch.setattr(_findings, "SETTLED", np.inf)
+            take(route, patch)
+            patch.setattr(_coupled_parts, "SURELY_OFF", -np.inf)
             # 1 - off rounds in the reference as well, to about seven digits.
             assert network.log_likelihood(X)[0] == pytest.approx(expected[0], abs=1e-6)
             np.testing.assert_allclose(
@@ -161,7 +154,8 @@ def test_improbable_findings_keep_their_digits():
             )
 
 
-def test_underflow_is_not_impossibility():
+@pytest.mark.parametrize("route", ROUTES)
+def test_underflow_is_not_impossibility(route, monkeypatch):
     """Each finding has one chance in 1e40; the row has none in floating point."""
     n = 11
     network = NoisyOrNetwork(
@@ -169,6 +163,7 @@ def test_underflow_is_not_impossibility():
         np.full((n, n), 0.5) + 0.5 * ~np.eye(n, k=1, dtype=bool),
         np.full(n, 1e-40),
     )
+    take(route, monkeypatch)
     log_likelihood = network.log_likelihood(np.ones((1, n)))
     assert np.isfinite(log_likelihood).all()
     assert log_likelihood[0] == pytest.approx(n * np.log(1e-40), abs=n)
@@ -191,7 +186,7 @@ def test_out_of_reach_is_labelled(monkeypatch):
     network = wide_network(2)
     X, _ = network.sample(30, random_state=0)
     exact = network.log_likelihood(X, method="exact")
-    monkeypatch.setattr(_inference, "MAX_COST", {"auto": 2, "exact": 2})
+    monkeypatch.setattr(_posterior, "MAX_COST", {"auto": 2, "exact": 2})
     with pytest.raises(ValueError, match=r"method='exact' .* got \d+ of 30 rows"):
         network.posterior(X, method="exact")
     with pytest.warns(ApproximateInferenceWarning, match="lower bound"):
@@ -201,16 +196,15 @@ def test_out_of_reach_is_labelled(monkeypatch):
         network.posterior(X, method="gibbs")
 
 
-@pytest.mark.parametrize("beam", [True, False])
-def test_sum_over_likeliest_states_is_a_close_bound(beam, monkeypatch):
+@pytest.mark.parametrize("together", [1 << 23, 0])
+def test_sum_over_likeliest_states_is_a_close_bound(together, monkeypatch):
     """Some hundredths of a nat, and exact if there is little to sum."""
-    if not beam:
-        monkeypatch.setattr(_inference, "MAX_BEAM", 0)
+    monkeypatch.setattr(_posterior, "BEAM_VALUES", together)
     network = wide_network(4)
     X, _ = network.sample(200, random_state=0)
     X[np.cumsum(X, axis=1) > 12] = 0
     exact = network.log_likelihood(X, method="exact"), network.posterior(X, "exact")
-    monkeypatch.setattr(_inference, "MAX_COST", {"auto": 2, "exact": 2})
+    monkeypatch.setattr(_posterior, "MAX_COST", {"auto": 2, "exact": 2})
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = network.log_likelihood(X), network.posterior(X)
     assert (bound <= exact[0] + 1e-9).all()
@@ -218,18 +212,18 @@ def test_sum_over_likeliest_states_is_a_close_bound(beam, monkeypatch):
     assert np.abs(posterior - exact[1]).mean() < 2e-3
     few = random_network(8, 6, 8, density=0.8)
     X = random_rows(0, 30, 8, missing=0.2)
-    monkeypatch.setattr(_inference, "MAX_TABLE", -1)
-    monkeypatch.setattr(_inference, "MAX_COST", {"auto": 0, "exact": 0})
+    monkeypatch.setattr(_posterior, "MAX_TABLE", -1)
+    monkeypatch.setattr(_posterior, "MAX_COST", {"auto": 0, "exact": 0})
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = few.log_likelihood(X), few.posterior(X)
     expected = answer(few, X)
     # A beam leaves out states with less than this share of the likeliest one.
     assert (bound <= expected[0] + 1e-9).all()
-    least = _inference.WIDE.least
+    least = _posterior.WIDE.least
     np.testing.assert_allclose(bound, expected[0], atol=2**6 * least)
     np.testing.assert_allclose(posterior, expected[1], atol=2**6 * least)
-    every = _inference.WIDE._replace(least=1e-300, expanded=0.0)
-    monkeypatch.setattr(_inference, "WIDE", every)
+    every = _posterior.WIDE._replace(least=1e-300, expanded=0.0)
+    monkeypatch.setattr(_posterior, "WIDE", every)
     with pytest.warns(ApproximateInferenceWarning):
         bound, posterior = few.log_likelihood(X), few.posterior(X)
     np.testing.assert_allclose(bound, expected[0], atol=1e-9)

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_latent import NoisyOrEM, NoisyOrNetwork
-from sklearn_latent.noisy_or._inference.classes import predict_network
+from sklearn_latent.noisy_or._posterior import predict_off
 
 PLAIN = {"prior": [0.3, 0.4], "failure": [[0.2, 1.0], [0.5, 0.6]], "leak": [0.1, 0.0]}
 CLASSES = PLAIN | {"prior": [[0.3, 0.4], [0.9, 0.1]], "class_weight": [0.25, 0.75]}
@@ -61,7 +61,7 @@ def test_inference_is_the_sum_over_classes_and_states(network, seed):
 def test_missing_values_are_predicted_from_all_classes(network, seed):
     X = random_rows(seed, 8, network.n_features, missing=0.4)
     observed = ~np.isnan(X)
-    found = predict_network(network, X == 1, observed)
+    found = predict_off(network, X == 1, observed)
     before = answer(network, X)[0]
     assert ((found.off >= 0) & (found.off <= 1)).all()
     for number, (i, j) in enumerate(np.argwhere(~observed)):

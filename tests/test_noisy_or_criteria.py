@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import ModelMisfitWarning
+from sklearn_latent.noisy_or import _posterior
 from sklearn_latent.noisy_or import _refine_causes as sampling
-from sklearn_latent.noisy_or._inference import inference
 
 MODELS = [
     QuartetStructureLearner(),
@@ -66,7 +66,7 @@ def test_no_latent_is_scored_too():
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
 def test_only_samples_are_scored_quickly(monkeypatch):
     data = make_noisy_or_images(300, random_state=0)
-    monkeypatch.setattr(inference, "MAX_TABLE", 0)
+    monkeypatch.setattr(_posterior, "MAX_TABLE", 0)
     assert QuartetStructureLearner(refine=False).fit(data.X).is_exact_
     monkeypatch.setattr(sampling, "MAX_COUPLED", 2)
     monkeypatch.setattr(sampling, "SCORED_ROWS", (200_000, 100))
@@ -77,8 +77,8 @@ def test_only_samples_are_scored_quickly(monkeypatch):
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.ModelMisfitWarning")
 def test_bounds_and_samples_are_not_exact(monkeypatch):
     data = make_noisy_or_images(300, random_state=0)
-    monkeypatch.setattr(inference, "MAX_TABLE", 0)
-    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "exact": 1})
+    monkeypatch.setattr(_posterior, "MAX_TABLE", 0)
+    monkeypatch.setattr(_posterior, "MAX_COST", {"auto": 1, "exact": 1})
     model = QuartetStructureLearner().fit(data.X)
     assert not model.is_exact_
     with pytest.warns(UserWarning, match="out of reach"):

@@ -16,8 +16,8 @@ from sklearn_latent import (
     QuartetStructureLearner,
 )
 from sklearn_latent.exceptions import ApproximateInferenceWarning
-from sklearn_latent.noisy_or._inference import inference
-from sklearn_latent.noisy_or._inference.inference import predict_off
+from sklearn_latent.noisy_or import _posterior
+from sklearn_latent.noisy_or._posterior import predict_off
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -41,8 +41,7 @@ def brute_off(network, X):
 
 
 def predict(network, X):
-    known = ~np.isnan(X)
-    return predict_off(network.prior, network.failure, network.leak, X == 1, known)
+    return predict_off(network, X == 1, ~np.isnan(X))
 
 
 @settings(max_examples=25, deadline=None)
@@ -52,7 +51,7 @@ def test_probabilities_are_ratios_of_likelihoods(seed, n_latents, by_parts):
     X = random_rows(seed, 12, 5, missing=0.4)
     with pytest.MonkeyPatch.context() as patch:
         if by_parts:
-            patch.setattr(inference, "MAX_TABLE", 0)
+            patch.setattr(_posterior, "MAX_TABLE", 0)
         found = predict(network, X)
     assert not found.is_bound.any()
     np.testing.assert_allclose(found.off, brute_off(network, X), atol=1e-9)
@@ -60,7 +59,7 @@ def test_probabilities_are_ratios_of_likelihoods(seed, n_latents, by_parts):
 
 @pytest.mark.parametrize("most", [0, 10])
 def test_rows_that_cannot_be_say_nothing(monkeypatch, most):
-    monkeypatch.setattr(inference, "MAX_TABLE", most)
+    monkeypatch.setattr(_posterior, "MAX_TABLE", most)
     failure = np.array([[0.5, 0.2]])
     network = NoisyOrNetwork([0.0], failure, [0.0, 0.3])
     found = predict(network, np.array([[1.0, np.nan]]))
@@ -168,8 +167,8 @@ def test_nothing_missing_is_a_copy(rows):
 
 
 def test_rows_out_of_reach_are_said_to_be(monkeypatch):
-    monkeypatch.setattr(inference, "MAX_TABLE", 0)
-    monkeypatch.setattr(inference, "MAX_COST", {"auto": 1, "quick": 1, "exact": 1})
+    monkeypatch.setattr(_posterior, "MAX_TABLE", 0)
+    monkeypatch.setattr(_posterior, "MAX_COST", {"auto": 1, "quick": 1, "exact": 1})
     network = random_network(3, 4, 6, density=1.0)
     X = np.array([[1, 1, 1, 1, 1, np.nan], [0, 0, 0, 0, 0, np.nan]])
     with pytest.warns(ApproximateInferenceWarning, match="1 of 2 missing values"):

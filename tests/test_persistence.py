@@ -538,7 +538,7 @@ class TestFields:
             field.encode(value)
 
     def test_only_known_choices_are_written(self):
-        with pytest.raises(ValueError, match="can be written"):
+        with pytest.raises(ValueError, match="cannot be written"):
             Choice(("a",)).encode("b")
 
 

@@ -16,22 +16,15 @@ from sklearn_latent.exceptions import (
     UnidentifiableWarning,
 )
 from sklearn_latent.noisy_or import _moment_plan as plan
-from sklearn_latent.noisy_or._interactions import (
-    FreeParameters,
-    Interactions,
-)
-from sklearn_latent.noisy_or._likelihood.exact import (
-    Parameters,
-    clip_parameters,
-    expected_statistics,
-)
-from sklearn_latent.noisy_or._likelihood.grouped import group_rows, grouped_statistics
-from sklearn_latent.noisy_or._likelihood.likelihood import (
+from sklearn_latent.noisy_or import _state_table
+from sklearn_latent.noisy_or._interactions import FreeParameters, Interactions
+from sklearn_latent.noisy_or._maximum_likelihood import (
     maximize_likelihood,
     standard_errors,
 )
 from sklearn_latent.noisy_or._moment_fit import fit_errors
 from sklearn_latent.noisy_or._rates import Guess, Rates
+from sklearn_latent.noisy_or._state_table import TableRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 # Columns that are replaced by noise contradict the model as well.
@@ -230,35 +223,34 @@ class TestGroups:
 
     @staticmethod
     def table(missing=False):
-        data = make_noisy_or_images(5_000, random_state=0)
+        data = make_noisy_or_images(8_000, random_state=0)
         X = data.X.astype(float)
         if missing:
             X[np.random.RandomState(0).random_sample(X.shape) < 0.1] = np.nan
-        network = data.network
-        values = clip_parameters(network.prior, network.failure, network.leak)
-        return Parameters(*values), network.structure, Patterns.of(X)
+        return data.network._clipped(), Patterns.of(X)
 
     @pytest.mark.parametrize("missing", [False, True])
     def test_groups_agree_with_all_states(self, missing):
-        parameters, _, patterns = self.table(missing)
-        exact = expected_statistics(*parameters, *patterns[:3])
-        groups = group_rows(parameters, patterns)
-        grouped = grouped_statistics(parameters, groups)
+        network, patterns = self.table(missing)
+        exact = TableRows(patterns).expect(network)
+        rows = TableRows(patterns)
+        assert rows.group(network)
+        grouped = rows.expect(network)
         for one, other in zip(exact, grouped, strict=True):
             np.testing.assert_allclose(other, one, rtol=1e-3, atol=0.5)
         # A bound: what is left out can only be missing.
         gap = exact.log_likelihood - grouped.log_likelihood
         assert 0 <= gap < 1e-4 * exact.total
-        n_states = np.mean([len(group.states) for group in groups])
-        assert n_states < len(parameters.prior) ** 2
+        n_states = np.mean([len(group.states) for group in rows.groups])
+        assert n_states < network.n_latents**2
 
     def test_groups_reach_the_same_maximum(self, monkeypatch):
-        parameters, structure, patterns = self.table()
-        grouped = maximize_likelihood(parameters, structure, patterns)
+        network, patterns = self.table()
+        grouped = maximize_likelihood(network, patterns)
         # The table is large enough for groups, unless nothing is.
-        module = "sklearn_latent.noisy_or._likelihood.grouped.SMALLEST_TABLE"
-        monkeypatch.setattr(module, np.inf)
-        exact = maximize_likelihood(parameters, structure, patterns)
+        monkeypatch.setattr(_state_table, "SMALLEST_TABLE", np.inf)
+        exact = maximize_likelihood(network, patterns)
         assert abs(exact.log_likelihood - grouped.log_likelihood) < 0.2
-        errors = standard_errors(Parameters(*exact[:3]), structure, patterns)
-        assert (np.abs(exact.prior - grouped.prior) < 0.1 * errors.prior).all()
+        errors = standard_errors(exact.network, patterns)[0]
+        difference = np.abs(exact.network.prior - grouped.network.prior)
+        assert (difference < 0.1 * errors).all()

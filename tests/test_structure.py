@@ -25,9 +25,9 @@ from sklearn_latent.datasets import (
 )
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
-from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam
-from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.truncated import climb_truncated
+from sklearn_latent.noisy_or._beam import FINE, Beam
+from sklearn_latent.noisy_or._maximum_likelihood import climb_beams
+from sklearn_latent.noisy_or._network import NoisyOrNetwork
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.plotting import LatentImagesDisplay
 
@@ -83,11 +83,11 @@ def test_beats_likelihood_from_the_truth_on_few_rows():
         assert learner.n_latents_ <= 9
         found += n_recovered(data.network, learner)
         truth = data.network
-        start = Layered.single(truth.prior, truth.failure, truth.leak)
+        start = NoisyOrNetwork._of(truth.prior, truth.failure, truth.leak)
         beam = Beam(Patterns.of(data.X == 1), 8, FINE)
         # No pseudo-rows: plain maximum likelihood.
-        best = climb_truncated(start, beam, tol=1e-6, max_iter=200, smooth=False).state
-        limit += match_latents(truth.failure, best.failure, best.marginal)[1].sum()
+        best = climb_beams(start, [beam], tol=1e-6, max_iter=200, smooth=False).state
+        limit += match_latents(truth.failure, best.failure, best.prior)[1].sum()
     assert found > limit + 6
 
 
@@ -404,8 +404,6 @@ def test_pictures(fitted):
     np.testing.assert_allclose(image.ravel(), 1 - fitted.failure_[0])
     with pytest.raises(ValueError, match="shape must be"):
         fitted.plot_images((8, 9))
-    with pytest.raises(ValueError, match="axes must hold"):
-        fitted.plot_images((8, 8), axes=display.axes_[:2])
     with pytest.raises(TypeError, match="failure_"):
         LatentImagesDisplay.from_estimator(FunctionTransformer().fit([[1]]), (1, 1))
     assert len(fitted.plot().positions_) == 72

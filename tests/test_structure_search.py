@@ -10,12 +10,10 @@ from test_beam import EVERYTHING, searched
 from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.metrics import edge_f1
+from sklearn_latent.noisy_or import _beam
 from sklearn_latent.noisy_or import _cause_search as _search
+from sklearn_latent.noisy_or._beam import FINE, Beam, Width
 from sklearn_latent.noisy_or._cause_search import Search
-from sklearn_latent.noisy_or._likelihood import beam as _beam
-from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam, Width
-from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.truncated import Expected
 from sklearn_latent.noisy_or._proposals import (
     failure_gains,
     least_gains,
@@ -35,7 +33,7 @@ def images():
 
 def true_parameters(data):
     network = data.network
-    return Layered.single(network.prior, network.failure, network.leak)
+    return NoisyOrNetwork._of(network.prior, network.failure, network.leak)
 
 
 def beam_of(parameters, patterns, width=FINE):
@@ -110,7 +108,7 @@ class TestEdges:
         latents, features = np.nonzero(~network.structure)
         for width in (EVERYTHING, Width(1e-2, 1e-2, 1)):
             beam = searched(network, X, width)
-            bounds = least_gains(beam, Expected.of(beam), failure)[latents, features]
+            bounds = least_gains(beam, beam.expect(), failure)[latents, features]
             gains = failure_gains(beam, latents, features, (failure,))[0]
             assert (bounds <= gains + 1e-8).all()
             if width.most == 1:
@@ -128,12 +126,12 @@ class TestEdges:
         failure[0, lost] = 1.0
         false = int(np.flatnonzero(failure[1] == 1)[-1])
         failure[1, false] = 0.9
-        parameters = truth._replace(failure=failure)
+        parameters = truth._with(failure=failure)
         beam = beam_of(parameters, Patterns.of(images.X == 1))
         price = 0.5 * np.log(1000)
         weak = np.argwhere(weak_edges(beam, parameters, price))
         np.testing.assert_array_equal(weak, [[1, false]])
-        new = new_edges(beam, parameters, Expected.of(beam), price + 1)
+        new = new_edges(beam, parameters, beam.expect(), price + 1)
         # Other latents may take them, too, but none more than the right one.
         assert (new[0, lost] < 1).all()
         assert set(np.nonzero(new < 1)[1]) == set(lost)
@@ -160,7 +158,7 @@ class TestBirths:
         X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
         truth = true_parameters(data)
         for latent in (0, 2, 5):
-            rest = truth.keep(np.arange(8) != latent)
+            rest = truth._keep(np.arange(8) != latent)
             found = Search(Patterns.of(X))
             found.beam.add(7)
             fitted = found.fit(rest)
@@ -180,7 +178,9 @@ class TestBirths:
     def test_constant_features_have_no_residual(self):
         X = np.random.default_rng(0).random((200, 5)) < 0.5
         X[:, 0], X[:, 1] = False, True
-        parameters = Layered.independent(np.clip(X.mean(axis=0), 1e-6, 1 - 1e-6))
+        parameters = NoisyOrNetwork._independent(
+            np.clip(X.mean(axis=0), 1e-6, 1 - 1e-6)
+        )
         z = residual_dependence(beam_of(parameters, Patterns.of(X)))
         assert np.isfinite(z).all()
         np.testing.assert_array_equal(z[:2], 0)
@@ -206,11 +206,11 @@ class TestBirths:
 
 def united(truth, one, two):
     """A network with one latent in place of two."""
-    failure, prior = np.array(truth.failure), np.array(truth.prior)
+    failure, prior = np.array(truth.failure), np.array(truth.class_prior)
     failure[one] = np.minimum(failure[one], failure[two])
     prior[:, one] += prior[:, two]
     kept = np.arange(len(failure)) != two
-    return truth._replace(failure=failure, prior=prior).keep(kept)
+    return truth._with(failure=failure, class_prior=prior)._keep(kept)
 
 
 class TestSplits:
@@ -250,10 +250,10 @@ class TestSplits:
         cause = rng.random((3000, 2)) < 0.3
         X = np.repeat(cause, [3, 2], axis=1)
         X ^= rng.random(X.shape) < 0.05
-        one = Layered.single([0.5], np.full((1, 5), 0.4), np.full(5, 0.05))
+        one = NoisyOrNetwork._of([0.5], np.full((1, 5), 0.4), np.full(5, 0.05))
         assert not propose_splits(beam_of(one, Patterns.of(X)))
         more = np.hstack([X, cause[:, [1]]])
-        one = Layered.single([0.5], np.full((1, 6), 0.4), np.full(6, 0.05))
+        one = NoisyOrNetwork._of([0.5], np.full((1, 6), 0.4), np.full(6, 0.05))
         (split,) = propose_splits(beam_of(one, Patterns.of(more)))
         side = split.side[0]
         np.testing.assert_array_equal(split.side, [side] * 3 + [not side] * 3)
@@ -273,8 +273,8 @@ class TestSearch:
         losses = search.deletion_losses(truth)
         full = patterns.weights @ search.beam.log_likelihood
         for latent in range(8):
-            rest = truth.keep(np.arange(8) != latent)
-            network = NoisyOrNetwork(rest.prior[0], rest.failure, rest.leak)
+            rest = truth._keep(np.arange(8) != latent)
+            network = rest
             less = patterns.weights @ network.log_likelihood(patterns.on)
             assert losses[latent] == pytest.approx(full - less, rel=1e-6)
 
@@ -284,7 +284,7 @@ class TestSearch:
         failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
         failure[1, np.flatnonzero(failure[1] == 1)[-1]] = 0.8
         search = self.search(images.X == 1, 8)
-        fitted = search.settle(truth._replace(failure=failure))
+        fitted = search.settle(truth._with(failure=failure))
         np.testing.assert_array_equal(fitted.parameters.structure, truth.structure)
 
     def test_halves_are_united(self, images):
@@ -292,7 +292,7 @@ class TestSearch:
         halves = np.vstack([truth.failure[:1], truth.failure])
         halves[0, ::2] = 1.0
         halves[1, 1::2] = 1.0
-        start = Layered.single(np.full(9, 0.25), halves, truth.leak)
+        start = NoisyOrNetwork._of(np.full(9, 0.25), halves, truth.leak)
         search = self.search(images.X == 1, 9)
         united = search._merge(search.settle(start)).parameters
         assert united.n_latents == 8
@@ -307,7 +307,7 @@ class TestSearch:
         )
         parts = np.zeros((3, 16), dtype=bool)
         parts[0, :6], parts[1, 6:10], parts[2, 10:] = True, True, True
-        start = Layered.single(
+        start = NoisyOrNetwork._of(
             np.array([0.25, 0.44, 0.25]), np.where(parts, 0.1, 1.0), data.network.leak
         )
         search = self.search(data.X == 1, 3)
@@ -319,7 +319,7 @@ class TestSearch:
         children = np.ones((1, 64))
         children[0, [0, 9, 20, 40]] = 0.5
         search = self.search(images.X == 1, 9)
-        kept = search._prune(search.settle(truth.add(0.1, children)))
+        kept = search._prune(search.settle(truth._with_latents(0.1, children)))
         np.testing.assert_array_equal(kept.parameters.structure, truth.structure)
 
     def test_latents_of_two_features_are_dropped(self, images):
@@ -327,7 +327,7 @@ class TestSearch:
         children = np.ones((1, 64))
         children[0, [0, 9]] = 0.1
         search = self.search(images.X == 1, 9)
-        kept = search.settle(truth.add(0.2, children)).parameters
+        kept = search.settle(truth._with_latents(0.2, children)).parameters
         assert kept.n_latents == 8
         assert (kept.structure.sum(axis=1) >= 3).all()
 
@@ -335,7 +335,7 @@ class TestSearch:
         network = NoisyOrNetwork([0.3], [[0.1, 0.1, 0.1]], [0.01] * 3)
         X, _ = network.sample(500, random_state=0)
         search = self.search(X == 1, 1)
-        start = Layered.single(network.prior, network.failure, network.leak)
+        start = NoisyOrNetwork._of(network.prior, network.failure, network.leak)
         assert search._prune(search.settle(start)).parameters.n_latents == 1
 
     def test_a_network_that_is_right_stays(self, images):
@@ -348,14 +348,14 @@ class TestSearch:
 
     def test_no_latent_is_left_alone(self):
         X = np.random.default_rng(0).random((300, 8)) < 0.3
-        nothing = Layered.independent(np.full(8, 0.3))
+        nothing = NoisyOrNetwork._independent(np.full(8, 0.3))
         fitted = Search(Patterns.of(X)).run(nothing)
         assert fitted.parameters.n_latents == 0
         np.testing.assert_allclose(fitted.parameters.leak, X.mean(axis=0), atol=1e-6)
 
     def test_latents_are_born_one_after_another(self, images):
         truth = true_parameters(images)
-        start = Layered.independent(images.X.mean(axis=0))
+        start = NoisyOrNetwork._independent(images.X.mean(axis=0))
         found = Search(Patterns.of(images.X == 1)).run(start).parameters
         assert found.n_latents == 8
         assert edge_f1(truth.structure, found.structure) == 1.0
@@ -363,7 +363,7 @@ class TestSearch:
     def test_a_change_never_lowers_the_score(self, images, monkeypatch):
         """What is not better is undone, with the states that belong to it."""
         search = self.search(images.X == 1, 7)
-        before = search.settle(true_parameters(images).keep(np.arange(7)))
+        before = search.settle(true_parameters(images)._keep(np.arange(7)))
         value = search.patterns.weights @ search.beam.log_likelihood
         monkeypatch.setattr(_search, "START_PRIOR", 1e-6)
         worse = before._replace(score=-np.inf)
@@ -381,7 +381,7 @@ class TestSearch:
             return True
 
         search = Search(Patterns.of(images.X == 1), report)
-        search.run(true_parameters(images).keep([0, 1]))
+        search.run(true_parameters(images)._keep([0, 1]))
         assert len(calls) == 1
 
 

@@ -23,7 +23,8 @@ from sklearn_latent import (
     NoisyOrNetwork,
     QuartetStructureLearner,
 )
-from sklearn_latent._answers.summary import Section, Summary, with_error
+from sklearn_latent._answers.pages import Section, Summary
+from sklearn_latent._answers.summary import with_error
 from sklearn_latent._core.text import label, number
 from sklearn_latent._core.transaction import all_or_nothing
 from sklearn_latent._core.warn import warn

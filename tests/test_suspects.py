@@ -1,4 +1,4 @@
-"""Row numbers, codes for missing values, copies and chains of rows are noticed."""
+"""Row numbers, codes for missing values and chains of rows are noticed."""
 
 import warnings
 
@@ -83,15 +83,6 @@ def test_codes_for_missing_values_stand_apart(low, high, code):
     assert f"{code} in" in said(X.reshape(N // 2, 2, 6))  # sequences
     X[::7, 2] = 2 * code  # a wide column
     assert not said(X)
-
-
-@pytest.mark.parametrize("kind", ["normal", "ratings", "binary"])
-def test_few_rows_that_are_drawn_many_times(kind):
-    few = rows(2, 100, 20 if kind == "binary" else 8, kind)
-    drawn = few[np.random.default_rng(2).integers(100, size=500)]
-    assert "rows are copies" in said(drawn)
-    assert "rows are copies" in said(np.tile(drawn, 150)[:, :2500])
-    assert not said(np.random.default_rng(0).permutation(np.unique(drawn, axis=0)))
 
 
 @pytest.mark.parametrize("correlation", [0.62, 0.9, 0.99])

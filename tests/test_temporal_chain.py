@@ -10,12 +10,12 @@ from scipy.special import logsumexp, softmax
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
 from sklearn_latent.mixed._inference import chain as chain_module
-from sklearn_latent.mixed._inference import mean_field
-from sklearn_latent.mixed._inference.inference import (
-    ChainData,
-    chain_of,
-    expectation,
-)
+from sklearn_latent.mixed._inference import expectation as expectation_module
+from sklearn_latent.mixed._inference import factored as factored_module
+from sklearn_latent.mixed._inference import tree as tree_module
+from sklearn_latent.mixed._inference.chain_data import ChainData
+from sklearn_latent.mixed._inference.expectation import expectation
+from sklearn_latent.mixed._tables import joint_table
 
 few = settings(max_examples=40, deadline=None)
 
@@ -56,7 +56,8 @@ def test_expected_counts_are_the_same_in_logarithms(network, n_slices, seed):
     codes = sequences(network, 5, n_slices, seed)
     plain = network.expected_counts(codes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chain_module, "UNDERFLOW", np.inf)
+        for module in (chain_module, tree_module):
+            patch.setattr(module, "UNDERFLOW", 2.0)
         careful = network.expected_counts(codes)
     assert np.isclose(plain.log_likelihood, careful.log_likelihood)
     for name in ("start", "transition", "emission"):
@@ -186,6 +187,60 @@ def test_parts_without_edges_between_them_run_apart():
     np.testing.assert_allclose(whole.log_likelihood(codes), total)
 
 
+def test_latents_in_a_row_are_a_chain():
+    """Thirty latents of one slice, each the parent of the next: a path is a tree."""
+    n = 30
+    chain = random_dbn(TemporalGraph([[1]], [[0]], [[1]]), [3], [4], seed=8)
+    start, step = chain.start[0], chain.transition[0]
+    tables = [start, *[step] * (n - 1)]
+    graph = TemporalGraph(np.eye(n), np.eye(n, k=1), np.zeros((n, n)))
+    row = LatentDBN(graph, [3] * n, tables, tables, chain.emission * n)
+    codes = sequences(chain, 20, n, seed=9)
+    turned = codes.swapaxes(1, 2)
+    np.testing.assert_allclose(
+        row.log_likelihood(turned), chain.log_likelihood(codes), atol=1e-10
+    )
+    posterior = np.concatenate(row.posterior(turned), axis=1)
+    np.testing.assert_allclose(posterior, chain.posterior(codes)[0], atol=1e-10)
+    best, value = row.viterbi(turned, return_log_probability=True)
+    path, expected = chain.viterbi(codes, return_log_probability=True)
+    np.testing.assert_allclose(value, expected, atol=1e-10)
+    np.testing.assert_array_equal(best.swapaxes(1, 2), path)
+
+
+def test_forests_of_many_joint_states_are_exact():
+    """Nine latents and six edges: 41,472 joint states, none of them enumerated."""
+    cards = [2, 2, 3, 4, 3, 4, 3, 4, 6]
+    edges = [(0, 2), (1, 2), (2, 3), (4, 5), (5, 6), (5, 7)]
+    intra = np.zeros((9, 9))
+    intra[tuple(zip(*edges, strict=True))] = 1
+    graph = TemporalGraph(np.eye(9), intra, np.zeros((9, 9)))
+    network = random_dbn(graph, cards, [3] * 9, seed=3)
+    assert network.is_exact()
+    codes = sequences(network, 4, 1, seed=4, missing=0.2)
+    counts = [np.zeros(table.shape) for table in network.start]
+    for i, row in enumerate(codes[:, 0]):
+        joint = joint_table(network.graph, network.start, range(9), later=False)
+        for j, code in enumerate(row):
+            if code >= 0:
+                likelihood = network.emission[j][:, code]
+                joint = joint * likelihood.reshape([-1, *[1] * (8 - j)])
+        assert np.isclose(network.log_likelihood(codes)[i], np.log(joint.sum()))
+        best = network.viterbi(codes)[i, 0]
+        np.testing.assert_allclose(joint[tuple(best)], joint.max())
+        joint = joint / joint.sum()
+        for j, state in enumerate(network.posterior(codes)):
+            others = tuple(k for k in range(9) if k != j)
+            np.testing.assert_allclose(state[i, 0], joint.sum(axis=others), atol=1e-10)
+            family = (*graph.parents_within(j), j)
+            rest = tuple(k for k in range(9) if k not in family)
+            counts[j] += joint.sum(axis=rest) * (row >= 0).any()
+    for found, expected in zip(
+        network.expected_counts(codes).start, counts, strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
 def test_ragged_end_is_a_shorter_sequence():
     graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
     network = random_dbn(graph, [3], [3, 3], seed=4)
@@ -238,10 +293,11 @@ def test_blocks_of_sequences_do_not_matter(monkeypatch):
     data = ChainData.of(sequences(network, 17, 4, seed=7), graph.structure)
     whole = expectation(network, data)
     path = network.viterbi(data.values)
-    monkeypatch.setattr(chain_module, "CHUNK_ELEMENTS", 100)
+    monkeypatch.setattr(expectation_module, "CHUNK_ELEMENTS", 100)
     blocks = expectation(network, data)
     np.testing.assert_allclose(whole.log_likelihood, blocks.log_likelihood)
-    np.testing.assert_allclose(whole.joint[0][1], blocks.joint[0][1])
+    for one, two in zip(whole.counts.transition, blocks.counts.transition, strict=True):
+        np.testing.assert_allclose(one, two)
     np.testing.assert_array_equal(path, network.viterbi(data.values))
 
 
@@ -350,72 +406,42 @@ def test_the_limit_is_named():
         network.log_likelihood(codes)
 
 
-def same_posterior(one, two):
-    """Whether two results of `smooth` agree."""
-    for name in ("log_likelihood", "start", "pairs"):
-        a, b = getattr(one, name), getattr(two, name)
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10, err_msg=name)
-    for a, b in zip(one.states, two.states, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-10)
+class TestLongSequences:
+    """Products of steps change nothing but the time."""
 
-
-class TestBlocks:
-    """Long sequences are cut into blocks, which changes nothing but the time."""
-
-    def problem(self, network, n, n_slices, seed):
-        codes = sequences(network, n, n_slices, seed)
-        data = ChainData.of(codes, network.graph.structure)
-        latents = list(range(network.n_latents))
-        chain, _ = chain_of(network, data, latents)
-        return chain, data.evidence(network, latents), data.weights
-
-    def agree(self, arguments):
-        """Results with and without blocks are the same."""
+    def agree(self, network, n_slices, seed=0, n=2):
+        """Results with and without products of steps are the same."""
+        data = ChainData.of(
+            sequences(network, n, n_slices, seed), network.graph.structure
+        )
+        found = expectation(network, data)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(chain_module, "_n_blocks", lambda *shape: 1)
-            whole = chain_module.smooth(*arguments)
-        same_posterior(chain_module.smooth(*arguments), whole)
-        alone = chain_module.chain_log_likelihood(*arguments[:2])
-        np.testing.assert_allclose(alone, whole.log_likelihood, 1e-10, 1e-10)
-        return whole
+            patch.setattr(chain_module, "FEW", 0)
+            whole = expectation(network, data)
+        np.testing.assert_allclose(
+            found.log_likelihood, whole.log_likelihood, rtol=1e-10, atol=1e-10
+        )
+        for name in ("start", "transition", "emission"):
+            each = zip(
+                getattr(found.counts, name), getattr(whole.counts, name), strict=True
+            )
+            for one, two in each:
+                np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10)
+        for one, two in zip(found.states, whole.states, strict=True):
+            np.testing.assert_allclose(one, two, atol=1e-10)
+        return found
 
     @given(dbns(zeros=True), st.integers(90, 200), seeds)
     @settings(max_examples=25, deadline=None)
-    def test_blocks_do_not_matter(self, network, n_slices, seed):
-        self.agree(self.problem(network, 3, n_slices, seed))
+    def test_products_do_not_matter(self, network, n_slices, seed):
+        self.agree(network, n_slices, seed)
 
-    def test_few_long_sequences_are_cut(self):
-        assert chain_module._n_blocks(2000, 1, 160) == 44
-        assert chain_module._n_blocks(2000, 20, 16) == 1
-        assert chain_module._n_blocks(89, 1, 2) == 1
-
-    def test_blocks_that_remember_do_not_agree(self):
-        """States that never change: what a block begins with is never forgotten."""
+    def test_states_that_never_change(self):
         graph = TemporalGraph(np.ones((1, 1)), [[0]], [[1]])
         emission = [[[0.6, 0.4], [0.4, 0.6]]]
-        network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
-        arguments = self.problem(network, 2, 600, 0)
-        forward = chain_module._Forward(*arguments[:2], slice(0, 2))
-        assert forward.n_blocks == 1
-        self.agree(arguments)
+        self.agree(LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission), 600)
 
-    @pytest.mark.parametrize("agreeing", [0, 1])
-    def test_single_steps_take_over(self, agreeing):
-        """Where blocks do not agree at all, or not on the way back."""
-        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
-        arguments = self.problem(random_dbn(graph, [3], [2, 3], seed=0), 2, 200, 0)
-        expected, blocks = chain_module.smooth(*arguments), chain_module._agreeing
-        results = [blocks] * agreeing
-
-        def some_agree(*arguments):
-            return results.pop()(*arguments) if results else None
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(chain_module, "_agreeing", some_agree)
-            found = chain_module.smooth(*arguments)
-        same_posterior(found, expected)
-
-    def test_underflow_in_a_block(self):
+    def test_underflow(self):
         """Every tenth slice favours the wrong state by a factor of 10^600."""
         graph = TemporalGraph(np.ones((1, 200)), [[0]], [[1]])
         network = LatentDBN(
@@ -427,9 +453,7 @@ class TestBlocks:
         )
         codes = np.ones((2, 60, 200), dtype=int)
         codes[0, ::10] = 0
-        data = ChainData.of(codes, graph.structure)
-        chain, _ = chain_of(network, data, [0])
-        found = self.agree((chain, data.evidence(network, [0]), data.weights))
+        found = expectation(network, ChainData.of(codes, graph.structure))
         np.testing.assert_allclose(found.states[0][..., 0], 1.0)
         expected = 200 * (6 * np.log(0.001) + 54 * np.log(0.999))
         np.testing.assert_allclose(found.log_likelihood[0], expected)
@@ -442,7 +466,7 @@ def test_chains_of_their_own_potentials_agree_with_single_steps(n, n_slices, spr
     rng = np.random.RandomState(0)
     node = spread * rng.randn(n, n_slices, 3)
     pair = spread * rng.randn(n, n_slices - 1, 3, 3)
-    nodes, pairs = mean_field._smooth(node, pair)
+    nodes, pairs = factored_module._smooth(node, pair)
     log_after = np.zeros((n, n_slices, 3))
     log_before = node.copy()
     for t in range(1, n_slices):

@@ -19,9 +19,12 @@ from sklearn_latent.mixed import (
     LogNormalMemory,
     TemporalGraph,
 )
-from sklearn_latent.mixed._inference import changes
-from sklearn_latent.mixed._inference.changes import share_below, surprise
-from sklearn_latent.mixed._inference.memory import longer_memory
+from sklearn_latent.mixed._inference import surprise as changes
+from sklearn_latent.mixed._inference.surprise import (
+    longer_memory,
+    share_below,
+    surprise,
+)
 from sklearn_latent.mixed._panels.panel import Panel
 
 few = settings(max_examples=15, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.mixed import LPCC, SEMDBN, LGLPCCTemporal
-from sklearn_latent.mixed._panels.columns import wide_layout
+from sklearn_latent.mixed._panels.wide_names import wide_layout
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.mixed import TemporalGraph
 from sklearn_latent.mixed._edges.sem_search import _random_network
-from sklearn_latent.mixed._em.em import EMOptions, fit_chain
+from sklearn_latent.mixed._em.chain_em import EMOptions, fit_chain
 from sklearn_latent.mixed._graph import complete_graph
 from sklearn_latent.mixed._measurement.groups import chain_penalty
 from sklearn_latent.mixed._panels.panel import Panel

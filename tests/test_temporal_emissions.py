@@ -20,16 +20,20 @@ from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
-from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
-from sklearn_latent.mixed._em.em import (
+from sklearn_latent.mixed._em.chain_em import (
     EMOptions,
     first_network,
     fit_chain,
     replace_tables,
 )
-from sklearn_latent.mixed._emissions.base import SMOOTHING, Column
-from sklearn_latent.mixed._emissions.categorical import Categorical
-from sklearn_latent.mixed._emissions.gaussian import VARIANCE_FLOOR, Gaussian
+from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
+from sklearn_latent.mixed._emissions.categories import (
+    MEMORY_SMOOTHING,
+    Categorical,
+    CategoricalMemory,
+    Ordinal,
+)
+from sklearn_latent.mixed._emissions.emission import SMOOTHING, Column
 from sklearn_latent.mixed._emissions.kinds import (
     KINDS as CLASSES,
 )
@@ -39,13 +43,8 @@ from sklearn_latent.mixed._emissions.kinds import (
     n_free,
 )
 from sklearn_latent.mixed._emissions.layout import Layout
-from sklearn_latent.mixed._emissions.lognormal import LogNormal
-from sklearn_latent.mixed._emissions.memory import (
-    MEMORY_SMOOTHING,
-    CategoricalMemory,
-)
-from sklearn_latent.mixed._emissions.ordinal import Ordinal
-from sklearn_latent.mixed._inference.evidence import SlicePatterns
+from sklearn_latent.mixed._emissions.numbers import VARIANCE_FLOOR, Gaussian, LogNormal
+from sklearn_latent.mixed._inference.chain_data import Patterns
 from sklearn_latent.mixed._panels.panel import Panel
 from sklearn_latent.mixed._tables import free_parameters
 
@@ -503,7 +502,7 @@ class TestGaussian:
         one, other = (random_emission(kind, 2, 3, rng, far) for far in (0.2, 0.05))
         other = one._with(**{name: getattr(other, name) for name in ("mean", "std")})
         values = one.draw(rng.integers(2, size=(50, 2)), rng)[:, :, None]
-        patterns = SlicePatterns.of(values, [one])
+        patterns = Patterns(values, [one])
         mass = rng.dirichlet(np.ones(2), (50, 2))
         statistics = patterns.statistics(mass, [one])[0]
         for emission in (one, other, one.fitted(statistics, 0.0)):
@@ -596,7 +595,7 @@ def test_statistics_equal_enumeration(network, n_slices, seed):
             j = network._parents[f]
             state = paths[:, t, j] if j >= 0 else np.zeros(len(paths), int)
             mass = np.bincount(state, share, minlength=len(expected[f]))
-            expected[f] += mass[:, None] * row.toarray()
+            expected[f] += mass[:, None] * row
     for one, two in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-9)
 

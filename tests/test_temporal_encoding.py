@@ -8,6 +8,7 @@ from dbn_strategies import seeds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from sklearn_latent._tables.schema import Limits
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.mixed import sequences_from_frame
 from sklearn_latent.mixed._panels.encoding import PanelEncoder
@@ -41,7 +42,7 @@ def test_bins_are_ordered_and_balanced(seed, n_bins):
     rng = np.random.default_rng(seed)
     panel = rng.normal(size=(60, 3, 2))
     panel[rng.random(panel.shape) < 0.1] = np.nan
-    encoder = PanelEncoder(n_bins, requested=["categorical"] * 2).fit(panel)
+    encoder = PanelEncoder(Limits(n_bins), requested=["categorical"] * 2).fit(panel)
     codes = encoder.encode(panel)
     for f in range(2):
         known = codes[:, :, f] >= 0
@@ -66,10 +67,9 @@ def test_weight_two_is_a_sequence_twice(seed):
     weights[0] = 1.0
     weighted = PanelEncoder().fit(panel, weights)
     repeated = PanelEncoder().fit(np.repeat(panel, weights.astype(int), axis=0))
-    for a, b in zip(weighted.edges_, repeated.edges_, strict=True):
-        np.testing.assert_array_equal(a, b)
-    for a, b in zip(weighted.categories_, repeated.categories_, strict=True):
-        np.testing.assert_array_equal(a, b)
+    for a, b in zip(weighted.features_, repeated.features_, strict=True):
+        np.testing.assert_array_equal(a.edges, b.edges)
+        np.testing.assert_array_equal(a.labels, b.labels)
 
 
 def test_few_integers_are_categories_and_other_numbers_bins():
@@ -84,9 +84,9 @@ def test_few_integers_are_categories_and_other_numbers_bins():
         ],
         axis=1,
     )[:, None, :]
-    encoder = PanelEncoder(n_bins=4, max_categories=10).fit(panel)
+    encoder = PanelEncoder().fit(panel)
     np.testing.assert_array_equal(encoder.n_categories, [10, 4, 3, 4, 1])
-    assert [edges is None for edges in encoder.edges_] == [
+    assert [feature.edges is None for feature in encoder.features_] == [
         True,
         False,
         True,
@@ -154,14 +154,12 @@ LONG = {
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(LONG), pl.DataFrame(LONG)])
 def test_sequences_from_frame(frame):
-    X, sequences, times = sequences_from_frame(
-        frame, sequence="id", time="month", columns=["mood"], return_labels=True
-    )
+    X = sequences_from_frame(frame, sequence="id", time="month", columns=["mood"])
     assert X.dtype == float
     nan = np.nan
     np.testing.assert_array_equal(X[:, :, 0], [[1, nan, nan], [2, 3, nan]])
-    assert sequences.tolist() == ["a", "b"]
-    assert times.tolist() == [0, 6, 12]
+    assert X.sequence_labels.tolist() == ["a", "b"]
+    assert X.times.tolist() == [0, 6, 12]
     both = sequences_from_frame(frame, sequence="id", time="month")
     assert both.dtype == object
     assert both.shape == (2, 3, 2)
@@ -224,8 +222,6 @@ def test_wrong_tables():
         sequences_from_frame(frame, sequence="id", time="t", columns=3)
     with pytest.raises(ValueError, match="columns must hold no name twice"):
         sequences_from_frame(frame, sequence="id", time="t", columns=["x", "x"])
-    with pytest.raises(ValueError, match="return_labels must be True or False"):
-        sequences_from_frame(frame, sequence="id", time="t", return_labels=[1, 2])
     mixed = pd.DataFrame({"id": [1, "a"], "t": [0, 0], "x": [1, 2]})
     with pytest.raises(ValueError, match="sequence must name a column of labels that"):
         sequences_from_frame(mixed, sequence="id", time="t")

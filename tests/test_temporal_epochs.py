@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, ModelMisfitWarning
-from sklearn_latent.mixed import EpochDBN, LatentDBN, LGLPCCTemporal, TemporalGraph
-from sklearn_latent.mixed._em.em import replace_tables
+from sklearn_latent.mixed import LatentDBN, LGLPCCTemporal, TemporalGraph
+from sklearn_latent.mixed._em.chain_em import replace_tables
 
 few = settings(max_examples=15, deadline=None)
 
@@ -34,6 +34,11 @@ def rotated(network):
             for table in network.emission
         ],
     )
+
+
+def of_epochs(networks, points):
+    """The last network, after the others."""
+    return networks[-1].with_earlier(networks[:-1], points)
 
 
 def enumerated(networks, points, codes):
@@ -67,7 +72,7 @@ def enumerated(networks, points, codes):
 @given(mixed_dbns(DISCRETE, max_latents=2), seeds, st.sampled_from([[1], [2], [1, 2]]))
 def test_inference_is_that_of_enumeration(network, seed, points):
     networks = [network, rotated(network), network][: len(points) + 1]
-    epochs = EpochDBN(networks, points)
+    epochs = of_epochs(networks, points)
     codes = sequences(network, 2, 3, seed)
     log_likelihood, posterior = epochs.log_likelihood(codes), epochs.posterior(codes)
     best, log_best = epochs.viterbi(codes, return_log_probability=True)
@@ -88,7 +93,7 @@ def test_inference_is_that_of_enumeration(network, seed, points):
 @few
 @given(dbns(max_latents=2), seeds)
 def test_equal_epochs_are_one(network, seed):
-    epochs = EpochDBN([network] * 2, [2])
+    epochs = of_epochs([network] * 2, [2])
     codes = sequences(network, 5, 4, seed)
     assert epochs.n_parameters == network.n_parameters
     one, two = network.expected_counts(codes), epochs.expected_counts(codes)
@@ -116,7 +121,7 @@ def switching():
     )
     before = LatentDBN(graph, [2], [[1.0, 0.0]], [stay], [show, show])
     after = LatentDBN(graph, [2], [[1.0, 0.0]], [stay[::-1]], [show, show[:, ::-1]])
-    return EpochDBN([before, after], [3])
+    return of_epochs([before, after], [3])
 
 
 def test_samples_follow_their_epoch():
@@ -132,11 +137,10 @@ def test_samples_follow_their_epoch():
 def test_what_it_is_made_of():
     network = switching()
     assert network.n_epochs == 2
-    assert network.epoch_of(5).tolist() == [0, 0, 0, 1, 1]
     # One more transition table, and one more emission.
-    assert network.n_parameters == network.networks[0].n_parameters + 2 + 2
-    assert repr(network).startswith("EpochDBN(n_epochs=2, n_latents=1")
-    assert EpochDBN.from_json(network.to_json()) == network
+    assert network.n_parameters == network.earlier[0].n_parameters + 2 + 2
+    assert repr(network).startswith("LatentDBN(n_epochs=2, n_latents=1")
+    assert LatentDBN.from_json(network.to_json()) == network
     assert pickle.loads(pickle.dumps(network)) == network
     assert network.to_networkx().graph["note"] == "last of 2 epochs, since slice 3"
     assert network.has_time
@@ -150,19 +154,19 @@ def test_what_it_is_made_of():
         (2, [0], "change_points must be slices from 1 on"),
         (3, [4, 2], "in increasing order"),
         (2, [1.5], "change_points must be slices"),
-        (3, [2], "one network per epoch, 2, got 3"),
-        (0, [], "one network per epoch, 1, got 0"),
+        (3, [2], "one network per change point, 1, got 2"),
+        (1, [2], "one network per change point, 1, got 0"),
     ],
 )
 def test_wrong_epochs(n, points, match):
     with pytest.raises(ValueError, match=match):
-        EpochDBN(switching().networks[:1] * n, points)
+        of_epochs(switching().earlier * n, points)
 
 
 def test_networks_must_agree_and_be_exact():
     one = make_latent_dbn("G1", 2, 2, random_state=0).network
     with pytest.raises(ValueError, match="the same graph"):
-        EpochDBN([one, switching().networks[0]], [1])
+        of_epochs([one, switching().earlier[0]], [1])
     two = make_latent_dbn("G3", 2, 2, random_state=0).network
     small = LatentDBN(
         two.graph,
@@ -173,9 +177,9 @@ def test_networks_must_agree_and_be_exact():
         max_joint_states=5,
     )
     with pytest.raises(ValueError, match="few enough joint states"):
-        EpochDBN([small, small], [1])
-    with pytest.raises(ValueError, match="networks must be a list"):
-        EpochDBN._fields["networks"].decode("networks", 3)
+        of_epochs([small, small], [1])
+    with pytest.raises(ValueError, match="earlier must be a list"):
+        LatentDBN._fields["earlier"].decode("earlier", 3)
 
 
 def changing(seed, n=300, n_slices=9, at=(3, 6)):
@@ -189,7 +193,7 @@ def changing(seed, n=300, n_slices=9, at=(3, 6)):
         )
         for k in range(len(at) + 1)
     ]
-    return EpochDBN(networks, at).sample(n, n_slices, random_state=seed)[0]
+    return of_epochs(networks, at).sample(n, n_slices, random_state=seed)[0]
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +211,7 @@ def test_change_points_are_found_and_what_is_the_same_is_shared(codes, model):
     assert model.cardinality_.tolist() == [3]
     # 2 of the start, 6 of each transition, 6 of each emission.
     assert model.network_.n_parameters == 2 + 3 * 6 + 4 * 6
-    for one in model.network_.networks[1:]:
+    for one in model.network_._epochs[1:]:
         np.testing.assert_array_equal(one.emission[0], model.emission_[0])
     with pytest.warns(ModelMisfitWarning, match="since slice 3, 6"):
         pooled = LGLPCCTemporal(random_state=0).fit(codes)
@@ -264,7 +268,7 @@ def test_wrong_values(codes, epochs, match):
         LGLPCCTemporal(epochs=epochs, random_state=0).fit(codes[:50])
 
 
-@pytest.mark.filterwarnings("ignore:The latents have:Warning")
+@pytest.mark.filterwarnings("ignore:Latents that depend:Warning")
 def test_factored_inference_has_one_epoch():
     data = make_latent_dbn("G3", 300, 8, cardinality=3, random_state=0)
     model = LGLPCCTemporal(epochs=[4], max_joint_states=4, random_state=0)

@@ -18,8 +18,8 @@ from sklearn_latent.mixed import (
     TemporalGraph,
     sequences_from_frame,
 )
-from sklearn_latent.mixed._emissions.gaussian_memory import GaussianMemory
-from sklearn_latent.mixed._emissions.memory import CategoricalMemory
+from sklearn_latent.mixed._emissions.categories import CategoricalMemory
+from sklearn_latent.mixed._emissions.numbers import GaussianMemory
 
 few = settings(max_examples=20, deadline=None)
 

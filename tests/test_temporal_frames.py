@@ -14,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.mixed import LGLPCCTemporal, Sequences, sequences_from_frame
-from sklearn_latent.mixed._panels.long_tables import read_like
+from sklearn_latent.mixed._panels.frames import read_like
 from sklearn_latent.plotting import TrajectoryDisplay
 
 few = settings(max_examples=25, deadline=None)

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.mixed import (
     LPCC,
-    EpochDBN,
     LatentDBN,
     LGLPCCTemporal,
     TemporalGraph,
 )
 from sklearn_latent.mixed._em import hybrid
+from sklearn_latent.mixed._em.chain_em import fit_chain
 from sklearn_latent.mixed._em.correction import Correction, Examples
-from sklearn_latent.mixed._em.em import fit_chain
 from sklearn_latent.mixed._em.hybrid import STRATEGIES, Hybrid, _last_known
 from sklearn_latent.mixed._panels.panel import Panel
 
@@ -314,7 +313,7 @@ def test_forecasts_of_epochs_are_learned_from_the_last_one():
         LatentDBN(graph, [2], [[0.5, 0.5]], [table], [np.eye(2) * 0.98 + 0.01])
         for table in (stay, move)
     ]
-    network = EpochDBN(networks, [5])
+    network = networks[-1].with_earlier(networks[:-1], [5])
     codes, _ = network.sample(800, 8, random_state=0)
     learned = fitted(network, codes[:600])
     alone, found = (

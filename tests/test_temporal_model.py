@@ -9,8 +9,7 @@ from hypothesis import given, settings
 
 from sklearn_latent.export import edges_to_frame
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
-from sklearn_latent.mixed._emissions.memory import CategoricalMemory
-from sklearn_latent.mixed._export import dbn_to_networkx
+from sklearn_latent.mixed._emissions.categories import CategoricalMemory
 from sklearn_latent.mixed._local.local_to_global import Support
 
 few = settings(max_examples=30, deadline=None)
@@ -265,7 +264,9 @@ def test_names_and_support_of_exports():
     support = Support(
         np.full((2, 3), 0.75), np.full((2, 2), 0.5), np.full((2, 2), 0.25)
     )
-    graph = dbn_to_networkx(model, ["a", "b"], ["b", "c", "d"], support=support)
+    graph = model._graph(
+        *model._names(["a", "b"], ["b", "c", "d"]), support=support
+    ).write()
     assert ("b_", 0) in graph  # a latent gives way to a feature of its name
     assert graph.edges[("a", 0), ("c", 0)]["support"] == 0.75
     assert graph.edges[("a", 0), ("b_", 0)]["support"] == 0.5

@@ -17,7 +17,7 @@ from sklearn_latent.mixed._edges.sem_search import (
     best_moves,
     random_graph,
 )
-from sklearn_latent.mixed._inference.inference import ChainData, expectation
+from sklearn_latent.mixed._inference.expectation import ChainData, expectation
 
 few = settings(max_examples=20, deadline=None)
 

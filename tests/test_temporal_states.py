@@ -13,7 +13,7 @@ from sklearn_latent.mixed._edges.states import (
     with_own_past,
 )
 from sklearn_latent.mixed._edges.structure import _without_edge, better_graph
-from sklearn_latent.mixed._em.em import fit_chain
+from sklearn_latent.mixed._em.chain_em import fit_chain
 from sklearn_latent.mixed._measurement.groups import (
     Measurement,
     SearchOptions,

@@ -5,22 +5,19 @@ import pytest
 from brute_force import random_network, states
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_beam import EVERYTHING, layered, read, searched
+from test_beam import EVERYTHING, read, searched
 
 from sklearn_latent._tables.blocks import LocalBlocks
-from sklearn_latent.noisy_or._likelihood import truncated as _truncated
-from sklearn_latent.noisy_or._likelihood import truncated_errors as _errors
-from sklearn_latent.noisy_or._likelihood.beam import FINE, Beam
-from sklearn_latent.noisy_or._likelihood.exact import Parameters, expected_statistics
-from sklearn_latent.noisy_or._likelihood.layered import Layered
-from sklearn_latent.noisy_or._likelihood.likelihood import standard_errors
-from sklearn_latent.noisy_or._likelihood.truncated import (
-    Expected,
-    climb_truncated,
+from sklearn_latent.noisy_or import _beam, _maximum_likelihood
+from sklearn_latent.noisy_or._beam import FINE, Beam
+from sklearn_latent.noisy_or._expected import Expected, maximize
+from sklearn_latent.noisy_or._maximum_likelihood import (
+    climb_beams,
+    errors_of,
     expect_block,
-    maximize,
+    standard_errors,
 )
-from sklearn_latent.noisy_or._likelihood.truncated_errors import truncated_errors
+from sklearn_latent.noisy_or._state_table import TableRows
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns, components
 
@@ -51,25 +48,12 @@ def assert_same(one, two, **tolerance):
 
 
 @settings(max_examples=40, deadline=None)
-@given(cases(n_classes=(1, 1)))
+@given(cases())
 def test_expectations_are_exact_over_all_states(case):
-    network, X = case
-    beam = searched(network, X)
-    found = Expected.of(beam)
-    exact = expected_statistics(
-        network.prior, network.failure, network.leak, *beam.patterns[:3]
-    )
-    assert found.total == pytest.approx(exact.total)
-    np.testing.assert_allclose(found.latent_on[0], exact.latent_on, atol=1e-9)
-    exact = exact._replace(causes=exact.causes * network.structure)
-    for name in ("log_likelihood", "trials", "causes", "leak_trials", "leak_causes"):
-        np.testing.assert_allclose(
-            getattr(found, name),
-            getattr(exact, name),
-            rtol=1e-8,
-            atol=1e-12,
-            err_msg=name,
-        )
+    """Two engines, one answer."""
+    beam = searched(*case)
+    exact = TableRows(beam.patterns).expect(case[0]._clipped(1e-15))
+    assert_same(beam.expect(), exact, rtol=1e-8, atol=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +62,7 @@ def test_expectations_add_up(case):
     """Over rows, over classes, and as rows with weights."""
     network, X = case
     beam = searched(network, X)
-    whole = Expected.of(beam)
+    whole = beam.expect()
     half = len(X) // 2
     parts = [
         Beam(beam.patterns.take(rows), network.n_latents, EVERYTHING)
@@ -86,10 +70,10 @@ def test_expectations_add_up(case):
         if len(X[rows])
     ]
     for part in parts:
-        part.search(layered(network))
-    total = Expected.of(parts[0])
+        part.search(network)
+    total = parts[0].expect()
     for part in parts[1:]:
-        total += Expected.of(part)
+        total += part.expect()
     assert_same(total, whole, rtol=1e-9, atol=1e-9)
     assert whole.total == pytest.approx(beam.patterns.weights.sum())
     mean = beam.patterns.weights @ beam.posterior
@@ -108,11 +92,11 @@ def test_blocks_add_up(missing, n_classes, monkeypatch):
         PackedRows.of_patterns(patterns.take(slice(first, first + 70)))
         for first in (0, 70, 140)
     ]
-    parameters = layered(network)
+    parameters = network
     expected = expect_block(whole, parameters, MOST_VALUES)
     split = LocalBlocks(blocks).sum(expect_block, parameters, MOST_VALUES)
     assert_same(split, expected, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr(_truncated, "PIECE", 11)
+    monkeypatch.setattr(_maximum_likelihood, "PIECE", 11)
     pieces = expect_block(whole, parameters, MOST_VALUES)
     assert_same(pieces, expected, rtol=1e-9, atol=1e-9)
 
@@ -121,11 +105,16 @@ def test_a_sample_stands_for_its_block():
     """As many rows as values are allowed, with the weight of all."""
     network = random_network(1, 3, 10, density=0.5, n_classes=1)
     block = PackedRows.of_patterns(read(network, network.sample(400)[0].astype(float)))
-    some = expect_block(block, layered(network), 1000)
-    every = expect_block(block, layered(network), MOST_VALUES)
+    some = expect_block(block, network, 1000)
+    every = expect_block(block, network, MOST_VALUES)
     assert some.total == pytest.approx(every.total)
     assert some.log_likelihood == pytest.approx(every.log_likelihood, rel=0.2)
     assert some.log_likelihood != every.log_likelihood
+
+
+def assert_close(one, two):
+    for name in ("class_weight", "class_prior", "failure", "leak"):
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), atol=1e-6)
 
 
 def perturbed(parameters, seed):
@@ -135,12 +124,10 @@ def perturbed(parameters, seed):
     def move(values):
         return np.clip(values + rng.uniform(-0.2, 0.2, np.shape(values)), 0.05, 0.95)
 
-    weight = move(parameters.weight)
-    return Layered(
-        weight / weight.sum(),
-        move(parameters.prior),
-        np.where(parameters.structure, move(parameters.failure), 1.0),
-        move(parameters.leak),
+    return parameters._with(
+        class_prior=move(parameters.class_prior),
+        failure=np.where(parameters.structure, move(parameters.failure), 1.0),
+        leak=move(parameters.leak),
     )
 
 
@@ -149,10 +136,10 @@ def perturbed(parameters, seed):
 def test_a_step_never_lowers_the_likelihood(case, seed):
     network, X = case
     beam = Beam(read(network, X), network.n_latents, EVERYTHING)
-    parameters = perturbed(layered(network), seed)
+    parameters = perturbed(network, seed)
     before = beam.search(parameters)
     for _ in range(5):
-        parameters = maximize(parameters, Expected.of(beam), smooth=False)
+        parameters = maximize(parameters, beam.expect(), smooth=False)
         after = beam.search(parameters)
         assert after >= before - 1e-6 * abs(before) - 1e-9
         before = after
@@ -162,19 +149,18 @@ def test_a_step_never_lowers_the_likelihood(case, seed):
 def test_truth_is_a_fixed_point(seed):
     """All rows, each weighted by its probability."""
     network = random_network(seed, 4, 7, density=0.6, n_classes=1)
-    truth = layered(network)
+    truth = network
     patterns = read(network, states(7).astype(float))
     patterns = patterns._replace(
         weights=np.exp(network.log_likelihood(states(7))) * 1000
     )
     beam = Beam(patterns, 4, EVERYTHING)
     beam.search(truth)
-    again = maximize(truth, Expected.of(beam), smooth=False)
-    for a, b in zip(again, truth, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+    again = maximize(truth, beam.expect(), smooth=False)
+    assert_close(again, truth)
     # From elsewhere EM gets as high, within what is left to gain.
     start = perturbed(truth, seed)
-    ascent = climb_truncated(start, beam, tol=1e-9, max_iter=50, smooth=False)
+    ascent = climb_beams(start, [beam], tol=1e-9, max_iter=50, smooth=False)
     assert (np.diff(ascent.objectives) > -1e-6).all()
     best = patterns.weights @ np.log(patterns.weights / 1000)
     assert best - 2.0 < ascent.objective <= best + 1e-6
@@ -182,14 +168,13 @@ def test_truth_is_a_fixed_point(seed):
 
 def test_truth_with_classes_is_a_fixed_point_but_for_pseudo_rows():
     network = random_network(2, 4, 7, density=0.6, n_classes=3)
-    truth = layered(network)
+    truth = network
     rows = states(7).astype(float)
     patterns = read(network, rows)
     patterns = patterns._replace(weights=np.exp(network.log_likelihood(rows)) * 1e9)
     beam = Beam(patterns, 4, EVERYTHING)
     beam.search(truth)
-    for a, b in zip(maximize(truth, Expected.of(beam)), truth, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert_close(maximize(truth, beam.expect(), smooth=True), truth)
 
 
 @settings(max_examples=25, deadline=None)
@@ -201,19 +186,17 @@ def test_standard_errors_are_exact_over_all_states(case):
     beam = searched(network, X)
     # Twice as many rows as parameters at least, so that they are inverted together.
     beam.patterns = beam.patterns._replace(weights=beam.patterns.weights * 100)
-    found = truncated_errors(layered(network), beam)
-    parameters = Parameters(network.prior, network.failure, network.leak)
-    exact = standard_errors(parameters, network.structure, beam.patterns)
-    np.testing.assert_allclose(found[0], exact.prior, rtol=1e-6)
-    np.testing.assert_allclose(found[1], exact.failure, rtol=1e-6)
+    found = errors_of(network, beam)
+    for a, b in zip(found, standard_errors(network, beam.patterns), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
 def test_standard_errors_do_not_depend_on_chunks(monkeypatch):
     network = random_network(5, 5, 10, density=0.4, n_classes=1)
     beam = searched(network, network.sample(300, random_state=0)[0] * 1.0, FINE)
-    before = truncated_errors(layered(network), beam)
-    monkeypatch.setattr(_errors, "CHUNK_ELEMENTS", 1)
-    after = truncated_errors(layered(network), beam)
+    before = errors_of(network, beam)
+    monkeypatch.setattr(_beam, "CHUNK_ELEMENTS", 1)
+    after = errors_of(network, beam)
     for a, b in zip(after, before, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
@@ -222,9 +205,9 @@ def test_too_many_parameters_are_taken_one_at_a_time(monkeypatch):
     """As if the others were known: never less certain."""
     network = random_network(5, 5, 10, density=0.4, n_classes=1)
     beam = searched(network, network.sample(300, random_state=0)[0] * 1.0, FINE)
-    together = truncated_errors(layered(network), beam)
-    monkeypatch.setattr(_errors, "MOST_TOGETHER", 0)
-    alone = truncated_errors(layered(network), beam)
+    together = errors_of(network, beam)
+    monkeypatch.setattr(_maximum_likelihood, "MOST_TOGETHER", 0)
+    alone = errors_of(network, beam)
     assert (alone[0] <= together[0] + 1e-12).all()
     edges = network.structure
     assert (alone[1][edges] <= together[1][edges] + 1e-12).all()
@@ -236,14 +219,14 @@ class TestSmoothing:
 
     def setup_method(self):
         network = random_network(7, 3, 9, density=0.7, n_classes=1)
-        self.parameters = layered(network)
+        self.parameters = network
         X = network.sample(15, random_state=0)[0].astype(float)
         self.beam = searched(network, X)
 
     def test_failures_are_closer_to_their_mean(self):
-        expected = Expected.of(self.beam)
+        expected = self.beam.expect()
         plain = maximize(self.parameters, expected, smooth=False)
-        smooth = maximize(self.parameters, expected)
+        smooth = maximize(self.parameters, expected, smooth=True)
         edges = self.parameters.structure
         assert smooth.failure[edges].std() < plain.failure[edges].std()
         np.testing.assert_array_equal(smooth.structure, plain.structure)
@@ -255,9 +238,9 @@ class TestSmoothing:
         many = Patterns(patterns.on, patterns.observed, patterns.weights * 1e9)
         beam = Beam(many, 3, EVERYTHING)
         beam.search(self.parameters)
-        expected = Expected.of(beam)
+        expected = beam.expect()
         np.testing.assert_allclose(
-            maximize(self.parameters, expected).failure,
+            maximize(self.parameters, expected, smooth=True).failure,
             maximize(self.parameters, expected, smooth=False).failure,
             atol=1e-5,
         )

@@ -21,8 +21,8 @@ from sklearn_latent import (
     NoisyOrEM,
     NoisyOrMoMLearner,
     QuartetStructureLearner,
-    _warn,
 )
+from sklearn_latent._core import warn as _warn
 from sklearn_latent._core.progress import with_callbacks
 from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 

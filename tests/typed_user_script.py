@@ -40,8 +40,6 @@ from sklearn_latent.noisy_or import (
 from sklearn_latent.plotting import (
     LatentGraphDisplay,
     LatentImagesDisplay,
-    ScheduleDisplay,
-    score_and_count,
 )
 
 # Noisy-or networks.
@@ -140,9 +138,7 @@ reveal_type(pairs)  # ndarray
 reveal_type(recovered)  # ndarray
 reveal_type(edge_f1(structure, quartets.structure_))  # float
 reveal_type(structural_hamming_distance(temporal, temporal))  # tuple[int, int]
-reveal_type(score_and_count(em, X))  # dict[str, float]
 reveal_type(em.plot())  # LatentGraphDisplay
 reveal_type(LatentGraphDisplay.from_estimator(em).positions_)  # dict[
 reveal_type(LatentImagesDisplay.from_estimator(em, (1, 5)))  # LatentImagesDisplay
-reveal_type(ScheduleDisplay.from_schedule(schedule).plot())  # ScheduleDisplay
 reveal_type(PoorDataWarning("few rows"))  # PoorDataWarning

@@ -42,10 +42,14 @@ MODULES = [
     "sklearn_latent/_core/climb.py",
     "sklearn_latent/_core/criteria.py",
     "sklearn_latent/_core/graphs.py",
-    "sklearn_latent/_tables/reader.py",
     "sklearn_latent/metrics.py",
 ]
-LEFT_OUT = {"__init__.py", "_export.py"}
+LEFT_OUT = {
+    "__init__.py",
+    "_gaussian_graph.py",
+    "_noisy_or_graph.py",
+    "_two_slices_graph.py",
+}
 
 # Other work on the machine may slow a test; a loop without an end is slower still.
 SLACK = 10.0

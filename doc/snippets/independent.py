@@ -8,12 +8,11 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklearn_latent._answers.base import BaseLatentModel
-from sklearn_latent._answers.protocol import Network
+from sklearn_latent._answers.protocol import GraphParts, Network
 from sklearn_latent._core.persistence import Array
 from sklearn_latent._core.progress import Progress, with_callbacks
 from sklearn_latent._core.transaction import all_or_nothing
-from sklearn_latent._tables.reader import read_blocks
-from sklearn_latent.export import node_names
+from sklearn_latent._tables.blocks import read_blocks
 
 
 # statistics
@@ -68,14 +67,14 @@ class IndependentNetwork(Network):
         on = rng.uniform(size=(n_samples, len(self.rate))) < self.rate
         return on.astype(int), np.zeros((n_samples, 0), dtype=int)
 
-    def to_networkx(self, latent_names=None, feature_names=None):
-        """Nodes without edges."""
-        import networkx as nx
+    @property
+    def _sizes(self):
+        return 0, len(self.rate)
 
-        _, features = node_names(latent_names, 0, feature_names, len(self.rate))
-        graph = nx.DiGraph(family="noisy-or")
-        graph.add_nodes_from(features, kind="feature")
-        return graph
+    def _graph(self, latents, features):
+        """Nodes without edges."""
+        nodes = [(name, {"kind": "feature"}) for name in features]
+        return GraphParts("noisy-or", "strength", nodes, [])
 
 
 def learn(rates):
@@ -144,10 +143,6 @@ class IndependentFeatures(BaseLatentModel):
         """Draw rows and their latents."""
         check_is_fitted(self)
         return self.network_.sample(n_samples, random_state)
-
-    def to_networkx(self):
-        """Export as a graph."""
-        return self.network_.to_networkx(self.latent_names_, self._feature_names())
 
     @property
     def _n_features_out(self):

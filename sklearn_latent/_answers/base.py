@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,17 +11,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._core import criteria
+from .._core.checks import Comparison
 from .._core.progress import CallbackSupportMixin
 from .._core.validation import check_names, check_sample_weight, shown
 from .._core.warn import warn
 from .._tables.single_row import SingleRow, read_row
 from ..exceptions import PoorDataWarning
-from ..export import edges_to_frame, to_dot, to_mermaid
 from ..plotting import LatentGraphDisplay
-from .describe import columns_of
+from .diagnosis import Subject, compare, diagnose
 from .explain import Evidence, Explanation, check_latents, explain_row
-from .report import Subject, write_report
-from .summary import Parts, Summary, summarise
+from .pages import Summary
+from .protocol import Exported
+from .report import Topic, columns_of, write_report
+from .summary import Parts, summarise
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class BaseLatentModel(CallbackSupportMixin, Exported, TransformerMixin, BaseEstimator):
     """Base class of all estimators.
 
     A subclass provides ``fit``, ``transform``, ``score_samples``, ``_n_features_out``
@@ -182,6 +184,102 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self._feature_names(input_features)
         return self.latent_names_
 
+    def diagnose(self, X: Any) -> pd.DataFrame:
+        """Check whether rows follow the fitted model.
+
+        Rows are compared with 40 tables that are drawn from the model [1]_. The checks
+        of a table share a level of 5%: each kind has an equal part of it, divided by
+        the number of its tests (Bonferroni). So at most about 5% of the tables that
+        follow the model have any check that fails, whether the model was learned from
+        them or from other rows. Missing values are drawn from the model first, given
+        the others of their row, which is right if they are missing at random,
+        completely or not. Small differences show in many rows, so at most 5,000 rows
+        are used (fewer where tables are wide), chosen at random but always the same.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, or sequences, as for `fit`; NaN is missing.
+
+        Returns
+        -------
+        checks : pandas.DataFrame
+            One row per check, with the columns ``check``, ``what`` (a feature, a pair,
+            a latent), ``observed``, ``expected``, ``z`` (the difference in standard
+            errors) and ``ok``. Of each kind the worst are listed. All models:
+
+            - "likelihood": mean log-likelihood of a row, and that of independent
+              columns, which should be smaller;
+            - "rate": share of rows with a category, or in which a feature is on;
+            - "mean", "spread": of numbers, the spread as standard deviation around the
+              mean of the model;
+            - "pair": correlation of two features, or of categories of two features,
+              given their rates;
+            - "certainty": share of the uncertainty about a latent that the rows take
+              away, for the reader: it is never a failure.
+
+            Noisy-or networks; "not ..." is a feature that the model reads as its
+            opposite, which counts as on when it is 0:
+
+            - "negative dependence": correlation of two features, which independent
+              latents cannot make negative;
+            - "row total": standard deviation of the number of features that are on in
+              a row (its z compares all of the distribution), and shares of rows with so
+              many features on;
+            - "dependent latents": correlation of the posteriors of two latents in the
+              rows, and in rows drawn from the model;
+            - "near-duplicates": correlation of two features; it fails above 0.95 (of
+              numbers 0.99), which hurts reading, though the model may be right.
+
+            Gaussian networks, of which all but "groups" is about normal scores of the
+            columns where margins are not normal:
+
+            - "skewed noise", "tails": skewness and excess kurtosis of the noise of a
+              feature, that is of its residuals given the features before it in the
+              graph. Networks that are not linear, or have classes, have no such
+              residuals: tails are those of the features, and pairs of sizes stand for
+              the next two;
+            - "curvature": correlation of these residuals with the square of another
+              feature, "changing spread" of their sizes with another feature or its
+              size: a response that is not as the link says, or noise that varies;
+            - "groups": log-likelihood per row, less the penalty of the BIC, and that of
+              a mixture of normal distributions, which should be smaller;
+            - "near-duplicates", as above.
+
+            Sequences:
+
+            - "own past": how often a feature repeats its value (of numbers the product
+              of two consecutive ones); "older past": the same two slices apart;
+            - "slice": as "rate" and "mean", in a single slice; "step": values of a
+              feature, given the latents in the slice before, in some slices against
+              all others, as (weighted) counts: a process that changes;
+            - "tails": excess kurtosis of numbers.
+
+        References
+        ----------
+        .. [1] Gelman, A., Meng, X.-L., Stern, H. (1996). Posterior predictive
+           assessment of model fitness via realized discrepancies. Statistica Sinica, 6.
+
+        Examples
+        --------
+        >>> from sklearn_latent import NoisyOrEM
+        >>> from sklearn_latent.datasets import make_noisy_or
+        >>> X = make_noisy_or(n_samples=2000, random_state=0).X
+        >>> checks = NoisyOrEM(n_latents=2, random_state=0).fit(X).diagnose(X)
+        >>> bool(checks.ok.all())
+        True
+        """
+        check_is_fitted(self)
+        return diagnose(self._subject(X))
+
+    def _compare(self, X: Any) -> list[Comparison]:
+        """Columns and pairs of rows beside those of the model; see `FitDisplay`."""
+        return compare(self._subject(X))
+
+    def _subject(self, X: Any) -> Subject:
+        """Rows to diagnose, some of many."""
+        raise NotImplementedError(f"{type(self).__name__} has no diagnosis.")
+
     def score(
         self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None
     ) -> float:
@@ -271,7 +369,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """Explain a row, with options of the family."""
         check_is_fitted(self)
         chosen = check_latents("latents", latents, self.latent_names_.tolist())
-        evidence = self._evidence(self._single_row(row), chosen, **options)
+        evidence = self._evidence(self._single_row(row), **options)
         return explain_row(evidence, chosen, self.latent_names_.tolist())
 
     def _single_row(self, row: Any) -> SingleRow:
@@ -279,8 +377,8 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         names = self._feature_names().tolist()
         return read_row(row, names, named=hasattr(self, "feature_names_in_"))
 
-    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
-        """What the cells of a row tell of some latents; see `Part`."""
+    def _evidence(self, row: SingleRow) -> Evidence:
+        """What the cells of a row tell of latents; see `Part`."""
         raise NotImplementedError(f"{type(self).__name__} does not explain rows.")
 
     def sample(
@@ -305,82 +403,25 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.network_.sample(n_samples, random_state=random_state)
 
-    def to_networkx(self) -> nx.DiGraph:
-        """Export the fitted network as a graph.
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
+        names = self._export_names(latent_names, feature_names)
+        return self.network_.to_networkx(*names)
 
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Nodes have a ``kind``, "latent" or "feature". Parameters are attributes of
-            nodes and edges, and edges have a ``strength``.
-        """
+    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
+        return self.network_.to_pgmpy(*self._export_names(latent_names, feature_names))
+
+    def _export_names(self, latent_names: Any, feature_names: Any) -> tuple[Any, Any]:
+        """Names of latents and features; None are those of the data."""
         check_is_fitted(self)
-        return self.network_.to_networkx(self.latent_names_, self._node_names())
-
-    def to_pgmpy(self) -> Any:
-        """Export the fitted network to pgmpy.
-
-        Returns
-        -------
-        model : pgmpy model
-            As ``network_.to_pgmpy`` makes it, with the names of the data.
-        """
-        check_is_fitted(self)
-        return self.network_.to_pgmpy(self.latent_names_, self._node_names())
+        latents = self.latent_names_ if latent_names is None else latent_names
+        features = self._node_names() if feature_names is None else feature_names
+        return latents, features
 
     def _node_names(self) -> Any:
         """Names of the features as nodes of a graph."""
         return self._feature_names()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Table of the edges of the fitted model.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            One row per edge: parent, child and the parameters of the edge.
-        """
-        return edges_to_frame(self.to_networkx())
-
-    def to_dot(
-        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
-    ) -> str:
-        """Export the fitted model in the DOT language, for Graphviz.
-
-        Parameters
-        ----------
-        min_strength : "auto" or float, default="auto"
-            Edges below this strength are left out; "auto" keeps as many as `plot`
-            draws.
-        focus : str, list of str or None, default=None
-            Names of nodes. Only these are kept, with their neighbours.
-
-        Returns
-        -------
-        text : str
-            The diagram; see `sklearn_latent.export.to_dot`.
-        """
-        return to_dot(self.to_networkx(), min_strength=min_strength, focus=focus)
-
-    def to_mermaid(
-        self, *, min_strength: Literal["auto"] | float = "auto", focus: Any = None
-    ) -> str:
-        """Export the fitted model as a Mermaid flowchart.
-
-        Parameters
-        ----------
-        min_strength : "auto" or float, default="auto"
-            Edges below this strength are left out; "auto" keeps as many as `plot`
-            draws.
-        focus : str, list of str or None, default=None
-            Names of nodes. Only these are kept, with their neighbours.
-
-        Returns
-        -------
-        text : str
-            The diagram; see `sklearn_latent.export.to_mermaid`.
-        """
-        return to_mermaid(self.to_networkx(), min_strength=min_strength, focus=focus)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> LatentGraphDisplay:
         """Draw the fitted model.
@@ -417,7 +458,7 @@ class BaseLatentModel(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             Heading of the page. If None, the name of the estimator.
         """
         name = type(self).__name__
-        write_report(path, name if title is None else title, {name: Subject(self, X)})
+        write_report(path, name if title is None else title, {name: Topic(self, X)})
 
     def _feature_values(self, X: Any) -> Iterable[NDArray[Any]]:
         """Values of each feature in rows as the user has them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,34 +40,31 @@ LOG_ODDS, MEAN = "log-odds", "mean"
 
 
 class Part(NamedTuple):
-    """Latents that depend on the same cells, and what is believed of them.
+    """A latent, and what is believed of it given some of the cells that matter.
 
-    latents: (n_latents,); cells: those that may matter for them, (n_cells,)
-    near: those of the cells that matter if all others are seen, bool, (n_cells,)
-    target: function of which cells are seen, bool (n_rows, n_cells), and of places of
-        latents in this part; gives (n_rows, n_places)
+    cells: those that may matter, (n_cells,), first `n_near` that matter if all others
+        are seen
+    believed: function of which of them are seen, bool (n_rows, n_cells)
     """
 
-    latents: NDArray[np.intp]
     cells: NDArray[np.intp]
-    near: NDArray[np.bool_]
-    target: Callable[[NDArray[np.bool_], NDArray[np.intp]], NDArray[np.float64]]
+    n_near: int
+    believed: Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 
 
 class Evidence(NamedTuple):
     """What a family says of a row.
 
-    parts: each latent that is explained is in one of them
-    values: cells as the user gave them; known: those that are not missing; both flat
+    part: of each latent by its number
+    values: cells as the user gave them, flat
     names: of the features of the cells; times: of their slices, None without time
     states: the state of each latent whose log-odds are explained, if not "on"
     time: the slice of the latents
     scale: LOG_ODDS or MEAN
     """
 
-    parts: Iterable[Part]
+    part: Callable[[int], Part] | None
     values: NDArray[Any]
-    known: NDArray[np.bool_]
     names: Sequence[str]
     times: Sequence[str] | None = None
     states: dict[int, int] | None = None
@@ -318,10 +314,8 @@ def explain_row(
     evidence: Evidence, latents: NDArray[np.intp], names: Sequence[str]
 ) -> Explanation:
     """Weigh the evidence of the cells of a row for some latents, which have names."""
-    weights: dict[int, _Weights] = {}
-    for part in evidence.parts:
-        weights |= _weigh(part, np.flatnonzero(np.isin(part.latents, latents)))
-    own = [weights[j] for j in latents.tolist()]
+    assert evidence.part is not None
+    own = [_weigh(evidence.part(j)) for j in latents.tolist()]
     states = evidence.states
     if states is not None:
         states = {place: states[j] for place, j in enumerate(latents.tolist())}
@@ -330,69 +324,54 @@ def explain_row(
         evidence.scale,
         np.array([one.base for one in own]),
         np.array([one.total for one in own]),
-        evidence._replace(parts=(), states=states),
+        evidence._replace(part=None, states=states),
         own,
     )
 
 
-def _weigh(part: Part, places: NDArray[np.intp]) -> dict[int, _Weights]:
-    """Effects of the cells of a part on the latents at some places of it."""
-    n_cells, near = len(part.cells), np.flatnonzero(part.near)
+def _weigh(part: Part) -> _Weights:
+    """Effects of the cells on a latent; those of the largest are added first.
+
+    Those that do not matter if all others are seen add nothing then.
+    """
+    n_cells, n_near = len(part.cells), part.n_near
+    places = np.arange(n_cells)
 
     def without(rows):
-        """All cells but one, then all, then none."""
-        seen = np.ones((len(rows), n_cells), dtype=bool)
-        one = rows < len(near)
-        seen[np.flatnonzero(one), near[rows[one]]] = False
-        seen[rows == len(near) + 1] = False
-        return seen
+        """All cells but one of those that matter, then all, then none."""
+        hidden = np.append(np.arange(n_near), -1)
+        row = rows[:, np.newaxis]
+        return (row <= n_near) & (hidden[np.minimum(row, n_near)] != places)
 
-    found = _in_batches(part, without, len(near) + 2, places)
-    total, base = found[-2], found[-1]
-    lost = np.zeros((n_cells, len(places)))
-    lost[near] = total - found[:-2]
-    return {
-        int(part.latents[place]): _add_one_by_one(part, place, base[k], total[k], own)
-        for k, (place, own) in enumerate(zip(places, lost.T, strict=True))
-    }
-
-
-def _add_one_by_one(part: Part, place, base, total, lost) -> _Weights:
-    """Add the cells of the largest effects first.
-
-    Cells that do not matter once all others are seen come last, and add nothing.
-    """
+    *others, total, base = _in_batches(part, without, n_near + 2)
+    lost = total - np.array(others)
     size = np.abs(lost) / (np.abs(lost).max(initial=0.0) or 1.0)
-    order = np.lexsort((-np.round(size, DIGITS), ~part.near))
-    n_near = int(part.near.sum())
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
+    order = np.argsort(-np.round(size, DIGITS), kind="stable")
+    rank = np.append(np.argsort(order), np.full(n_cells - n_near, n_cells))
 
     def first(rows):
         return rank <= rows[:, np.newaxis]
 
-    path = _in_batches(part, first, max(n_near - 1, 0), np.array([place]))[:, 0]
+    path = _in_batches(part, first, max(n_near - 1, 0))
     steps = [base, *path, total] if n_near else [base]
-    contribution = np.zeros(len(order))
-    contribution[:n_near] = [after - before for before, after in pairwise(steps)]
     return _Weights(
         float(base),
-        float(total if n_near else base),
+        float(steps[-1]),
         part.cells[order],
         lost[order],
-        contribution,
+        np.diff(steps),
     )
 
 
-def _in_batches(part: Part, seen, n_rows: int, places) -> NDArray[np.float64]:
-    """Targets of many rows, a bounded number at a time."""
+def _in_batches(part: Part, seen, n_rows: int) -> NDArray[np.float64]:
+    """What is believed, given many rows of seen cells, a bounded number at a time."""
     step = max(1, BATCH_CELLS // max(1, len(part.cells)))
     rows = np.arange(n_rows)
     found = [
-        part.target(seen(rows[start : start + step]), places)
+        part.believed(seen(rows[start : start + step]))
         for start in range(0, n_rows, step)
     ]
-    return np.concatenate([np.empty((0, len(places))), *found])
+    return np.concatenate([np.empty(0), *found])
 
 
 def _after(own: _Weights) -> NDArray[np.float64]:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping
+from html import escape
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.text import count
 from .._core.validation import shown
-from .._tables.reader import is_blockwise
+from .._tables.blocks import is_blockwise
 from .._version import __version__
 from ..plotting import FitDisplay, LatentGraphDisplay
-from ..plotting._style import check_plot
-from . import html
-from .describe import ColumnText, describe
-from .summary import diagnosis_section, section_html
+from ..plotting._display import check_plot
+from . import pages
+from .pages import section_html
+from .summary import diagnosis_section
 
+# Labels of a column that are listed.
+MOST_LABELS = 3
 # Lines of a table of edges or columns; a page of thousands would not be read.
 MOST_LINES = 200
 
@@ -34,7 +38,7 @@ FIT_TEXT = (
 )
 
 
-class Subject(NamedTuple):
+class Topic(NamedTuple):
     """A fitted estimator, and rows to check it with, None if there are none."""
 
     estimator: Any
@@ -92,17 +96,17 @@ def report(models: dict[str, Any], path: Any, *, title: str = "Latent models") -
                 "models must hold estimators of this library, or pairs of them and "
                 f"rows, got {shown(model)} for {name!r}."
             )
-        subjects[str(name)] = Subject(*pair)
+        subjects[str(name)] = Topic(*pair)
     write_report(path, title, subjects)
 
 
-def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
+def write_report(path: Any, title: str, subjects: dict[str, Topic]) -> None:
     """Write a page about one model, or about several with a chapter each."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, got {shown(path)}.")
     if not isinstance(title, str):
         raise TypeError(f"title must be a string, got {shown(title)}.")
-    check_plot("LatentGraphDisplay", None)
+    check_plot("LatentGraphDisplay")
     for subject in subjects.values():
         check_is_fitted(subject.estimator)
         if is_blockwise(subject.X):
@@ -116,32 +120,39 @@ def write_report(path: Any, title: str, subjects: dict[str, Subject]) -> None:
     else:
         intro = f"{len(subjects)} models."
         sections = [
-            html.Section(
-                name, html.paragraph(subject.line) + html.chapter(_sections(subject, 4))
+            pages.Chapter(
+                name, pages.paragraph(subject.line) + _below(_sections(subject, 4))
             )
             for name, subject in subjects.items()
         ]
-    text = html.page(title, intro, sections, f"Made with sklearn_latent {__version__}.")
+    text = pages.page(
+        title, intro, sections, f"Made with sklearn_latent {__version__}."
+    )
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
 
 
-def _sections(subject: Subject, level: int) -> Iterator[html.Section]:
+def _sections(subject: Topic, level: int) -> Iterator[pages.Chapter]:
     """What there is to say of a model, in the order in which a person reads it."""
     estimator, X = subject
-    yield html.Section("Summary", _summary(estimator, level))
+    yield pages.Chapter("Summary", _summary(estimator, level))
     drawing = _draw(lambda: LatentGraphDisplay.from_estimator(estimator))
-    yield html.Section("Graph", html.picture(drawing, GRAPH_TEXT))
-    edges = html.Section("Edges", _edges(estimator.to_frame()))
+    yield pages.Chapter("Graph", pages.picture(drawing, GRAPH_TEXT))
+    edges = pages.Chapter("Edges", _edges(estimator.to_frame()))
     if X is None:
         note = "Rows passed as X of report(path, X) are checked and described here."
-        yield from (html.Section("Diagnosis", html.paragraph(note, "note")), edges)
+        yield from (pages.Chapter("Diagnosis", pages.paragraph(note, "note")), edges)
         return
-    yield html.Section("Diagnosis", _diagnosis(estimator, X, level))
+    yield pages.Chapter("Diagnosis", _diagnosis(estimator, X, level))
     yield edges
-    yield html.Section(
+    yield pages.Chapter(
         "Data", _data(estimator._node_names(), estimator._feature_values(X))
     )
+
+
+def _below(chapters) -> str:
+    """Chapters below one heading."""
+    return "".join(f"<h3>{escape(part.title)}</h3>\n{part.body}\n" for part in chapters)
 
 
 def _diagnosis(estimator, X, level: int) -> str:
@@ -150,7 +161,7 @@ def _diagnosis(estimator, X, level: int) -> str:
     words = diagnosis_section(checks, estimator._describe().unit)
     drawing = _draw(lambda: FitDisplay.from_estimator(estimator, X))
     return (
-        section_html(words, level) + html.picture(drawing, FIT_TEXT) + _checks(checks)
+        section_html(words, level) + pages.picture(drawing, FIT_TEXT) + _checks(checks)
     )
 
 
@@ -179,15 +190,15 @@ def _draw(draw) -> bytes:
 def _edges(frame) -> str:
     """Table of the edges, strongest first."""
     if not len(frame):
-        return html.paragraph("The model has no edges.", "note")
+        return pages.paragraph("The model has no edges.", "note")
     text = count(len(frame), "edge")
     if "strength" in frame:
         text += ", the strongest first"
         order = np.argsort(-frame["strength"].abs().to_numpy(), kind="stable")
         frame = frame.iloc[order]
     rows = frame.head(MOST_LINES).astype(object).itertuples(index=False)
-    body = html.table(list(frame.columns), map(_plain, rows))
-    return html.folded(text, _rest(len(frame), "edges") + body)
+    body = pages.table(list(frame.columns), map(_plain, rows))
+    return pages.folded(text, _rest(len(frame), "edges") + body)
 
 
 def _checks(checks) -> str:
@@ -200,23 +211,23 @@ def _checks(checks) -> str:
         else f"All {len(checks)} checks listed pass."
     )
     rows = checks.astype(object).itertuples(index=False)
-    body = html.table(list(checks.columns), map(_plain, rows), bad=range(n_bad))
-    return html.paragraph(head) + body
+    body = pages.table(list(checks.columns), map(_plain, rows), bad=range(n_bad))
+    return pages.paragraph(head) + body
 
 
 def _data(names, columns) -> str:
     """Table of the columns."""
     named = zip(names, columns, strict=False)
     rows = [describe(*pair) for pair in islice(named, MOST_LINES)]
-    header = [name.replace("missing", "missing, %") for name in ColumnText._fields]
-    return _rest(len(names), "columns") + html.table(header, rows)
+    header = ["column", "missing, %", "distinct", "values"]
+    return _rest(len(names), "columns") + pages.table(header, rows)
 
 
 def _rest(n: int, noun: str) -> str:
     """What to say of a table that is cut."""
     if n <= MOST_LINES:
         return ""
-    return html.paragraph(f"The first {MOST_LINES} of {n:,} {noun}.", "note")
+    return pages.paragraph(f"The first {MOST_LINES} of {n:,} {noun}.", "note")
 
 
 def _plain(row) -> list:
@@ -229,3 +240,47 @@ def _plain_cell(value):
     if isinstance(value, tuple):  # a node of a temporal model
         return ", slice ".join(map(str, value))
     return "" if value is None or value != value else value
+
+
+# What the columns of a table hold
+
+
+def columns_of(X: Any) -> Iterator[np.ndarray]:
+    """The columns of a data frame, a sparse matrix or an array, one at a time."""
+    if hasattr(X, "iloc"):
+        for j in range(X.shape[1]):
+            yield X.iloc[:, j].to_numpy(dtype=object, na_value=np.nan)
+    elif hasattr(X, "to_series"):
+        for j in range(X.shape[1]):
+            yield np.array(X.to_series(j).to_list(), dtype=object)
+    elif sparse.issparse(X):
+        by_column = sparse.csc_array(X)
+        for j in range(X.shape[1]):
+            yield by_column[:, [j]].toarray().ravel()
+    else:
+        yield from np.asarray(X).T
+
+
+def describe(name: Any, values: np.ndarray) -> tuple:
+    """Name of a column, percentage of missing values, distinct ones, and which."""
+    import pandas as pd
+
+    missing = np.asarray(pd.isna(values), dtype=bool)
+    known = values[~missing]
+    try:
+        known, is_number = known.astype(np.float64), True
+    except (TypeError, ValueError, OverflowError):
+        known, is_number = np.array([str(value) for value in known], object), False
+    found, counts = np.unique(known, return_counts=True)
+    if is_number and len(found) > MOST_LABELS:
+        low, middle, high = np.quantile(known, [0.0, 0.5, 1.0])
+        text = f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+    else:
+        order = np.argsort(-counts, kind="stable")[:MOST_LABELS]
+        words = [f"{v:.4g}" if is_number else v for v in found[order]]
+        shares = counts[order] / len(known)
+        pairs = zip(words, shares, strict=True)
+        text = ", ".join(f"{word} {share:.1%}" for word, share in pairs) or "no value"
+        if len(found) > len(order):
+            text += f" and {len(found) - len(order)} more"
+    return str(name), 100.0 * float(missing.mean()), len(found), text

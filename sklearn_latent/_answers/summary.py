@@ -1,21 +1,25 @@
-"""Summaries of fitted models: a page of text, also as HTML."""
+"""Summaries of fitted models: a page of text, also as HTML.
+
+A family says what it found and what not to conclude; latents and edges come from the
+graph of the model.
+"""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._core.checks import CERTAIN
 from .._core.text import count, label, number
+from .pages import Section, Summary
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
 
-WIDTH = 80
 # Names, edges and latents that are listed before "... more".
 MOST_NAMES, MOST_EDGES, MOST_LATENTS = 6, 12, 20
 # Rows per parameter below which estimates are vague.
@@ -46,124 +50,24 @@ MEANING = {
 }
 
 
-class Section(NamedTuple):
-    """A part of a summary.
-
-    lines: paragraphs, or items of a list if `listed`
-    header, rows: a table below them, of text; the last column may be long
-    """
-
-    title: str
-    lines: Sequence[str] = ()
-    header: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    listed: bool = False
-
-
 class Parts(NamedTuple):
     """What a family of models says of a fitted model.
 
     found: sentences
-    sections: tables of latents and edges
     cautions: sentences on what not to conclude
-    unit: what a row is
+    measure: what a strength is
+    size: attribute of the latents that is shown, and its heading
+    errors: standard errors, of a latent's size by its name, and of strengths by ends
+    further: more sections; unit: what a row is
     """
 
     found: list[str]
-    sections: list[Section]
     cautions: list[str]
+    measure: str
+    size: tuple[str, str]
+    errors: Mapping[Any, float] = MappingProxyType({})
+    further: Sequence[Section] = ()
     unit: str = "row"
-
-
-class Summary(str):
-    """Text of a summary, of which notebooks show HTML.
-
-    Attributes
-    ----------
-    heading : str
-        The first line.
-    sections : tuple of Section
-        Parts, each with a title, lines and perhaps a table.
-    """
-
-    heading: str
-    sections: tuple[Section, ...]
-
-    def __new__(cls, title: str, sections: Iterable[Section]) -> Summary:
-        sections = tuple(sections)
-        text = "\n\n".join([_underlined(title, "="), *map(_as_text, sections)])
-        summary = super().__new__(cls, text)
-        summary.heading, summary.sections = title, sections
-        return summary
-
-    def __getnewargs__(self) -> Any:
-        return self.heading, self.sections
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        """The same as a fragment of HTML, without scripts or outside requests."""
-        parts = "".join(map(section_html, self.sections))
-        label = escape(self.heading)
-        return f'<section aria-label="{label}"><h3>{label}</h3>{parts}</section>'
-
-
-def _underlined(title: str, mark: str) -> str:
-    lines = textwrap.wrap(title, WIDTH)
-    return "\n".join([*lines, mark * max(map(len, lines), default=0)])
-
-
-def _as_text(section: Section) -> str:
-    """Title, wrapped lines and table of a section."""
-    bullet, indent = ("- ", "  ") if section.listed else ("", "")
-    lines = [
-        textwrap.fill(line, WIDTH, initial_indent=bullet, subsequent_indent=indent)
-        for line in section.lines
-    ]
-    table = _table_lines([section.header, *section.rows]) if section.rows else []
-    return "\n".join([_underlined(section.title, "-"), *lines, *table])
-
-
-def _table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns side by side; the last one is wrapped."""
-    fixed = [max(len(row[place]) for row in rows) for place in range(len(rows[0]) - 1)]
-    start = sum(fixed) + 2 * len(fixed)
-    lines = []
-    for row in rows:
-        cells = [f"{c:<{w}}  " for c, w in zip(row, fixed, strict=False)]
-        last = textwrap.wrap(row[-1], max(WIDTH - start, 20)) or [""]
-        lines.append(("".join(cells) + last[0]).rstrip())
-        lines += [" " * start + more for more in last[1:]]
-    return lines
-
-
-def section_html(section: Section, level: int = 4) -> str:
-    """Heading of a level, list or paragraphs, and table of a section."""
-    lines = [escape(line) for line in section.lines]
-    if section.listed:
-        body = "<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>"
-    else:
-        body = "".join(f"<p>{line}</p>" for line in lines)
-    if section.rows:
-        # Cell by cell, since notebooks align the cells of tables to the right.
-        left = 'style="text-align: left"'
-        head = "".join(
-            f'<th scope="col" {left}>{escape(c)}</th>' for c in section.header
-        )
-        rows = "".join(
-            f'<tr><th scope="row" {left}>{escape(row[0])}</th>'
-            + "".join(f"<td {left}>{escape(cell)}</td>" for cell in row[1:])
-            + "</tr>"
-            for row in section.rows
-        )
-        # Wide tables scroll by themselves, not the page.
-        body += (
-            '<div style="overflow-x: auto" tabindex="0">'
-            f"<table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{rows}</tbody></table></div>"
-        )
-    return f"<h{level}>{escape(section.title)}</h{level}>{body}"
 
 
 # Words and numbers
@@ -191,37 +95,100 @@ def leading(names: Sequence, strengths, errors=None, most: int = MOST_NAMES) -> 
     return ", ".join(parts) or "none"
 
 
-def edges_section(
-    title: str, edges: Iterable[tuple[Any, str, Any, float]], lines: Sequence[str] = ()
-) -> list[Section]:
-    """Table of edges (parent, arrow, child, strength), if any, the strongest first."""
-    ordered = sorted(edges, key=lambda edge: -abs(edge[3]))
-    if not ordered:
-        return []
-    rows = [
-        (label(parent), arrow, label(child), number(strength))
-        for parent, arrow, child, strength in ordered[:MOST_EDGES]
+# Latents and edges
+
+
+class _Edge(NamedTuple):
+    """An edge of the first slice, or into the second; a strength has a sign."""
+
+    parent: str
+    child: str
+    kind: str
+    is_directed: bool
+    strength: float
+
+
+def graph_sections(graph: nx.DiGraph, parts: Parts) -> list[Section]:
+    """Tables of the latents, and of the edges between nodes of each kind."""
+    edges = _edges(graph)
+    latents = [
+        (str(own.get("name", node)), own[parts.size[0]])
+        for node, own in graph.nodes(data=True)
+        if own["kind"] == "latent" and own.get("slice", 0) == 0
     ]
-    left = len(ordered) - len(rows)
-    if left:
-        rows.append((f"and {left:,} more", "", "", "weaker; see to_frame()"))
-    return [Section(title, lines, ("from", "", "to", "strength"), rows)]
+    titles = {
+        "latent to latent": "Edges between latents",
+        "feature to latent": "Edges to latents",
+        "inter": "Edges from slice to slice",
+        "feature to feature": "Edges between features",
+    }
+    sections = _latents(latents, edges, parts)
+    for kind, title in titles.items():
+        own = sorted(
+            (edge for edge in edges if edge.kind == kind),
+            key=lambda edge: -abs(edge.strength),
+        )
+        rows = [
+            (
+                label(edge.parent),
+                "->" if edge.is_directed else "--",
+                label(edge.child),
+                number(edge.strength),
+            )
+            for edge in own[:MOST_EDGES]
+        ]
+        if len(own) > len(rows):
+            left = f"and {len(own) - len(rows):,} more"
+            rows.append((left, "", "", "weaker; see to_frame()"))
+        if rows:
+            lines = [] if sections else [f"strength: {parts.measure}."]
+            sections.append(Section(title, lines, ("from", "", "to", "strength"), rows))
+    return sections
 
 
-def latents_section(
-    header: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[str] = ()
-) -> list[Section]:
+def _edges(graph) -> list[_Edge]:
+    """Edges, those of both slices once, without those of classes."""
+    nodes, found = graph.nodes, []
+    for parent, child, edge in graph.edges(data=True):
+        kinds = [nodes[node]["kind"] for node in (parent, child)]
+        if "class" in kinds or nodes[parent].get("slice", 0) > 0:
+            continue
+        between = edge.get("kind")
+        kind = between if between == "inter" else " to ".join(kinds)
+        sign = np.sign(edge.get("weight", 1.0)) or 1.0
+        above, below = (str(nodes[end].get("name", end)) for end in (parent, child))
+        if nodes[child].get("polarity", 1) < 0:
+            below = f"not {below}"
+        directed, strength = edge.get("directed", True), float(sign * edge["strength"])
+        found.append(_Edge(above, below, kind, directed, strength))
+    return found
+
+
+def _latents(latents, edges: list[_Edge], parts: Parts) -> list[Section]:
     """Table of latents, if any; those beyond a limit are only counted."""
-    if not rows:
+    if not latents:
         return []
-    kept = list(rows[:MOST_LATENTS])
-    if len(rows) > len(kept):
-        blank = [""] * (len(header) - 2)
-        kept.append([f"and {len(rows) - len(kept):,} more", *blank, "see to_frame()"])
-    return [Section("Latents", lines, header, kept)]
+    children: dict[str, list[_Edge]] = {}
+    for edge in edges:
+        if edge.kind == "latent to feature":
+            children.setdefault(edge.parent, []).append(edge)
+    rows = []
+    for name, size in latents[:MOST_LATENTS]:
+        own = children.get(name, [])
+        errors = [parts.errors.get((name, edge.child)) for edge in own]
+        strongest = leading(
+            [e.child for e in own], [e.strength for e in own], errors or None
+        )
+        text = with_error(size, parts.errors.get(name))
+        rows.append((label(name), text, strongest))
+    if len(latents) > len(rows):
+        rows.append((f"and {len(latents) - len(rows):,} more", "", "see to_frame()"))
+    lines = [f"Beside each feature: {parts.measure}."]
+    header = ("latent", parts.size[1], "leading features")
+    return [Section("Latents", lines, header, rows)]
 
 
-# Parts that all families share
+# The whole page
 
 
 def summarise(model: Any, X: Any = None) -> Summary:
@@ -229,7 +196,8 @@ def summarise(model: Any, X: Any = None) -> Summary:
     parts = model._describe()
     n, columns = model._n_rows_learned(), count(model.n_features_in_, "column")
     rows = "" if n is None else f"{count(n, parts.unit)} x "
-    sections = [Section("What was found", parts.found), *parts.sections]
+    sections = [Section("What was found", parts.found)]
+    sections += [*graph_sections(model.to_networkx(), parts), *parts.further]
     sections.append(Section("Fit", _fit_lines(model, parts.unit)))
     if X is not None:
         sections.append(diagnosis_section(model.diagnose(X), parts.unit))

@@ -12,12 +12,15 @@ from scipy import special
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of tables that follow the model, at most this share has a check that fails.
-LEVEL = 0.05
+# Of tables that follow the model, at most this share has a check that fails, of kinds
+# of checks that share the level equally: the family with most has so many.
+LEVEL, N_KINDS = 0.05, 8
 # How many lines of one kind are shown: of those that fail, and of others.
 MOST_FAILING, MOST_PASSING = 10, 3
 # A latent of which the rows tell less than this share is hardly ever certain.
 CERTAIN = 0.1
+# Larger correlations are not told apart.
+FARTHEST_CORRELATION = 1.0 - 1e-6
 
 
 class Check(NamedTuple):
@@ -57,6 +60,12 @@ class Comparison(NamedTuple):
     def lines(self) -> list[Check]:
         """The checks to show, the worst first."""
         return self.take(shown_lines(self.z, self.limit))
+
+    def worst(self, where) -> list[Check]:
+        """Some of the checks that fail, among those of `where`."""
+        failing = np.flatnonzero(where & ~self.ok)
+        order = np.argsort(-np.abs(self.z[failing]).round(6), kind="stable")
+        return self.take(failing[order[:MOST_FAILING]])
 
     def take(self, chosen: Iterable[int]) -> list[Check]:
         """Some of the checks."""
@@ -124,11 +133,12 @@ def note_duplicates(pairs: Comparison, limit: float) -> list[Check]:
     ]
 
 
-def note_certainty(names, told, expected) -> list[Check]:
+def note_certainty(names, told, expected=None) -> list[Check]:
     """How much of each latent rows tell, the least first: no misfit, if it is little.
 
     Latents of which they tell less than `CERTAIN` are shown before others.
     """
+    expected = np.ones(len(told)) if expected is None else expected
     return [
         Check("certainty", str(names[k]), told[k], expected[k], np.nan, ok=True)
         for k in shown_lines(1.0 - np.asarray(told), 1.0 - CERTAIN)
@@ -136,7 +146,7 @@ def note_certainty(names, told, expected) -> list[Check]:
 
 
 def compare_likelihoods(
-    log_likelihood, alone, n_free: float, n_kinds: int, what: str, weights=None
+    log_likelihood, alone, n_free: float, what: str = "columns", weights=None
 ) -> Check:
     """Log-likelihoods of rows against those of independent columns, fitted to them.
 
@@ -154,9 +164,21 @@ def compare_likelihoods(
     z = z if np.isfinite(z) else -np.inf  # some row is impossible
     if abs(mean) < 1e-12:
         z = 0.0
-    ok = bool(z >= -critical_z(1, n_kinds, two_sided=False))
+    ok = bool(z >= -critical_z(1, N_KINDS, two_sided=False))
     observed, expected = (weights @ rows / total for rows in (log_likelihood, alone))
+    what = f"against independent {what}"
     return Check("likelihood", what, observed, expected, z, ok)
+
+
+def independent_codes(codes, n_categories: int, weights=None) -> tuple[np.ndarray, int]:
+    """Log-likelihood of rows of codes by themselves, -1 = missing, and parameters."""
+    known = codes >= 0
+    whole = np.broadcast_to(1.0 if weights is None else weights, len(codes))
+    whole = np.broadcast_to(whole.reshape(-1, *[1] * (codes.ndim - 1)), codes.shape)
+    counts = np.bincount(codes[known], whole[known], minlength=n_categories)
+    logs = special.xlogy(counts > 0, counts / max(counts.sum(), 1e-300))
+    alone = np.where(known, logs[codes], 0.0)
+    return alone.reshape(len(codes), -1).sum(axis=1), n_categories - 1
 
 
 def count_z(count, mean, variance) -> NDArray[np.float64]:
@@ -184,3 +206,29 @@ def count_z(count, mean, variance) -> NDArray[np.float64]:
     # Tails beyond floating point; counts that should be 0 or all.
     z = np.where(np.isfinite(z), z, np.clip(rough, -1e6, 1e6))
     return np.where(np.abs(count - mean) <= 1e-9 * (1.0 + mean), 0.0, z)
+
+
+def table_z(correlation, expected, one, two, n) -> np.ndarray:
+    """Standard errors between correlations of values of 0 and 1, given their rates.
+
+    correlation, expected, and the rates: (n_pairs,); n: number of rows
+    """
+    one, two = np.clip(one, 0.0, 1.0), np.clip(two, 0.0, 1.0)
+    scale = np.sqrt(one * (1.0 - one) * two * (1.0 - two))
+    least, most = np.maximum(one + two - 1.0, 0.0), np.minimum(one, two)
+    both, mean = (
+        n * np.clip(one * two + r * scale, least, most) for r in (correlation, expected)
+    )
+    seen, cells = (
+        np.stack([b, n * one - b, n * two - b, n * (1.0 - one - two) + b])
+        for b in (both, mean)
+    )
+    cells = np.maximum(cells, 1e-12)
+    variance = 1.0 / (1.0 / cells).sum(axis=0)
+    # The rarest of the four cells is the count that is tested: it is the most skewed,
+    # and given the rates it determines the others.
+    rarest = np.argmin(cells, axis=0)
+    place = rarest, np.arange(len(rarest))
+    z = count_z(np.maximum(seen[place], 0.0), cells[place], variance)
+    # One is on and the other off in the two cells in the middle.
+    return np.where((rarest == 1) | (rarest == 2), -z, z)

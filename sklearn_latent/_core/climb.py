@@ -35,68 +35,49 @@ class Convergence:
     It has when `PATIENCE` steps in a row gained at most `tol` and the gains are not
     about to grow again, as they do after a plateau (a saddle point). Near an optimum
     the ratio of successive gains settles below 1, near a saddle point it rises past 1.
-    Without patience the first step that gains at most `tol` is the last.
-    Objectives of several ascents may come as one array.
+    Without patience the first step that gains at most `tol` is the last; objectives of
+    several ascents may then come as one array.
     """
 
     def __init__(self, tol: float, *, patient: bool = True):
         self.tol = tol
         self.patient = patient
         self._last: Any = np.nan
-        self._gains: tuple[Any, Any] = np.nan, np.nan
-        self._calm: Any = 0
+        self._gains = np.nan, np.nan
+        self._calm = 0
 
-    def update(self, objective) -> Any:
-        """Whether each ascent has converged, given its next objective."""
-        # Many steps are short, so this must not take long: numbers stay numbers, and
-        # after a step that gained much there is nothing to count.
-        if isinstance(objective, float):
-            objective = float(objective)
-            gain = objective - self._last
-        else:
-            objective = np.asarray(objective, dtype=float)
-            with np.errstate(invalid="ignore"):
-                gain = objective - self._last
+    def update(self, objective) -> bool:
+        """Whether all ascents have converged, given their next objective."""
+        last, self._last = self._last, objective
         if not self.patient:
+            with np.errstate(invalid="ignore"):
+                gain = objective - last
             # Minus infinity that stays there gains nothing.
-            converged = (gain <= self.tol) | (objective == self._last)
-        else:
-            gain = self._count(objective, gain)
-            converged = self._calm >= PATIENCE
-        self._last, self._gains = objective, (gain, self._gains[0])
-        return converged
+            return bool(np.all((gain <= self.tol) | (objective == last)))
+        objective = float(objective)
+        self._count(0.0 if objective == last else objective - last, objective)
+        return self._calm >= PATIENCE
 
-    def _count(self, objective, gain):
-        """Count the steps in a row that gained little; the gains."""
-        noise = ROUNDING * abs(objective)
-        least = max(self.tol, np.max(noise, initial=0.0))
-        if np.min(gain, initial=np.inf) > least:
-            self._calm = 0 * objective
-            return gain
-        # Minus infinity that stays there gains nothing.
-        gain = np.where(objective == self._last, 0.0, gain)
-        noise = np.where(np.isfinite(objective), noise, 0.0)
+    def _count(self, gain: float, objective: float) -> None:
+        """Count the steps in a row that gained little and will not gain more."""
+        noise = ROUNDING * abs(objective) if np.isfinite(objective) else 0.0
         last, before = self._gains
-        ratio = np.where(gain > noise, _ratio(gain, last), np.nan)
-        small = gain <= np.maximum(self.tol, noise)
-        turns = self._turns(gain, ratio, ratio - _ratio(last, before))
-        self._calm = np.where(small & ~turns, self._calm + 1, 0)
-        return gain
-
-    def _turns(self, gain, ratio, rise) -> np.ndarray:
-        """Whether gains grow, or will soon if their ratio goes on as it does."""
-        # Ratios that rise at this rate are 1 after (1 - ratio) / rise steps; until
-        # then the gain shrinks by their product.
-        with np.errstate(all="ignore"):
+        ratio = _ratio(gain, last) if gain > noise else np.nan
+        rise = ratio - _ratio(last, before)
+        grows = ratio >= 1
+        if rise > 0 and not grows:
+            # Ratios that rise at this rate are 1 after (1 - ratio) / rise steps; until
+            # then the gain shrinks by their product.
             lowest = gain * np.exp(-((1 - ratio) ** 2) / (2 * rise))
-        return (ratio >= 1) | ((rise > 0) & (lowest > LEAST_GAIN * self.tol))
+            grows = lowest > LEAST_GAIN * self.tol
+        is_small = gain <= max(self.tol, noise)
+        self._calm = self._calm + 1 if is_small and not grows else 0
+        self._gains = gain, last
 
 
-def _ratio(gain, before):
+def _ratio(gain: float, before: float) -> float:
     """How gains change, NaN where that is not known."""
-    with np.errstate(all="ignore"):
-        known = (before > 0) & (before < np.inf)
-        return np.where(known, gain / before, np.nan)
+    return gain / before if 0 < before < np.inf else np.nan
 
 
 @dataclass(frozen=True)
@@ -158,8 +139,6 @@ def climb(
         converged = False
         if not leaps or leaps.is_complete:
             converged = convergence.update(objective)
-        if not isinstance(converged, bool):
-            converged = bool(converged.all())
         n_iter = len(objectives) - 1
         stopped = report is not None and bool(report(n_iter, objective))
         if converged or stopped or n_iter >= max_iter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from numbers import Integral
@@ -35,15 +35,11 @@ DTYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool
 
 
 class Field(Protocol):
-    """How one argument of a model's constructor is written and read."""
+    """How one argument of a constructor becomes plain, and is read with its name."""
 
-    def encode(self, value) -> Any:
-        """Plain form of a value."""
-        ...
+    def encode(self, value) -> Any: ...
 
-    def decode(self, name: str, value) -> Any:
-        """Value from its plain form; ValueError if that is wrong."""
-        ...
+    def decode(self, name: str, value) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -73,16 +69,7 @@ class Array:
         if value is None and self.optional:
             return None
         stored = _mapping(name, value, {"shape", "values"})
-        shape, values = stored["shape"], stored["values"]
-        if (
-            type(shape) is not list
-            or len(shape) > MOST_DIMENSIONS
-            or any(type(n) is not int or not 0 <= n <= MOST_COLUMNS for n in shape)
-        ):
-            raise ValueError(
-                f"{name} must have a list of sizes as shape, up to {MOST_DIMENSIONS} "
-                f"sizes of up to {MOST_COLUMNS}."
-            )
+        shape, values = _checked_shape(name, stored["shape"]), stored["values"]
         if self.ndim is not None and len(shape) != self.ndim:
             raise ValueError(
                 f"{name} must have {self.ndim} dimension(s), got {len(shape)}."
@@ -122,73 +109,80 @@ class Arrays:
         if type(value) is not list:
             raise ValueError(f"{name} must be a list, got {_described(value)}.")
         return [
-            Array(self.kind).decode(f"{name}[{number}]", array)
-            for number, array in enumerate(value)
+            Array(self.kind).decode(f"{name}[{i}]", one) for i, one in enumerate(value)
         ]
 
 
+def _checked_shape(name: str, shape) -> list[int]:
+    if (
+        type(shape) is not list
+        or len(shape) > MOST_DIMENSIONS
+        or any(type(n) is not int or not 0 <= n <= MOST_COLUMNS for n in shape)
+    ):
+        raise ValueError(
+            f"{name} must have a list of sizes as shape, up to {MOST_DIMENSIONS} "
+            f"sizes of up to {MOST_COLUMNS}."
+        )
+    return shape
+
+
 @dataclass(frozen=True)
-class Integer:
+class Plain:
+    """A value that JSON has.
+
+    plain: makes it of a value; is_valid: whether it is one; expected: which it must be
+    """
+
+    plain: Callable[[Any], Any]
+    is_valid: Callable[[Any], bool]
+    expected: str
+
+    def encode(self, value):
+        """The value."""
+        value = self.plain(value)
+        if not self.is_valid(value):
+            raise ValueError(
+                f"A value that is not {self.expected} cannot be written, got {value!r}."
+            )
+        return value
+
+    def decode(self, name, value):
+        """The value."""
+        if not self.is_valid(value):
+            raise ValueError(
+                f"{name} must be {self.expected}, got {_described(value)}."
+            )
+        return value
+
+
+def Integer(low: int = 0) -> Plain:
     """A whole number of at least `low`."""
-
-    low: int = 0
-
-    def encode(self, value):
-        """The number."""
-        return int(value)
-
-    def decode(self, name, value):
-        """The number."""
-        if type(value) is not int or not self.low <= value < 2**63:
-            raise ValueError(
-                f"{name} must be an integer of at least {self.low}, got "
-                f"{_described(value)}."
-            )
-        return value
+    return Plain(
+        int,
+        lambda value: type(value) is int and low <= value < 2**63,
+        f"an integer of at least {low}",
+    )
 
 
-@dataclass(frozen=True)
-class Choice:
+def Choice(choices: tuple[str, ...]) -> Plain:
     """One of a few strings."""
-
-    choices: tuple[str, ...]
-
-    def encode(self, value):
-        """The string."""
-        if value not in self.choices:
-            raise ValueError(
-                f"Only {', '.join(self.choices)} can be written, got {value!r}."
-            )
-        return value
-
-    def decode(self, name, value):
-        """The string."""
-        if type(value) is not str or value not in self.choices:
-            raise ValueError(
-                f"{name} must be one of {', '.join(self.choices)}, got "
-                f"{_described(value)}."
-            )
-        return value
+    return Plain(
+        str,
+        lambda value: type(value) is str and value in choices,
+        f"one of {', '.join(choices)}",
+    )
 
 
-@dataclass(frozen=True)
-class Names:
+def Names() -> Plain:
     """A list of strings and whole numbers, or None."""
-
-    def encode(self, value):
-        """List of strings and whole numbers."""
-        return None if value is None else list(map(_plain_name, value))
-
-    def decode(self, name, value):
-        """List of strings and whole numbers."""
-        if value is None:
-            return None
-        if type(value) is not list or not set(map(type, value)) <= {str, int}:
-            raise ValueError(
-                f"{name} must be a list of strings and whole numbers, or null, got "
-                f"{_described(value)}."
-            )
-        return value
+    return Plain(
+        lambda value: None if value is None else list(map(_plain_name, value)),
+        lambda value: (
+            value is None
+            or (type(value) is list and set(map(type, value)) <= {str, int})
+        ),
+        "a list of strings and whole numbers, or null",
+    )
 
 
 @dataclass(frozen=True)

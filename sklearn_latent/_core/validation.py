@@ -39,12 +39,8 @@ def check_count(
     if value is None and optional:
         return None
     # bool is a subclass of int, but not a count.
-    if (
-        not isinstance(value, Integral)
-        or isinstance(value, bool)
-        or int(value) < low
-        or (high is not None and int(value) > high)
-    ):
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or not low <= int(value) <= (np.inf if high is None else high):
         limits = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(
             f"{name} must be an integer {limits}{' or None' if optional else ''}, got "
@@ -206,37 +202,31 @@ def within_floats(name: str) -> Iterator[None]:
 
 
 def check_sample_weight(sample_weight, n_samples: int) -> np.ndarray | None:
-    """Validate row weights.
-
-    sample_weight (n_samples,) -> weights (n_samples,).
-    """
+    """Validate row weights (n_samples,); a number is the weight of every row."""
     if sample_weight is None:
         return None
     weights = check_numbers("sample_weight", sample_weight)
     if weights.ndim == 0:
         weights = np.full(n_samples, weights)
+    low, high = weights.min(initial=np.inf), weights.max(initial=0.0)
+    problem = ""
     if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight must have one value per row, shape ({n_samples},), "
-            f"got shape {weights.shape}."
+        problem = (
+            f"have one value per row, shape ({n_samples},), got shape {weights.shape}"
         )
-    if np.isnan(weights).any():
-        raise ValueError("sample_weight must hold numbers, got NaN.")
-    if weights.min(initial=0.0) < 0:
-        raise ValueError(
-            f"sample_weight must be non-negative, got a minimum of {weights.min():g}."
+    elif np.isnan(weights).any():
+        problem = "hold numbers, got NaN"
+    elif low < 0:
+        problem = f"be non-negative, got a minimum of {low:g}"
+    elif high > HEAVIEST:
+        problem = (
+            f"be at most {HEAVIEST:g}, so that weights can be summed, got a maximum of "
+            f"{high:g}"
         )
-    heaviest = weights.max(initial=0.0)
-    if heaviest > HEAVIEST:
-        raise ValueError(
-            f"sample_weight must be at most {HEAVIEST:g}, so that weights can be "
-            f"summed, got a maximum of {heaviest:g}."
-        )
-    if heaviest < LIGHTEST:
-        raise ValueError(
-            f"sample_weight must not be all zero, or below {LIGHTEST:g}, got a maximum "
-            f"of {heaviest:g}."
-        )
+    elif high < LIGHTEST:
+        problem = f"not be all zero, or below {LIGHTEST:g}, got a maximum of {high:g}"
+    if problem:
+        raise ValueError(f"sample_weight must {problem}.")
     return np.where(weights < LIGHTEST, 0.0, weights)
 
 

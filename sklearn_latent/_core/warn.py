@@ -16,10 +16,13 @@ import sklearn
 # Code between the user's line and ours: this library, scikit-learn's wrappers of
 # methods, joblib's of workers.
 _INSIDE = tuple(
-    f"{Path(place).parent}{os.sep}"
-    for place in (__file__, sklearn.__file__, joblib.__file__)
+    f"{folder}{os.sep}"
+    for folder in (
+        Path(__file__).parents[1],
+        Path(sklearn.__file__).parent,
+        Path(joblib.__file__).parent,
+    )
 )
-
 
 # Lists that collect messages, the innermost last; each thread has its own.
 _collectors: ContextVar[tuple[list[str], ...]] = ContextVar("_collectors", default=())

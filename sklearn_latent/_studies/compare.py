@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.model_selection import KFold, check_cv
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
@@ -25,14 +28,28 @@ from .._core.validation import (
     shown,
 )
 from .._core.warn import warn
+from ..baselines import IndependentFeatures, LatentClasses
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
-from .models import n_latents, n_numeric, n_parameters, read_models, takes_weights
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Letters of an error that are shown.
 LONGEST_REASON = 200
+
+BASELINES: dict[str, type] = {
+    "independence": IndependentFeatures,
+    "mixture": LatentClasses,
+}
+
+# Densities of all columns.
+DENSITIES = (
+    BayesianGaussianMixture,
+    FactorAnalysis,
+    GaussianMixture,
+    KernelDensity,
+    PCA,
+)
 
 # Columns of the result.
 COLUMNS = (
@@ -165,24 +182,18 @@ def _read_folds(cv, X) -> list[tuple]:
         cv = KFold(int(cv), shuffle=True, random_state=0)
     if isinstance(cv, str | bytes):
         raise ValueError(f"cv must be a number of folds or a splitter, got {cv!r}.")
-    if not hasattr(cv, "split") and isinstance(cv, Iterable):
-        folds = [_read_fold(fold, _num_samples(X)) for fold in cv]
-    else:
-        folds = list(check_cv(cv).split(X))
+    given = isinstance(cv, Iterable) and not hasattr(cv, "split")
+    folds = []
+    for fold in cv if given else check_cv(cv).split(X):
+        if not isinstance(fold, tuple | list) or len(fold) != 2:
+            raise ValueError(
+                "cv must hold pairs of indices, of training and of test rows, got "
+                f"{shown(fold)}."
+            )
+        folds.append(tuple(_read_indices(part, _num_samples(X)) for part in fold))
     if not folds:
         raise ValueError("cv must give at least one split, got none.")
     return folds
-
-
-def _read_fold(fold, n_rows: int) -> tuple:
-    """A pair of indices of rows that a user gave."""
-    pair = fold if isinstance(fold, tuple | list) else ()
-    if len(pair) != 2:
-        raise ValueError(
-            "cv must hold pairs of indices, of training and of test rows, got "
-            f"{shown(fold)}."
-        )
-    return tuple(_read_indices(part, n_rows) for part in pair)
 
 
 def _read_indices(part, n_rows: int) -> np.ndarray:
@@ -205,19 +216,19 @@ def _read_indices(part, n_rows: int) -> np.ndarray:
 # Fits
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """One fit: log-likelihoods of the test rows, or an error."""
+class _Result(NamedTuple):
+    """A fit, or all folds of a model; log-likelihoods of rows, NaN if never held out.
 
-    rows: np.ndarray | None
-    seconds: float
-    parameters: float
-    latents: float
-    n_numeric: float
+    sizes: numbers of parameters and of latents, and seconds
+    """
+
+    rows: np.ndarray
+    sizes: tuple[float, ...] = (np.nan,) * 3
+    n_numeric: float = np.nan
     error: str | None = None
 
 
-def _fit_and_score(name, model, X, weights, fold, verbose) -> _Outcome:
+def _fit_and_score(name, model, X, weights, fold, verbose) -> _Result:
     """Fit a clone to the training rows and score the test rows."""
     train, test = fold
     start = time.perf_counter()
@@ -233,48 +244,25 @@ def _fit_and_score(name, model, X, weights, fold, verbose) -> _Outcome:
             raise ValueError("score_samples returned NaN.")
     except Exception as error:  # a model that fails must not end the others
         text = shorten(f"{type(error).__name__}: {error}", LONGEST_REASON)
-        return _Outcome(None, np.nan, np.nan, np.nan, np.nan, text)
+        return _Result(np.full(len(test), np.nan), error=text)
     if verbose:
         print(f"[compare] {name}: {rows.mean():.4g} nats per row ({seconds:.1f} s)")
-    return _Outcome(
-        rows,
-        seconds,
-        n_parameters(model),
-        n_latents(model),
-        n_numeric(model),
-    )
+    sizes = n_parameters(model), n_latents(model), seconds
+    return _Result(rows, sizes, n_numeric(model))
 
 
-# Results
-
-
-@dataclass(frozen=True)
-class _Result:
-    """All folds of a model: log-likelihood of each row, NaN if never held out."""
-
-    rows: np.ndarray
-    parameters: float
-    latents: float
-    seconds: float
-    n_numeric: float
-    error: str | None
-
-
-def _collect(outcomes: list[_Outcome], folds, n_rows: int) -> _Result:
-    """Put the folds together."""
-    error = next((o.error for o in outcomes if o.error is not None), None)
+def _collect(parts: list[_Result], folds, n_rows: int) -> _Result:
+    """Put the folds of a model together."""
+    for part in parts:
+        if part.error is not None:
+            return _Result(np.full(n_rows, np.nan), error=part.error)
     total, count = np.zeros(n_rows), np.zeros(n_rows)
-    for outcome, (_, test) in zip(outcomes, folds, strict=True):
-        if outcome.rows is not None:
-            np.add.at(total, test, outcome.rows)
-            np.add.at(count, test, 1.0)
+    for part, (_, test) in zip(parts, folds, strict=True):
+        np.add.at(total, test, part.rows)
+        np.add.at(count, test, 1.0)
     rows = np.divide(total, count, out=np.full(n_rows, np.nan), where=count > 0)
-    if error is not None:
-        return _Result(np.full(n_rows, np.nan), np.nan, np.nan, np.nan, np.nan, error)
-    sizes = np.mean([[o.parameters, o.latents, o.seconds] for o in outcomes], axis=0)
-    parameters, latents, seconds = sizes.tolist()
-    numeric = outcomes[0].n_numeric
-    return _Result(rows, parameters, latents, seconds, numeric, None)
+    sizes = tuple(np.mean([part.sizes for part in parts], axis=0).tolist())
+    return _Result(rows, sizes, parts[0].n_numeric)
 
 
 def _table(results: dict[str, _Result], weights, reference):
@@ -290,8 +278,7 @@ def _table(results: dict[str, _Result], weights, reference):
         gap = (np.nan, np.nan)
         if result.error is None and reference in worked:
             gap = _difference(result.rows, results[reference].rows, weights)
-        sizes = (result.parameters, result.latents, result.seconds)
-        lines.append((*means[name], *gap, *sizes))
+        lines.append((*means[name], *gap, *result.sizes))
     table = pd.DataFrame(lines, index=list(results), columns=list(COLUMNS))
     table.index.name = "model"
     order = table["log_likelihood"].sort_values(ascending=False, kind="stable").index
@@ -378,3 +365,113 @@ def _warn_of_units(models: dict[str, Any], results: dict[str, _Result]) -> None:
             "with the other models.",
             ModelMisfitWarning,
         )
+
+
+# Models, and what is known of them
+
+
+def read_models(models) -> dict[str, Any]:
+    """Estimators by unique names."""
+    if isinstance(models, str) or hasattr(models, "fit"):
+        models = [models]
+    if isinstance(models, Mapping):
+        pairs = list(models.items())
+    elif isinstance(models, Iterable):
+        pairs = _with_names(list(models))
+    else:
+        raise TypeError(
+            "models must be a dictionary of estimators by name, or a list of "
+            f"estimators, got {shown(models)}."
+        )
+    if not pairs:
+        raise ValueError("models must hold at least one model, got none.")
+    found = (getattr(m, "n_slices", None) for _, m in pairs if not isinstance(m, type))
+    slices = next((s for s in found if s is not None), None)
+    return {str(name): _estimator(name, model, slices) for name, model in pairs}
+
+
+def _with_names(models: Sequence) -> list[tuple[str, Any]]:
+    """Names of classes, numbered where several models have the same."""
+    names = [m if isinstance(m, str) else type(m).__name__ for m in models]
+    return [
+        (f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name, m)
+        for i, (name, m) in enumerate(zip(names, models, strict=True))
+    ]
+
+
+def _estimator(name, model, n_slices) -> Any:
+    """The estimator itself, or the baseline that a string names."""
+    if isinstance(model, str):
+        if model not in BASELINES:
+            raise ValueError(
+                f"models must name baselines, one of {list(BASELINES)}, got "
+                f"{shown(model)}."
+            )
+        baseline = BASELINES[model]()
+        if n_slices is not None and "n_slices" in baseline.get_params():
+            baseline.set_params(n_slices=n_slices)
+        return baseline
+    if isinstance(model, type) or not isinstance(model, BaseEstimator):
+        raise TypeError(
+            f"models must hold estimators or names of baselines, got {shown(model)} "
+            f"for {name!r}."
+        )
+    if not hasattr(last_step(model), "score_samples"):
+        raise TypeError(
+            "models must have the method score_samples, which returns the "
+            f"log-likelihood of each row, got {shown(model)} for {name!r}."
+        )
+    return model
+
+
+def last_step(model) -> Any:
+    """What a pipeline ends with."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def takes_weights(model) -> bool:
+    """Whether `fit` has row weights."""
+    return "sample_weight" in inspect.signature(model.fit).parameters
+
+
+def n_parameters(model) -> float:
+    """Number of free parameters, NaN if unknown."""
+    model = last_step(model)
+    if hasattr(model, "_n_parameters"):
+        return float(model._n_parameters())
+    if not hasattr(model, "noise_variance_"):
+        return np.nan
+    # Factor analysis and probabilistic PCA, up to rotations.
+    k, p = model.components_.shape
+    noise = np.size(model.noise_variance_)
+    return float(p + p * k - k * (k - 1) // 2 + noise)
+
+
+def n_latents(model) -> float:
+    """Number of latents, factors or components, NaN if there are none."""
+    model = last_step(model)
+    for name in ("n_latents_", "n_components_", "n_components"):
+        found = getattr(model, name, None)
+        if found is not None and not isinstance(found, str):
+            return float(found)
+    return np.nan
+
+
+def n_numeric(model) -> float:
+    """Number of features with densities; the others have probabilities.
+
+    NaN if it is not known.
+    """
+    model = last_step(model)
+    network: Any = getattr(model, "network_", None)
+    if hasattr(network, "failure"):
+        return 0.0
+    if hasattr(network, "emissions"):
+        return float(sum(emission.is_numeric for emission in network.emissions))
+    if hasattr(network, "noise_variance"):
+        kinds = [margin.name for margin in network.margins or ()]
+        # Some of their values have probabilities.
+        return float(model.n_features_in_ - kinds.count("atoms"))
+    if isinstance(model, DENSITIES):
+        return float(model.n_features_in_)
+    return np.nan

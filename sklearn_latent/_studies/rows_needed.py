@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import beta
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils import check_random_state
 
@@ -21,12 +27,14 @@ from .._core.validation import (
     check_jobs,
     shown,
 )
-from ..plotting import RowsNeededDisplay
-from .recovery import Study, plan_study
+from ..exceptions import LatentWarning
+from ..gaussian import GaussianNetwork, IdealParentGaussianBN
+from ..metrics import match_latents, structural_hamming_distance
+from ..mixed import LPCC, LatentDBN, LGLPCCTemporal
+from ..noisy_or import NoisyOrNetwork, QuartetStructureLearner
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 # Fewer rows than this say nothing of latents, and are not tried. Such fits are fast, so
 # that sizes double from here on.
@@ -37,10 +45,6 @@ NEAR = (0.6, 0.8, 1.2)
 
 # Larger numbers of fits are mistakes.
 MOST_FITS = 1 << 20
-
-# Draws of the shares that the interval is taken from, and two-sided 95% of a normal
-# distribution.
-N_DRAWS, Z = 400, 1.96
 
 
 def rows_needed(
@@ -106,7 +110,7 @@ def rows_needed(
     Returns
     -------
     result : RowsNeeded
-        The number of rows in ``n_rows``, with ``to_frame()`` and ``plot()``.
+        The number of rows in ``n_rows``, with ``to_frame()``.
 
     Examples
     --------
@@ -122,65 +126,62 @@ def rows_needed(
     0      50       5
     1     200       5
     """
-    _check_probability(probability)
-    _check_options(n_repeats, max_rows, criterion)
+    if not isinstance(probability, Real) or not 0 < float(probability) < 1:
+        raise ValueError(
+            "probability must be a number between 0 and 1, both excluded, got "
+            f"{shown(probability)}."
+        )
+    check_count("n_repeats", n_repeats, 1, MOST_FITS)
+    check_count("max_rows", max_rows, FEWEST_ROWS, MOST_ROWS)
+    if criterion is not None and not callable(criterion):
+        raise TypeError(f"criterion must be callable or None, got {shown(criterion)}.")
     check_jobs(n_jobs)
-    study = plan_study(network, estimator, n_slices, criterion)
-    runner = Runner(study, check_random_state(random_state), n_jobs, verbose)
+    trial, network, estimator = plan_trial(network, estimator, n_slices, criterion)
+    rng = check_random_state(random_state)
+    found: dict[int, int] = {}
+
+    def try_out(size: int) -> None:
+        if size in found:
+            return
+        start = time.perf_counter()
+        # Seeds are drawn here, so that the number of jobs does not matter.
+        seeds = rng.randint(np.iinfo(np.int32).max, size=n_repeats)
+        found[size] = sum(
+            Parallel(n_jobs)(delayed(trial)(size, int(seed)) for seed in seeds)
+        )
+        if verbose:
+            seconds = time.perf_counter() - start
+            print(
+                f"[rows_needed] {size} rows: {found[size]} of {n_repeats} fits "
+                f"recover the latents ({seconds:.1f} s)"
+            )
+
     if sizes is not None:
         wanted = np.unique(check_counts("sizes", sizes)).tolist()
         if not wanted:
             raise ValueError("sizes must hold at least one number of rows, got none.")
-        found = {size: sum(runner(size, n_repeats)) for size in wanted}
     else:
-        found, size = {}, FEWEST_ROWS
-        while size not in found:
-            found[size] = sum(runner(size, n_repeats))
-            if found[size] < probability * n_repeats:
-                size = min(2 * size, max_rows)
+        size = FEWEST_ROWS
+        try_out(size)
+        while found[size] < probability * n_repeats and size < max_rows:
+            size = min(2 * size, max_rows)
+            try_out(size)
+        wanted = []
         if found[size] >= probability * n_repeats:
-            near = (min(round(part * size), max_rows) for part in NEAR)
-            found |= {
-                more: sum(runner(more, n_repeats))
-                for more in near
-                if more not in found and more >= FEWEST_ROWS
-            }
-    return _result(study, found, n_repeats, probability)
+            wanted = [min(round(part * size), max_rows) for part in NEAR]
+            wanted = [size for size in wanted if size >= FEWEST_ROWS]
+    for size in wanted:
+        try_out(size)
+    return _result(found, n_repeats, probability, network, estimator)
 
 
-@dataclass(frozen=True)
-class Runner:
-    """Fits to tables of a size."""
-
-    study: Study
-    rng: np.random.RandomState
-    n_jobs: int | None
-    verbose: int
-
-    def __call__(self, n_rows: int, n_repeats: int) -> list[bool]:
-        """Which of several fits recover the latents."""
-        start = time.perf_counter()
-        # Seeds are drawn here, so that the number of jobs does not matter.
-        seeds = self.rng.randint(np.iinfo(np.int32).max, size=n_repeats)
-        trial = delayed(self.study.trial)
-        found = Parallel(self.n_jobs)(trial(n_rows, int(seed)) for seed in seeds)
-        if self.verbose:
-            seconds = time.perf_counter() - start
-            print(
-                f"[rows_needed] {n_rows} rows: {sum(found)} of {n_repeats} fits "
-                f"recover the latents ({seconds:.1f} s)"
-            )
-        return found
-
-
-def _result(study: Study, found: dict[int, int], n_repeats: int, probability: float):
+def _result(found, n_repeats, probability, network, estimator) -> RowsNeeded:
     """What users get."""
     sizes = np.array(sorted(found))
     recovered = np.array([found[size] for size in sizes.tolist()])
-    rng = np.random.RandomState(0)
     # What the shares may be, given these fits, by Jeffreys' prior.
-    draws = rng.beta(
-        recovered + 0.5, n_repeats - recovered + 0.5, size=(N_DRAWS, len(sizes))
+    draws = np.random.RandomState(0).beta(
+        recovered + 0.5, n_repeats - recovered + 0.5, size=(400, len(sizes))
     )
     rows = [_crossing(sizes, draw, probability) for draw in draws]
     low, high = np.quantile(rows, [0.025, 0.975], method="nearest").tolist()
@@ -192,8 +193,8 @@ def _result(study: Study, found: dict[int, int], n_repeats: int, probability: fl
         sizes=sizes,
         n_fits=np.full(len(sizes), n_repeats),
         n_recovered=recovered,
-        network=study.network,
-        estimator=study.estimator,
+        network=network,
+        estimator=estimator,
     )
 
 
@@ -205,21 +206,8 @@ def _crossing(sizes, shares, probability: float) -> float:
         return np.inf
     if above == 0:
         return float(sizes[0])
-    low, high = rising[above - 1], rising[above]
-    logs = np.log(sizes[above - 1 : above + 1])
-    return float(
-        np.exp(logs[0] + (probability - low) / (high - low) * np.diff(logs)[0])
-    )
-
-
-def wilson_interval(succeeded, tried) -> tuple:
-    """Ends of Wilson's interval of a probability."""
-    share = succeeded / tried
-    width = 1.0 + Z**2 / tried
-    center = (share + Z**2 / (2 * tried)) / width
-    half = Z * np.sqrt(share * (1 - share) / tried + Z**2 / (4 * tried**2)) / width
-    # Ends at 0 and 1 are exact, but for rounding.
-    return np.clip(center - half, 0.0, share), np.clip(center + half, share, 1.0)
+    ends = slice(above - 1, above + 1)
+    return float(np.exp(np.interp(probability, rising[ends], np.log(sizes[ends]))))
 
 
 @dataclass(frozen=True, repr=False)
@@ -285,49 +273,133 @@ class RowsNeeded:
         -------
         frame : pandas.DataFrame
             One row per size: ``n_rows``, ``n_fits``, ``n_recovered``, ``share``, and
-            the ends ``low`` and ``high`` of its 95% confidence interval (Wilson).
+            the ends ``low`` and ``high`` of its 95% interval (Jeffreys).
         """
         import pandas as pd
 
-        low, high = wilson_interval(self.n_recovered, self.n_fits)
+        found, failed = self.n_recovered, self.n_fits - self.n_recovered
+        low, high = (beta.ppf(p, found + 0.5, failed + 0.5) for p in (0.025, 0.975))
         columns = {
             "n_rows": self.sizes,
             "n_fits": self.n_fits,
-            "n_recovered": self.n_recovered,
-            "share": self.n_recovered / self.n_fits,
-            "low": low,
-            "high": high,
+            "n_recovered": found,
+            "share": found / self.n_fits,
+            "low": np.where(found == 0, 0.0, low),
+            "high": np.where(failed == 0, 1.0, high),
         }
         return pd.DataFrame(columns)
 
-    def plot(self, ax: Axes | None = None) -> RowsNeededDisplay:
-        """Draw the share of recovered networks by number of rows.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Axes to draw on. If None, a new figure is created.
-
-        Returns
-        -------
-        display : RowsNeededDisplay
-            With the drawing in ``ax_`` and ``figure_``.
-        """
-        return RowsNeededDisplay.from_result(self, ax=ax)
+# Data from a known network, and whether a fit recovered its latents
 
 
-def _check_probability(probability) -> None:
-    """Refuse what is no probability within 0 and 1."""
-    if not isinstance(probability, Real) or not 0 < float(probability) < 1:
-        raise ValueError(
-            "probability must be a number between 0 and 1, both excluded, got "
-            f"{shown(probability)}."
+def plan_trial(network, estimator, n_slices, criterion) -> tuple[Callable, Any, Any]:
+    """Whether a fit to so many rows by a seed succeeds; the network, what is fitted."""
+    fitted = network if hasattr(network, "network_") else None
+    network = getattr(network, "network_", network)
+    if not isinstance(network, NoisyOrNetwork | GaussianNetwork | LatentDBN):
+        raise TypeError(
+            "network must be a NoisyOrNetwork, GaussianNetwork or LatentDBN, or an "
+            f"estimator that was fitted to one, got {shown(network)}."
         )
+    if estimator is not None and not isinstance(estimator, BaseEstimator):
+        raise TypeError(f"estimator must be an estimator, got {shown(estimator)}.")
+    if not network.n_latents:
+        raise ValueError("network must have at least one latent, got none.")
+    if fitted is not None:
+        draw = partial(redraw, fitted)
+        estimator = clone(fitted) if estimator is None else estimator
+    else:
+        n_slices = _check_slices(network, estimator, n_slices)
+        draw = partial(_draw, network, n_slices)
+        estimator = _learner(network, n_slices) if estimator is None else estimator
+    is_recovered = is_same if criterion is None else criterion
+    return partial(_trial, network, estimator, draw, is_recovered), network, estimator
 
 
-def _check_options(n_repeats, max_rows, criterion) -> None:
-    """Refuse options of the wrong kind."""
-    check_count("n_repeats", n_repeats, 1, MOST_FITS)
-    check_count("max_rows", max_rows, FEWEST_ROWS, MOST_ROWS)
-    if criterion is not None and not callable(criterion):
-        raise TypeError(f"criterion must be callable or None, got {shown(criterion)}.")
+def _trial(network, estimator, draw, is_recovered, n_rows: int, seed: int) -> bool:
+    """Whether the latents are recovered from new rows."""
+    X = draw(n_rows, seed)
+    with warnings.catch_warnings():
+        # Small samples are poor data: this is what the study is about.
+        warnings.simplefilter("ignore", LatentWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return bool(is_recovered(network, clone(estimator).fit(X), X))
+
+
+def _check_slices(network, estimator, n_slices) -> int:
+    """Number of slices of the sequences of a network."""
+    check_count("n_slices", n_slices, 1, optional=True)
+    if not isinstance(network, LatentDBN):
+        if n_slices not in (None, 1):
+            raise ValueError(
+                f"n_slices must be None for a network without time, got {n_slices}."
+            )
+        return 1
+    found = n_slices or getattr(estimator, "n_slices", None)
+    if found is None and network.has_time:
+        raise ValueError(
+            "n_slices must be the number of slices of a sequence for a network that "
+            "has time, got None."
+        )
+    return found or 1
+
+
+def _draw(network, n_slices: int, n_rows: int, seed: int) -> np.ndarray:
+    """Rows of a network."""
+    if not isinstance(network, LatentDBN):
+        return network.sample(n_rows, random_state=seed)[0]
+    return network.sample(n_rows, n_slices, random_state=seed)[0].reshape(n_rows, -1)
+
+
+def redraw(estimator, n_rows: int, seed: int) -> Any:
+    """Rows of a fitted estimator, like those that it was fitted to."""
+    X = estimator.sample(n_rows, random_state=seed)[0]
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        import pandas as pd
+
+        return pd.DataFrame(X, columns=names).infer_objects()
+    n_slices = getattr(estimator, "n_slices_", 1)
+    return X if n_slices == 1 else X.reshape(n_rows, n_slices, -1)
+
+
+def _learner(network, n_slices: int) -> Any:
+    """What is fitted if nothing is said."""
+    if isinstance(network, NoisyOrNetwork):
+        return QuartetStructureLearner(random_state=0)
+    if isinstance(network, LatentDBN):
+        # Codes are categories, however many there are.
+        most = max(10, *network.n_categories)
+        if n_slices == 1:
+            return LPCC(max_categories=most, random_state=0)
+        return LGLPCCTemporal(n_slices, max_categories=most, random_state=0)
+    n = network.n_features
+    bipartite = not (network.adjacency[:, n:].any() or network.adjacency[:n].any())
+    return IdealParentGaussianBN(
+        link=network.link,
+        noise=network.noise,
+        max_latents=network.n_latents + 2,
+        bipartite=bipartite,
+    )
+
+
+def is_same(network, model, X) -> bool:
+    """As many latents, and the same ones; see `rows_needed`."""
+    learned = model.network_
+    if model.n_latents_ != network.n_latents:
+        return False
+    if isinstance(network, NoisyOrNetwork):
+        if not np.array_equal(network.polarity, learned.polarity):
+            return False
+        found = match_latents(network.failure, learned.failure, learned.prior)[1]
+        return bool(found.all())
+    if isinstance(network, LatentDBN):
+        structures = (network.graph.structure,), (model.structure_,)
+        return structural_hamming_distance(*structures)[1] == 0
+    values = np.hstack([network.posterior(X), learned.posterior(X)])
+    if (values.std(axis=0) == 0).any():
+        return False
+    n = network.n_latents
+    close = np.abs(np.corrcoef(values.T)[:n, n:])
+    return bool((close[linear_sum_assignment(-close)] >= 0.9).all())

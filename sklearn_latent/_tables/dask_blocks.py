@@ -10,9 +10,6 @@ import pandas as pd
 from .._core.validation import check_training_weight, shown
 from .blocks import Blocks
 
-# How many results are merged at a time; no worker holds more.
-FAN_IN = 2
-
 
 class DaskBlocks(Blocks):
     """Blocks as delayed values. Dask makes the blocks of a lost worker again.
@@ -35,22 +32,19 @@ class DaskBlocks(Blocks):
         """Blocks that hold the results, in the memory of the workers."""
         parts = dask.persist(*self._results(function, shared))
         present = dask.compute(*(dask.delayed(_is_present)(part) for part in parts))
-        return DaskBlocks(
-            part for part, keep in zip(parts, present, strict=True) if keep
-        )
+        pairs = zip(parts, present, strict=True)
+        return DaskBlocks(part for part, kept in pairs if kept)
 
     def gather(self, function, *shared, each=None) -> list:
         """Results of all blocks, in order."""
         return list(dask.compute(*self._results(function, shared, each)))
 
     def reduce(self, function, merge, *shared):
-        """Results merged in pairs."""
+        """Results merged in pairs, so that no worker holds more."""
         combine = dask.delayed(merge, pure=False)
         parts = self._results(function, shared) or [combine([])]
         while len(parts) > 1:
-            parts = [
-                combine(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)
-            ]
+            parts = [combine(parts[i : i + 2]) for i in range(0, len(parts), 2)]
         return parts[0].compute()
 
 
@@ -67,12 +61,12 @@ def read_collection(X, sample_weight, check, check_block) -> DaskBlocks:
     return DaskBlocks(read(block, own, columns, check_block) for block, own in pairs)
 
 
-def look_at_collection(X, look, merge):
-    """Results of a function of the rows of each block, merged, before any checks."""
+def look_at_collection(X, look) -> list:
+    """Results of a function of the rows of each block, before any checks."""
     blocks, columns = _open(X)
     read = dask.delayed(_read_block, pure=False)
-    looked = DaskBlocks(read(block, None, columns, look) for block in blocks)
-    return looked.reduce(_rows_of, merge)
+    looked = dask.compute(*(read(block, None, columns, look) for block in blocks))
+    return [result[0] for result in looked if result is not None]
 
 
 def _open(X) -> tuple[list, pd.Index | int]:
@@ -115,18 +109,12 @@ def _align(block, columns):
             )
         return block
     found = pd.Index(block.columns)
-    if found.equals(columns):
-        return block
-    if set(found) != set(columns) or not found.is_unique:
+    if not found.is_unique or set(found) != set(columns):
         raise ValueError(
             "X must have the same columns in all blocks, in any order, "
             f"{shown(columns.tolist())}, got {shown(found.tolist())} in one of them."
         )
-    return block[columns.tolist()]
-
-
-def _rows_of(block):
-    return block[0]
+    return block if found.equals(columns) else block[columns.tolist()]
 
 
 def _call(function, part, *shared):

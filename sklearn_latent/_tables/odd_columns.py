@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from numbers import Complex, Number, Real
+from numbers import Complex, Real
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,23 +17,14 @@ from scipy import sparse
 
 from .._core.validation import shown
 
-# What pandas calls columns of objects.
-NUMBERS = {
-    "floating",
-    "integer",
-    "mixed-integer-float",
-    "boolean",
-    "decimal",
-    "empty",
-}
-DATES = {
-    "datetime64",
-    "datetime",
-    "date",
-    "timedelta64",
-    "timedelta",
-    "time",
-    "period",
+# What pandas calls columns of objects, and what they are here.
+KINDS = {
+    **dict.fromkeys(("floating", "integer", "mixed-integer-float"), "numbers"),
+    **dict.fromkeys(("boolean", "decimal", "empty"), "numbers"),
+    **dict.fromkeys(("datetime64", "datetime", "date", "timedelta64"), "dates"),
+    **dict.fromkeys(("timedelta", "time", "period"), "dates"),
+    "string": "text",
+    "bytes": "bytes",
 }
 
 # Text that often stands for a missing value.
@@ -94,19 +85,14 @@ class Column:
 
         if self.is_dates:
             return "dates"
-        kind = pd.api.types.infer_dtype(self.known, skipna=False)
-        if kind in NUMBERS:
-            return "numbers"
-        if kind in DATES:
-            return "dates"
-        if kind in ("string", "bytes"):
-            return "text" if kind == "string" else kind
         values = self.known
-        if all(isinstance(value, (Number, np.bool_)) for value in values):
-            real = all(isinstance(v, Real | Decimal | np.bool_) for v in values)
-            return "numbers" if real else "other"
-        plain = all(isinstance(value, (str, Number, np.bool_)) for value in values)
-        return "mixed" if plain else "other"
+        kind = KINDS.get(pd.api.types.infer_dtype(values, skipna=False))
+        if kind is not None:
+            return kind
+        numbers = [isinstance(value, Real | Decimal | np.bool_) for value in values]
+        pairs = zip(values, numbers, strict=True)
+        plain = all(number or isinstance(value, str) for value, number in pairs)
+        return "other" if not plain else "numbers" if all(numbers) else "mixed"
 
     @property
     def levels(self) -> list:
@@ -126,24 +112,16 @@ class Column:
         try:
             numbers[~self.missing] = self.known.astype(np.float64)
         except OverflowError:
-            self._refuse_large()
+            large = next(value for value in self.known if _overflows(value))
+            raise ValueError(
+                "X must hold numbers that fit into 64-bit floats, got "
+                f"{shown(large)} in {self}."
+            ) from None
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"X must hold numbers, got others in {self}: {error}."
             ) from None
         return numbers
-
-    def _refuse_large(self) -> NoReturn:
-        """Raise an error that shows the number that no float can hold."""
-        for value in self.known:
-            try:
-                float(value)
-            except OverflowError:
-                raise ValueError(
-                    "X must hold numbers that fit into 64-bit floats, got "
-                    f"{shown(value)} in {self}."
-                ) from None
-        raise AssertionError(f"no large number in {self}")
 
     def refuse(self, expected: str, remedy: str) -> NoReturn:
         """Raise an error that names the column, some values and what to do."""
@@ -156,28 +134,18 @@ class Column:
 
         dates: what to do with dates; mixed: whether numbers beside text are right
         """
-        if self.kind == "dates":
-            self.refuse(
-                expected, f"These are dates or times. Drop the column, or {dates}."
-            )
-        if self.kind == "bytes":
-            self.refuse(
-                expected,
-                f"These are bytes. Decode them with {self.access}"
-                + (".astype(str)." if self.name is None else ".str.decode('utf-8')."),
-            )
-        if self.kind == "mixed" and not mixed:
-            self.refuse(
-                expected,
-                "Numbers and text are mixed. Make them one type, for example with "
-                f"pd.to_numeric({self.access}, errors='coerce').",
-            )
+        decode = ".astype(str)" if self.name is None else ".str.decode('utf-8')"
+        remedies = {
+            "dates": f"These are dates or times. Drop the column, or {dates}.",
+            "bytes": f"These are bytes. Decode them with {self.access}{decode}.",
+            "mixed": "Numbers and text are mixed. Make them one type, for example with "
+            f"pd.to_numeric({self.access}, errors='coerce').",
+        }
+        if self.kind in remedies and not (mixed and self.kind == "mixed"):
+            self.refuse(expected, remedies[self.kind])
         if self.kind == "other":
-            odd = next(
-                value
-                for value in self.known
-                if not isinstance(value, str | Real | Decimal)
-            )
+            plain = str | Real | Decimal
+            odd = next(value for value in self.known if not isinstance(value, plain))
             if isinstance(odd, Complex):
                 raise ValueError(f"Complex data not supported: {odd!r} in {self} of X.")
             raise TypeError(
@@ -185,6 +153,13 @@ class Column:
                 f"each cell, got {shown(odd)} in {self}. Drop the column, or make one "
                 "column of each part of its values."
             )
+
+
+def _overflows(value) -> bool:
+    try:
+        return float(value) is None
+    except OverflowError:
+        return True
 
 
 def ordered(values) -> list:
@@ -212,6 +187,17 @@ def _short(value) -> str:
 def column_number(names, place: int) -> str:
     """What an error calls a column, as `Column` does."""
     return str(Column(place, None if names is None else names[place], np.empty(0)))
+
+
+def number_column(X, place: int) -> np.ndarray:
+    """A column of numbers or truth values as floats, of whatever table."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, place].to_numpy(dtype=float, na_value=np.nan)
+    if hasattr(X, "with_columns"):
+        return X.to_series(place).to_numpy().astype(float)
+    if sparse.issparse(X):
+        return X.tocsc()[:, [place]].toarray().ravel().astype(float)
+    return X[:, place].astype(float)
 
 
 def odd_columns(X) -> tuple[Any, list[Column]]:
@@ -261,15 +247,12 @@ def _odd_of_pandas(X) -> list[Column]:
     import pandas as pd
 
     odd: list[Column] = []
-    if X.ndim != 2:
-        return odd
-    for j, dtype in enumerate(X.dtypes):
+    for j, dtype in enumerate(X.dtypes if X.ndim == 2 else ()):
         # scikit-learn reads NumPy's and pandas' own types of numbers.
-        if dtype.kind in "biufc" and not isinstance(dtype, pd.ArrowDtype):
-            continue
-        values = X.iloc[:, j].to_numpy(dtype=object)
-        is_category = isinstance(dtype, pd.CategoricalDtype)
-        odd.append(Column(j, X.columns[j], values, is_category))
+        if dtype.kind not in "biufc" or isinstance(dtype, pd.ArrowDtype):
+            values = X.iloc[:, j].to_numpy(dtype=object)
+            is_category = isinstance(dtype, pd.CategoricalDtype)
+            odd.append(Column(j, X.columns[j], values, is_category))
     return odd
 
 
@@ -279,15 +262,15 @@ def _odd_of_polars(X) -> list[Column]:
         kind = str(dtype)
         if dtype.is_numeric() and not kind.startswith("Decimal"):
             continue
-        if dtype.is_temporal():
+        is_dates = dtype.is_temporal()
+        if is_dates:
             # Dates that are far away make polars panic.
             values = X.to_series(j).to_numpy().astype(str).astype(object)
-            odd.append(Column(j, name, values, is_dates=True))
-            continue
-        values = np.empty(X.height, dtype=object)
-        values[:] = X.to_series(j).to_list()
+        else:
+            values = np.empty(X.height, dtype=object)
+            values[:] = X.to_series(j).to_list()
         is_category = kind.startswith(("Categorical", "Enum"))
-        odd.append(Column(j, name, values, is_category))
+        odd.append(Column(j, name, values, is_category, is_dates))
     return odd
 
 
@@ -324,20 +307,21 @@ def read_numbers(X, family: str) -> Any:
 def _numbers_of(column: Column, family: str) -> np.ndarray:
     """Numbers of a column, which must not be labels."""
     column.refuse_odd("numbers", "make numbers of it, such as days since a date")
+    remedy = ""
     if column.is_category and len(column.known):
-        column.refuse(
-            "numbers",
+        remedy = (
             "The column is one of categories. If they are amounts, convert it with "
-            f"{column.access}.astype(float); else drop it, or {family}",
+            f"{column.access}.astype(float); else drop it, or {family}"
         )
-    if column.kind == "text":
+    elif column.kind == "text":
+        remedy = f"Drop the column, or {family}"
         if is_numeric_text(column.levels):
-            column.refuse(
-                "numbers",
+            remedy = (
                 "These are numbers stored as text. Convert them with "
-                f"pd.to_numeric({column.access}, errors='coerce').",
+                f"pd.to_numeric({column.access}, errors='coerce')."
             )
-        column.refuse("numbers", f"Drop the column, or {family}")
+    if remedy:
+        column.refuse("numbers", remedy)
     return column.numbers()
 
 

@@ -27,48 +27,47 @@ def read_row(row: Any, names: list[str], *, named: bool) -> SingleRow:
 
     names: of the features; named: whether the data of ``fit`` had them
     """
-    if isinstance(row, Mapping):
-        return _of_mapping(row, names, named)
     if hasattr(row, "columns"):
-        return _of_frame(row, names, named)
-    if hasattr(row, "index") and hasattr(row, "to_list"):
+        row = _of_frame(row, named)
+    elif hasattr(row, "index") and hasattr(row, "to_list"):
         if named and all(isinstance(label, str) for label in row.index):
             if not row.index.is_unique:
                 raise ValueError("row must have each name once, got one twice.")
-            return _of_mapping(dict(row.items()), names, named)
-        row = row.to_list()
+            row = dict(row.items())
+        else:
+            row = row.to_list()
+    if isinstance(row, Mapping):
+        known = set(names)
+        for name in row:
+            if name not in known:
+                raise ValueError(
+                    f"row must have names of features, such as {names[0]!r}, got "
+                    f"{shown(name)}."
+                )
+        cells = np.empty(len(names), dtype=object)
+        # What is not named is missing.
+        cells[:] = [row.get(name, np.nan) for name in names]
+        return _of_cells(cells, names, named)
     if sparse.issparse(row):
         cells = _flat(row.toarray(), len(names))
         return SingleRow(sparse.csr_array(row.reshape(1, len(names))), cells)
     return _of_cells(_flat(row, len(names)), names, named)
 
 
-def _of_mapping(row: Mapping, names, named) -> SingleRow:
-    """Cells by name; what is not named is missing."""
-    _check_known(row, names)
-    cells = np.empty(len(names), dtype=object)
-    cells[:] = [row.get(name, np.nan) for name in names]
-    return _of_cells(cells, names, named)
-
-
-def _of_frame(frame, names, named) -> SingleRow:
-    """A table of one row, of pandas or polars."""
+def _of_frame(frame, named: bool) -> Mapping | list:
+    """Cells of a table of one row, of pandas or polars."""
     if frame.shape[0] != 1:
         raise ValueError(f"row must be a single row, got {frame.shape[0]} rows.")
-    is_pandas = hasattr(frame, "iloc")
-    if named and all(isinstance(name, str) for name in frame.columns):
-        _check_known(frame.columns, names)
-        if is_pandas and frame.columns.is_unique:
-            frame = frame.reindex(columns=names)
-    if frame.shape[1] != len(names):
-        raise ValueError(
-            f"row must have {len(names)} columns, as in fit, got {frame.shape[1]}."
-        )
-    cells = np.empty(len(names), dtype=object)
-    # Columns one by one: pandas would turn integers beside floats into floats.
-    columns = (column for _, column in frame.items()) if is_pandas else None
-    cells[:] = [c.iloc[0] for c in columns] if columns else list(frame.row(0))
-    return SingleRow(frame, cells)
+    if hasattr(frame, "iloc"):
+        # Columns one by one: pandas would turn integers beside floats into floats.
+        cells = [column.iloc[0] for _, column in frame.items()]
+    else:
+        cells = list(frame.row(0))
+    texts = all(isinstance(name, str) for name in frame.columns)
+    is_unique = len(set(frame.columns)) == len(cells)
+    if named and texts and is_unique:
+        return dict(zip(frame.columns, cells, strict=True))
+    return cells
 
 
 def _of_cells(cells, names, named) -> SingleRow:
@@ -103,14 +102,3 @@ def _flat(row, n_features: int) -> np.ndarray:
             + (f"shape {array.shape}." if array.size else f"{shown(row)}.")
         )
     return array
-
-
-def _check_known(given, names) -> None:
-    """Refuse names that are none of the features."""
-    known = set(names)
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ValueError(
-            f"row must have names of features, such as {names[0]!r}, got "
-            f"{shown(unknown[0])}."
-        )

@@ -1,7 +1,7 @@
 """What hardly belongs in a table of independent rows, for a warning.
 
-Numbers of rows or people, and times; codes for missing values; copies of rows; rows
-that resemble their neighbours. The limits were chosen on 1,182 tables of R packages, of
+Numbers of rows or people, and times; codes for missing values; rows that resemble their
+neighbours. The limits were chosen on 1,182 tables of R packages, of
 50 to 20,000 rows and 3 to 80 columns.
 """
 
@@ -15,7 +15,7 @@ from scipy import sparse
 
 from .._core.warn import warn
 from ..exceptions import PoorDataWarning
-from .odd_columns import NUMBERS
+from .odd_columns import KINDS
 
 # Fewer rows, or different ones, say little.
 FEWEST_ROWS = 30
@@ -29,12 +29,6 @@ EQUAL_PAIRS = 10.0
 
 CODES = -9999, -999, -99, -9, 99, 999, 9999
 CODE_SHARE = 0.01
-
-# Different rows that occur several times, as a share of all, where a column has nearly
-# as many values as there are different rows: 0.4 in samples drawn with replacement, at
-# most 0.1 in real tables. Those that occur once, where cells are few: 0.03 if 500 rows
-# are drawn from 100.
-SEVERAL_TIMES, ONCE = 0.2, 0.1
 
 # How much closer neighbours are than rows three apart, in three of four columns: 0.4 in
 # chains of correlation 0.5, hardly at all in rows that were sorted by something else.
@@ -71,9 +65,8 @@ def warn_of_suspects(X, values) -> None:
     columns = [_column(str(name), values[:, j]) for j, name in enumerate(names)]
     parts = [text for column in columns for text in _codes(column)]
     if is_table:
-        keys = _keys(columns)
         parts += _numbers(columns, hasattr(X, "columns"))
-        parts += [*_copies(columns, keys), *_order(columns, keys)]
+        parts += _order(columns, _keys(columns))
     if parts:
         warn(f"X looks suspicious. {' '.join(parts)}", PoorDataWarning)
 
@@ -83,7 +76,7 @@ def _column(name: str, column: np.ndarray) -> Column:
 
     known, numeric = ~pd.isna(column), column.dtype.kind in "biuf"
     if not numeric:
-        numeric = pd.api.types.infer_dtype(column, skipna=True) in NUMBERS
+        numeric = KINDS.get(pd.api.types.infer_dtype(column)) == "numbers"
         column = column if numeric else pd.factorize(column)[0]
     values = np.full(len(column), np.nan)
     values[known] = column[known].astype(np.float64)
@@ -140,26 +133,6 @@ def _keys(columns: list[Column]) -> np.ndarray:
         # Sums of multiples of random odd numbers tell rows apart, modulo 2**64, too.
         keys += column.ranks.astype(np.uint64) * np.uint64(2 * factor + 1)
     return keys
-
-
-def _copies(columns: list[Column], keys: np.ndarray) -> Iterator[str]:
-    """Rows that are repeated as hardly any real ones are."""
-    counts = np.unique(keys, return_counts=True)[1]
-    n, once = len(counts), (counts == 1).mean()
-    levels = np.array([column.ranks.max() + 1.0 for column in columns])
-    if levels.max() >= 0.9 * n and len(columns) > 1:
-        repeated = once <= 1.0 - SEVERAL_TIMES
-    else:
-        # Many of few cells, or cells of any frequency, are those of real categories.
-        even = np.quantile(counts, 0.9) <= 3.0 * np.median(counts)
-        many = np.log(levels).sum() >= np.log(4.0 * n)
-        repeated = even and once <= ONCE and many
-    if repeated and n >= FEWEST_ROWS:
-        yield (
-            f"{len(keys) - n} of {len(keys)} rows are copies of others, but rows count "
-            "as independent. If they were repeated or drawn with replacement, use "
-            "X.drop_duplicates(), or sample_weight for how often a row counts."
-        )
 
 
 def _order(columns: list[Column], keys: np.ndarray) -> Iterator[str]:

@@ -12,6 +12,14 @@ def evenly_spaced(n_rows: int, most: int) -> np.ndarray:
     return np.linspace(0, n_rows - 1, most).astype(np.intp)
 
 
+def some_rows(n_rows: int, most: int) -> np.ndarray:
+    """Numbers of at most `most` rows, at random but always the same, in order."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    chosen = np.random.RandomState(0).choice(n_rows, most, replace=False)
+    return np.sort(chosen)
+
+
 def thinned_weights(weights, most: int, phase: float = 0.5) -> np.ndarray:
     """Weights of a sample of about `most` rows, drawn evenly along the total weight.
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._core.climb import Ascent
 from .._core.validation import check_count
+from ..mixed._em.chain_em import EMOptions, fit_chain
 from ..mixed._em.choice import choose_emissions, rough
-from ..mixed._em.em import EMOptions, fit_chain
 from ..mixed._em.hybrid import Hybrid
 from ..mixed._emissions.kinds import KINDS
 from ..mixed._graph import TemporalGraph

@@ -18,9 +18,9 @@ from .._core.validation import (
     check_random_state,
     shown,
 )
+from ..gaussian._links import Linear, Link, get_link
 from ..gaussian._network import GaussianNetwork
-from ..gaussian._nonlinear.links import Linear, Link, get_link
-from ..gaussian._nonlinear.noise import Noise, get_noise
+from ..gaussian._noise import Noise, get_noise
 from ..gaussian._row_inference import LARGEST
 
 # Rows from which the scale of weighted sums is estimated where links saturate.
@@ -61,9 +61,8 @@ def make_gaussian_bn(
         Link function. Unless it is linear, weights are scaled such that the weighted
         sum of the parents has a standard deviation of 1.5.
     noise : {"additive", "multiplicative"} or Noise, default="additive"
-        Noise model; "student(4)" is Student's t with 4 degrees of freedom. With
-        multiplicative noise all weights and values are positive, and the noise of
-        features with parents has a hundredth of `noise_variance`.
+        Noise model. With multiplicative noise all weights and values are positive, and
+        the noise of features with parents has a hundredth of `noise_variance`.
     weight : (float, float), default=(0.5, 1.5)
         Range of the absolute values of the weights. Signs are random.
     noise_variance : (float, float), default=(0.5, 1.5)

@@ -1,10 +1,10 @@
 """Networks of continuous variables, with latents and missing values."""
 
-from ._estimator import IdealParentGaussianBN
-from ._margins.margins import Margin, MixtureMargin, NormalMargin
+from ._gaussian_estimator import IdealParentGaussianBN
+from ._links import Linear, Link, Sigmoid
+from ._margin_kinds import Margin, MixtureMargin, NormalMargin
 from ._network import GaussianNetwork
-from ._nonlinear.links import Linear, Link, Sigmoid
-from ._nonlinear.noise import Additive, Multiplicative, Noise, Student
+from ._noise import Additive, Multiplicative, Noise
 
 __all__ = [
     "Additive",
@@ -18,5 +18,4 @@ __all__ = [
     "Noise",
     "NormalMargin",
     "Sigmoid",
-    "Student",
 ]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._core.climb import climb
 from .._core.persistence import Array, Persistent
 from .._core.validation import check_numbers
-from ._margins.columns import Margins, bent_columns
-from ._statistics.rows import Rows
-
-# EM iterations of the share, each of which costs next to nothing.
-MAX_ITER = 100
-MOST_HALVINGS = 30
+from ._rows import Rows
+from ._table_margins import Margins, bent_columns
 
 
 class Background(Persistent):
@@ -58,8 +55,7 @@ class Background(Persistent):
     @classmethod
     def of(cls, rows: Rows) -> Background:
         """The smallest share that rows support, around where they are."""
-        weights = np.ones(len(rows.X)) if rows.weights is None else rows.weights
-        units = [_center_and_scale(column, weights) for column in rows.X.T]
+        units = [_center_and_scale(column, rows.counts) for column in rows.X.T]
         return cls(1.0 / (rows.weight + 1.0), *np.array(units).reshape(-1, 2).T)
 
     def fitted(self, own, far, rows: Rows) -> Background:
@@ -67,15 +63,17 @@ class Background(Persistent):
 
         own, far: log-densities of the rows by a network, and by the background
         """
-        share = self.share
-        for _ in range(MAX_ITER):
-            before = share
-            odds = np.log(share) - np.log1p(-share) + far - own
-            n_far = rows.sum(np.exp(-np.logaddexp(0.0, -odds)))
-            share = (n_far + 1.0) / (rows.weight + 2.0)
-            if abs(share - before) <= 1e-9 * share:
-                break
-        return Background(share, self.center, self.scale)
+
+        def expect(share):
+            logs = np.log1p(-share), np.log(share)
+            both = np.logaddexp(logs[0] + own, logs[1] + far)
+            return rows.sum(both) + sum(logs), rows.sum(np.exp(logs[1] + far - both))
+
+        def maximize(_, n_far):
+            return (n_far + 1.0) / (rows.weight + 2.0)
+
+        found = climb(expect, maximize, self.share, tol=1e-9, max_iter=100)
+        return Background(found.state, self.center, self.scale)
 
     def log_densities(self, X, margins: Margins = None) -> np.ndarray:
         """Log-density of each value; 0 where it is missing, (n_samples, n_features)."""
@@ -105,27 +103,18 @@ class Background(Persistent):
 
 
 def _center_and_scale(column, weights) -> tuple[float, float]:
-    """Median and half of the distance between quartiles, of a column with gaps.
-
-    Of a column of many equal values, quantiles farther out.
-    """
+    """Median and half of the distance between quartiles, of a column with gaps."""
     seen = ~np.isnan(column)
     values, weights = column[seen], weights[seen]
     if not len(values):
         return 0.0, 1.0
-    order = np.argsort(values)
-    ends = [
-        (values[order], weights[order]),
-        (-values[order[::-1]], weights[order[::-1]]),
-    ]
 
-    def middle(share):
-        return [v[np.searchsorted(np.cumsum(w), share * w.sum())] for v, w in ends]
+    def quantiles(values):
+        shares = [0.25, 0.5, 0.75]
+        return np.quantile(values, shares, weights=weights, method="inverted_cdf")
 
-    low, high = middle(0.5)
-    center = 0.5 * (low - high)
-    for halvings in range(2, MOST_HALVINGS):
-        low, high = middle(0.5**halvings)
-        if -high > low:
-            return center, 0.5 * (-high - low)
-    return center, abs(center) or 1.0
+    # From both ends: a column upside down is the same upside down.
+    low, center, high = 0.5 * (quantiles(values) - quantiles(-values)[::-1])
+    # Of a column of many equal values, the mean distance from them.
+    away = float(np.average(np.abs(values - center), weights=weights))
+    return center, 0.5 * (high - low) or away or abs(center) or 1.0

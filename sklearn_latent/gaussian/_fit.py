@@ -12,6 +12,7 @@ from .._core.warn import unheard, warn
 from ..exceptions import ModelMisfitWarning
 from ._background import Background
 from ._classes.learn import learn_classes
+from ._gaussian_answers import describe_edges
 from ._groups import warn_groups
 from ._learn import (
     choose_search,
@@ -22,12 +23,10 @@ from ._learn import (
     settled,
     with_constants,
 )
-from ._margins.columns import Margins, atom_columns, estimated
-from ._margins.estimate import estimate_margins
-from ._margins.sample import ScoredRows, SeenRows, rank_statistics, score
+from ._margin_fit import estimate_margins, rank_statistics, score
 from ._missing.structural_em import LearnedNetwork
 from ._network import GaussianNetwork
-from ._nonlinear.noise import Additive, get_noise
+from ._noise import Additive, get_noise
 from ._options import SearchOptions
 from ._reading import (
     adds_up,
@@ -41,8 +40,8 @@ from ._reading import (
     warn_unseen,
     warn_without_noise,
 )
-from ._statistics.rows import Rows, RowStatistics
-from ._summary import describe_edges
+from ._rows import Rows, RowSums
+from ._table_margins import Margins, atom_columns, estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ class Fit:
     log_likelihood: float
     weight: float
     is_exact: bool
-    scored: ScoredRows | None
+    scored: RowSums | None
 
     @property
     def bic(self) -> float:
@@ -80,7 +79,7 @@ class Fit:
 
 
 def fit_rows(
-    estimator, rows: Rows | SeenRows | ScoredRows, options: SearchOptions, names, again
+    estimator, rows: Rows | RowSums, options: SearchOptions, names, again
 ) -> Fit:
     """Margins, a network of the scores, and classes of rows if these are wanted.
 
@@ -111,21 +110,23 @@ def fit_rows(
 def _without_latents(estimator, rows: Rows, options: SearchOptions, names) -> Fit:
     """What the estimator would find with ``max_latents=0``."""
     estimator = clone(estimator).set_params(max_latents=0)
-    seen: Rows | SeenRows = rows
+    seen: Rows | RowSums = rows
     if adds_up(estimator) and not rows.has_gaps:
-        seen = SeenRows.of(rows, keeps_rows(estimator))
+        seen = RowSums.of(rows, sampled=keeps_rows(estimator))
     with unheard():
         return _fit_once(estimator, seen, replace(options, max_latents=0), names, None)
 
 
 def _fit_once(
-    estimator, rows: Rows | SeenRows | ScoredRows, options: SearchOptions, names, again
+    estimator, rows: Rows | RowSums, options: SearchOptions, names, again
 ) -> Fit:
     """The same, with latents wherever the search adds them."""
-    data: Rows | RowStatistics
-    if isinstance(rows, ScoredRows):
+    data: Rows | RowSums
+    is_scored = False
+    if isinstance(rows, RowSums) and rows.log_slope is not None:
+        is_scored = True
         margins = estimated(estimator.network_.margins)
-        data, log_slope = rows.statistics, rows.log_slope
+        data, log_slope = rows, rows.log_slope
     else:
         # Probabilities of intervals are those of normal scores.
         atoms = isinstance(get_noise(estimator.noise), Additive)
@@ -134,7 +135,7 @@ def _fit_once(
         data, log_slope = score(rows, margins, again)
     seen, known, constants = _seen_features(estimator, data, names)
     options = choose_search(options.restricted(seen))
-    ranked = rank_statistics(rows, margins) if isinstance(rows, SeenRows) else None
+    ranked = rank_statistics(rows, margins) if isinstance(rows, RowSums) else None
     learned = learn_network(known, options, ranked and ranked.columns(seen))
     own_names, n_known = np.array(names)[seen], int(seen.sum()) + len(constants)
     warn_degenerate(known, learned.network, own_names, n_known)
@@ -143,21 +144,23 @@ def _fit_once(
     unseen = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not unseen
     network = network.with_margins(margins)
-    scored = None if isinstance(data, Rows) else ScoredRows(data, log_slope)
+    scored = None
+    if isinstance(data, RowSums):
+        scored = replace(data, log_slope=log_slope, kept=None)
     choices, everywhere = [network], has_background(estimator)
-    if not isinstance(rows, ScoredRows):
+    if not is_scored:
         choices = _with_classes(estimator, rows, network, seen, options, n_known)
     choices = [with_constants(choice, constants) for choice in choices]
     network = choices[-1]
     atoms = bool(atom_columns(margins))
-    if not isinstance(rows, ScoredRows) and (everywhere or atoms or network.classes):
+    if not is_scored and (everywhere or atoms or network.classes):
         rated = [_with_atoms(own, rows, again, everywhere) for own in choices]
         prices = [bic(own[1], own[0].n_parameters, data.weight) for own in rated]
         network, fitted = rated[int(np.argmin(prices))]
         scored = None if network.classes else scored
     else:
         fitted = log_likelihood(learned.network, known) + log_slope
-    if isinstance(rows, ScoredRows):
+    if is_scored:
         # Of rows that are gone, the share of those far away stays as it was.
         network = settled(network)._with(background=estimator.network_.background)
         if network.background is not None:
@@ -166,16 +169,13 @@ def _fit_once(
     return Fit(network, learned, options, fitted, data.weight, is_exact, scored)
 
 
-def _kept(rows: Rows | SeenRows) -> Rows:
+def _kept(rows: Rows | RowSums) -> Rows:
     """Rows that are in memory, with the weight of all."""
-    if isinstance(rows, Rows):
-        return rows
-    assert rows.sample is not None  # kept for this
-    return rows.sample.rows
+    return rows if isinstance(rows, Rows) else rows.rows
 
 
 def _with_atoms(
-    network: GaussianNetwork, rows: Rows | SeenRows, again, everywhere: bool
+    network: GaussianNetwork, rows: Rows | RowSums, again, everywhere: bool
 ) -> tuple[GaussianNetwork, float]:
     """Network whose atoms have probabilities, and its log-likelihood.
 
@@ -190,8 +190,7 @@ def _with_atoms(
         background = background.fitted(found, far, kept)
         found = background.mixed(found, kept.X, network.margins)
         network = network._with(background=background)
-    sample = rows.sample if isinstance(rows, SeenRows) else None
-    if again is None or sample is None or sample.is_all:
+    if again is None or isinstance(rows, Rows) or rows.keeps_all:
         return network, kept.sum(found)
     return network, again.sum(_log_likelihood_of, network)
 
@@ -203,8 +202,8 @@ def _log_likelihood_of(block, network) -> float:
 
 
 def _seen_features(
-    estimator, data: Rows | RowStatistics, names
-) -> tuple[np.ndarray, Rows | RowStatistics, dict[int, float]]:
+    estimator, data: Rows | RowSums, names
+) -> tuple[np.ndarray, Rows | RowSums, dict[int, float]]:
     """Which features have different values, with a warning of the others.
 
     Also data of these, and the values of those that are constant.
@@ -221,13 +220,13 @@ def _seen_features(
     warn_constant(list(constants), names)
     known = data.columns(varies)
     if isinstance(known, Rows) and adds_up(estimator) and not known.has_gaps:
-        known = RowStatistics.of(known.X, known.weights)
+        known = RowSums.of(known)
     return varies, known, constants
 
 
 def _with_classes(
     estimator,
-    rows: Rows | SeenRows,
+    rows: Rows | RowSums,
     network: GaussianNetwork,
     seen,
     options: SearchOptions,

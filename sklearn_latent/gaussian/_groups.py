@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,20 +11,19 @@ from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+from .._core.choose import grow
 from .._core.criteria import bic
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
-from ._margins.atoms import ConstantMargin
-from ._margins.choice import few_values, ordered_sample
-from ._margins.columns import atom_columns
+from ._atom_margins import ConstantMargin
+from ._margin_fit import few_values, ordered_sample
 from ._network import GaussianNetwork
-from ._statistics.incomplete import distinct_rows
-from ._statistics.rows import Rows
+from ._rows import Rows, distinct_rows
+from ._table_margins import atom_columns
 
 MOST_GROUPS = 8
 # Groups that matter show in these; 100 columns x 4,000 rows would double the time.
 MOST_ROWS = 1000
-PATIENCE = 2
 # Rows per column below which no mixture is tried: covariances of groups cost more there
 # than groups can gain, and fits to few rows should be fast.
 FEWEST_PER_COLUMN = 5
@@ -103,22 +103,24 @@ def best_mixture(X) -> tuple[int, float]:
     """Number of components and completed BIC of the best mixture of rows."""
     scale = X.std(axis=0)
     standard = (X - X.mean(axis=0)) / scale
-    with warnings.catch_warnings():
-        # A mixture that is not quite fitted is rated too low, which does no harm.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = [*_mixtures(standard, "full"), *_mixtures(standard, "diag")]
-    criterion, n_groups = min(found)
-    return n_groups, criterion + 2.0 * len(X) * float(np.log(scale).sum())
 
-
-def _mixtures(X, kind) -> list[tuple[float, int]]:
-    """Criteria and numbers of components, until `PATIENCE` in a row are no better."""
-    found: list[tuple[float, int]] = []
-    for n_groups in range(1, MOST_GROUPS + 1):
+    def fit(n_groups, kind):
         mixture = GaussianMixture(
             n_groups, covariance_type=kind, reg_covar=LEAST_VARIANCE, random_state=0
         )
-        found.append((completed_bic(mixture.fit(X), X), n_groups))
-        if n_groups - min(found)[1] >= PATIENCE:
-            break
-    return found
+        return mixture.fit(standard)
+
+    with warnings.catch_warnings():
+        # A mixture that is not quite fitted is rated too low, which does no harm.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        grown = [
+            grow(
+                partial(fit, kind=kind),
+                range(1, MOST_GROUPS + 1),
+                lambda mixture: completed_bic(mixture, standard),
+            )
+            for kind in ("full", "diag")
+        ]
+    best = min(grown, key=lambda own: (min(own.costs), own.size))
+    unit = 2.0 * len(X) * float(np.log(scale).sum())
+    return int(best.size), min(best.costs) + unit

@@ -7,24 +7,23 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ._atom_margins import ConstantMargin
+from ._conditional import IncompleteData
+from ._families import fit_network
+from ._greedy import greedy_search
 from ._latents.growth import paper_search
 from ._latents.placement import canonical, place_latents
-from ._margins.atoms import ConstantMargin
-from ._margins.columns import Margins, atom_columns
-from ._margins.margins import Margin, NormalMargin
+from ._linear_scores import LinearEvaluator, fit_linear
+from ._margin_kinds import Margin, NormalMargin
 from ._missing.nonlinear_em import bent_network, learn_nonlinear, make_evaluator
 from ._missing.structural_em import LearnedNetwork, StructuralEM
 from ._network import GaussianNetwork
-from ._nonlinear.fitter import fit_network
-from ._nonlinear.noise import Student, get_noise, noise_name
 from ._options import SearchOptions, is_linear
-from ._scores.linear import LinearEvaluator, fit_linear
-from ._scores.moves import MoveEvaluator, Rules, SearchResult, relabelled_history
-from ._statistics.incomplete import IncompleteData, column_order, distinct_rows
-from ._statistics.rows import Rows, RowStatistics
-from ._statistics.statistics import GaussianStatistics, canonical_order, standardise
-from ._structure_search.greedy import greedy_search
-from ._structure_search.order import grow_shrink_trees, order_search
+from ._orders import grow_shrink_trees, order_search
+from ._rows import Rows, RowSums, column_order, distinct_rows
+from ._rules import MoveEvaluator, SearchResult, relabelled_history, search_by_price
+from ._statistics import GaussianStatistics, canonical_order, standardise
+from ._table_margins import Margins, atom_columns
 
 
 def choose_search(options: SearchOptions) -> SearchOptions:
@@ -50,15 +49,15 @@ def choose_search(options: SearchOptions) -> SearchOptions:
 
 
 def learn_network(
-    data: Rows | RowStatistics,
+    data: Rows | RowSums,
     options: SearchOptions,
-    searched: RowStatistics | None = None,
+    searched: RowSums | None = None,
 ) -> LearnedNetwork:
     """Learn a network with a search that is already chosen.
 
     searched: statistics to find a graph by, if others than those of `data`
     """
-    options = replace(options, n_distinct=len(data.distinct))
+    options = replace(options, n_distinct=data.n_distinct)
     if not data.n_features:
         # No feature has a value, so that there is nothing to learn.
         nothing = np.zeros((0, 0))
@@ -82,12 +81,6 @@ def _learn_rows(data: Rows, options: SearchOptions) -> LearnedNetwork:
     own = Rows(data.X[:, order], data.weights)
     options = options.restricted(order)
     if options.max_latents > 0 or data.has_gaps:
-        if isinstance(get_noise(options.noise), Student):
-            raise ValueError(
-                f"noise={options.noise!r} must have complete rows and max_latents=0 to "
-                "learn from, got "
-                f"{'missing values' if data.has_gaps else options.max_latents}."
-            )
         # A second thread gains nothing on small matrices, and waits for a core that is
         # busy: two fits of 5 latents side by side took 390 s each instead of 26.
         with threadpool_limits(1):
@@ -114,7 +107,7 @@ def _learned(
     )
 
 
-def log_likelihood(network: GaussianNetwork, data: Rows | RowStatistics) -> float:
+def log_likelihood(network: GaussianNetwork, data: Rows | RowSums) -> float:
     """Log-likelihood of all rows; from statistics that of a linear network."""
     if isinstance(data, Rows):
         return data.sum(network.log_likelihood(data.X))
@@ -155,59 +148,12 @@ def search_linear(
         )
 
     search = greedy_search if greedy else ordered
-    result = search_by_price(search, evaluator, options, rules, initial)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(search, evaluator, penalty, rules, initial)
     result = result.relabelled(order)
     result.score -= standard.weight * float(np.log(scale).sum())
     return result, evaluator
-
-
-def search_by_price(
-    search, evaluator: MoveEvaluator, options: SearchOptions, rules: Rules, initial
-) -> SearchResult:
-    """Search until the number of edges is the one at which they are priced.
-
-    Of the graphs on the way the best by what whole structures cost.
-    """
-    rules = replace(rules, progress=options.progress)
-    penalty = options.penalties(evaluator.weight)[0]
-    if initial is not None and penalty.is_extended:
-        penalty = replace(penalty, n_edges=int(initial.sum()))
-    history: list = []
-    found: list[tuple[float, SearchResult]] = []
-    priced: set[int | None] = set()
-    while penalty.n_edges not in priced:
-        priced.add(penalty.n_edges)
-        prices = penalty.parents(evaluator.n_nodes)
-        evaluator.set_costs(penalty.parameter, prices)
-        result = search(evaluator, rules, initial=initial)
-        initial = result.adjacency
-        history = history + result.history
-        searched = float(prices[initial.sum(axis=0)].sum())
-        whole = result.score + searched - penalty.structure(initial)
-        found.append((whole, SearchResult(initial, result.score, history)))
-        if penalty.is_extended:
-            penalty = replace(penalty, n_edges=int(initial.sum()))
-    return max(found, key=lambda entry: entry[0])[1]
-
-
-def _learn_student(data: Rows, options: SearchOptions):
-    """As `_learn_nonlinear`, where the degrees of freedom are to be estimated.
-
-    First from the errors of a linear network with normal noise, then from its own.
-    """
-    moments = GaussianStatistics.of(data.X, data.weights)
-    graph = _linear_graph(data, options)
-    network = GaussianNetwork(graph, *fit_linear(moments, graph))
-    if not options.published:
-        options = replace(options, initial=graph)
-    for _ in range(2):
-        errors = data.X - network.conditional_means(data.X)
-        errors /= np.sqrt(network.noise_variance)
-        noise = Student().fitted(errors.T, data.weights)
-        options = replace(options, noise=noise_name(noise))
-        result, evaluator, network = _learn_nonlinear(data, options)
-        options = replace(options, initial=result.adjacency)
-    return result, evaluator, network
 
 
 def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
@@ -218,15 +164,15 @@ def _linear_graph(data: Rows, options: SearchOptions) -> np.ndarray:
 
 def _learn_nonlinear(data: Rows, options: SearchOptions):
     """Greedy search with optimised families; result, evaluator, network."""
-    if noise_name(options.noise) == "student":
-        return _learn_student(data, options)
     evaluator = make_evaluator(data.X, data.weights, options)
     rules = options.rules(data.weight)
     initial = options.initial
     if initial is None and not options.published:
         # Greedy search gets stuck where a search over orders does not.
         initial = _linear_graph(data, options)
-    result = search_by_price(greedy_search, evaluator, options, rules, initial)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(greedy_search, evaluator, penalty, rules, initial)
     weights, theta, noise_variance, _ = fit_network(
         data.X,
         result.adjacency,

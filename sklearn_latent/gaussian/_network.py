@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._answers.protocol import Network
+from .._answers.protocol import GraphParts, Network
 from .._core.graphs import topological_order
 from .._core.persistence import Array, Choice, Integer, Model, Names
 from .._core.validation import (
@@ -19,25 +19,24 @@ from .._core.validation import (
     check_numbers,
     check_random_state,
 )
-from ..export import node_names
+from ._atom_margins import ConstantMargin
 from ._background import Background
-from ._checks import check_class_weight, check_network, within_range
-from ._export import to_networkx, to_pgmpy
-from ._margins.atoms import ConstantMargin
-from ._margins.columns import (
+from ._gaussian_graph import graph_of, pgmpy_of
+from ._links import Linear, Link, get_link
+from ._margin_kinds import Margin
+from ._network_checks import check_class_weight, check_network, within_range
+from ._noise import Additive, Noise, get_noise
+from ._row_inference import RowInference
+from ._table_margins import (
     MarginsField,
     atom_columns,
     check_margins,
     estimated,
     to_values,
 )
-from ._margins.margins import Margin
-from ._nonlinear.links import Linear, Link, get_link
-from ._nonlinear.noise import Additive, Noise, NoiseName, get_noise, noise_name
-from ._row_inference import RowInference
 
 if TYPE_CHECKING:
-    import networkx as nx
+    pass
 
 
 class GaussianNetwork(RowInference, Network):
@@ -65,9 +64,8 @@ class GaussianNetwork(RowInference, Network):
     link : str or Link, default="linear"
         Link function of all nodes that have parents.
     noise : str or Noise, default="additive"
-        "additive", or "student(4)" for Student's t with 4 degrees of freedom: noise of
-        all nodes. "multiplicative": of nodes that have parents; others have additive
-        noise.
+        "additive", or "multiplicative": of nodes that have parents; others have
+        additive noise.
     link_parameters : array-like of shape (n_nodes, 2 or 3) or None, default=None
         Offset, scale and bias (or none) of the link function of each node; the offset
         and scale of the sigmoid are theta_0 and theta_1 of the paper. Not used by
@@ -131,7 +129,7 @@ class GaussianNetwork(RowInference, Network):
         "intercept": Array(),
         "noise_variance": Array(),
         "link": Choice(("linear", "sigmoid")),
-        "noise": NoiseName(),
+        "noise": Choice(("additive", "multiplicative")),
         "link_parameters": Array(ndim=2, optional=True),
         "n_latents": Integer(),
         "node_names": Names(),
@@ -176,7 +174,7 @@ class GaussianNetwork(RowInference, Network):
             )
         )
         self.link = link
-        self.noise = noise_name(noise)
+        self.noise = noise
         self.link_parameters = None
         if link_parameters is not None:
             self.link_parameters = _own("link_parameters", link_parameters)
@@ -241,7 +239,7 @@ class GaussianNetwork(RowInference, Network):
         """Free parameters: of nodes, margins, classes, and the background's share."""
         means = self._link.n_parameters(self.adjacency.sum(axis=0))
         margins = sum(margin.n_parameters for margin in self.margins or ())
-        own = int(np.sum(means)) + self.n_nodes + self._noise.n_parameters
+        own = int(np.sum(means)) + self.n_nodes
         # Constant columns have neither location nor scale.
         own -= 2 * sum(isinstance(m, ConstantMargin) for m in self.margins or ())
         own *= self.n_classes
@@ -338,49 +336,21 @@ class GaussianNetwork(RowInference, Network):
                 values[:, node] = atoms[node].settled(values[:, node])
         return values
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        """Export as a graph.
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_latents, self.n_features
 
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None stands for those in ``node_names``.
-
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Nodes with ``kind`` ("feature" or "latent"), ``intercept`` and
-            ``noise_variance``; edges with ``weight`` and ``strength``. Classes are one
-            more node, of the kind "class", above all others, which then also have
-            ``intercept0``, ``noise_variance0``, ``weight0`` and so on by class.
-        """
-        return to_networkx(self, self._names(latent_names, feature_names))
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        """Export to pgmpy.
-
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None stands for those in ``node_names``.
-
-        Returns
-        -------
-        model : pgmpy.models.LinearGaussianBayesianNetwork
-            For linear links with additive noise and one class only: pgmpy has no
-            others.
-        """
-        return to_pgmpy(self, self._names(latent_names, feature_names))
-
-    def _names(self, latent_names, feature_names) -> list:
-        """Names of all nodes, features first."""
+    def _names(self, latent_names, feature_names) -> tuple[list, list]:
         n = self.n_features
         features = self.node_names[:n] if feature_names is None else feature_names
         latents = self.node_names[n:] if latent_names is None else latent_names
-        latents, features = node_names(latents, self.n_latents, features, n)
-        return [*features, *latents]
+        return super()._names(latents, features)
+
+    def _graph(self, latents: list, features: list) -> GraphParts:
+        return graph_of(self, latents, features)
+
+    def _pgmpy(self, latents: list, features: list) -> Any:
+        return pgmpy_of(self, latents, features)
 
 
 def _own(name, values, dtype: type = np.float64) -> np.ndarray:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._nonlinear.links import Linear, get_link
-from ._nonlinear.noise import Additive, Noise, get_noise
-from ._scores.moves import Rules
-from ._scores.penalty import Penalty
+from ._links import Linear, get_link
+from ._noise import Additive, Noise, get_noise
+from ._rules import Penalty, Rules
 
 # Restarts of an order search at the most, and up to how many nodes: there they cost
 # little.

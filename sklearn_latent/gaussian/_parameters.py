@@ -10,8 +10,8 @@ import numpy as np
 
 from .._core.graphs import is_acyclic
 from .._core.validation import check_choice, check_count, check_flag, check_tol
-from ._margins.margins import Margin
-from ._nonlinear.noise import get_noise
+from ._margin_kinds import Margin
+from ._noise import get_noise
 from ._options import SearchOptions, is_linear
 
 # Moves per line of progress; verbose > 1 shows all.

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._core.warn import warn
-from .._tables.blocks import Blocks
-from .._tables.reader import is_blockwise, read_blocks
+from .._tables.blocks import Blocks, is_blockwise, read_blocks
 from ..exceptions import PoorDataWarning
-from ._margins.margins import Margin
-from ._margins.sample import SeenRows
-from ._model import check_block
+from ._gaussian_model import check_block
+from ._margin_kinds import Margin
 from ._network import GaussianNetwork
-from ._nonlinear.noise import Student, get_noise
+from ._noise import get_noise
 from ._options import is_linear
-from ._statistics.rows import Rows, RowStatistics
-from ._statistics.statistics import NOISE_SHARE
+from ._rows import Rows, RowSums
+from ._statistics import NOISE_SHARE
 
 NO_GAPS = (
     "X must have no missing values for batches and Dask collections, got NaN; fit rows "
@@ -55,7 +53,7 @@ def can_add_up(estimator) -> bool:
 
 def read(
     estimator, X, sample_weight, *, reset: bool
-) -> tuple[Rows | SeenRows, Blocks | None]:
+) -> tuple[Rows | RowSums, Blocks | None]:
     """Validated rows, or what is needed of them; blocks that can be read again."""
     if is_blockwise(X) and not adds_up(estimator):
         raise ValueError(
@@ -79,7 +77,7 @@ def read(
         return seen, None if isinstance(X, Iterator) else blocks
     rows = blocks.gather(_as_rows)[0]
     if adds_up(estimator) and not rows.has_gaps:
-        return SeenRows.of(rows, keeps_rows(estimator)), blocks
+        return RowSums.of(rows, sampled=keeps_rows(estimator)), blocks
     return rows, None
 
 
@@ -88,22 +86,17 @@ def _as_rows(block) -> Rows:
     return Rows.of(*block)
 
 
-def _sum_up(block, sampled) -> SeenRows:
+def _sum_up(block, sampled) -> RowSums:
     """What is needed of a block, whose rows must be complete."""
     rows = Rows.of(*block)
     if rows.has_gaps:
         raise ValueError(NO_GAPS)
-    return SeenRows.of(rows, sampled)
+    return RowSums.of(rows, sampled=sampled)
 
 
 def wanted_margins(estimator) -> str | Margin | list:
-    """Margins that are asked for; positive noise has normal ones.
-
-    So has noise with heavy tails by default: margins would take the tails from it.
-    """
-    noise, margins = get_noise(estimator.noise), estimator.margins
-    heavy = isinstance(noise, Student) and isinstance(margins, str)
-    return "normal" if noise.positive or (heavy and margins == "auto") else margins
+    """Margins that are asked for; positive noise has normal ones."""
+    return "normal" if get_noise(estimator.noise).positive else estimator.margins
 
 
 def keeps_rows(estimator) -> bool:
@@ -158,7 +151,7 @@ def warn_constant(constant, names) -> None:
 
 
 def warn_degenerate(
-    data: Rows | RowStatistics, network: GaussianNetwork, names, n_features: int
+    data: Rows | RowSums, network: GaussianNetwork, names, n_features: int
 ) -> None:
     """Say which features follow from others without noise."""
     if isinstance(data, Rows):

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, logsumexp, ndtr, softmax
 from sklearn.utils import check_array
 
 from .._core.validation import within_floats
 from ._background import Background
-from ._checks import within_range
-from ._inference.classes import (
-    class_log_densities,
-    log_interval,
-    shares,
-    shares_without,
-    total,
-)
-from ._inference.inference import Joint, condition, leave_one_out
-from ._inference.leave_one_out import integrate_features
-from ._inference.mean_field import infer
-from ._margins.columns import Margins, atom_columns, expected_values, to_scores
-from ._nonlinear.densities import Densities
+from ._bent_inference import infer, integrate_features
+from ._conditional import Joint, condition, leave_one_out
+from ._densities import Densities
+from ._network_checks import within_range
+from ._statistics import LOG_2_PI
+from ._table_margins import Margins, atom_columns, expected_values, to_scores
 
 # Largest value of the data: squares, and products of variances, must not overflow.
 LARGEST = 1e100
@@ -64,13 +58,20 @@ class RowInference(Densities):
         Z, log_slope = to_scores(self.margins, X)
         atoms = atom_columns(self.margins)
         cells = [(j, *margin.intervals(X[:, j])) for j, margin in atoms.items()]
-        if self.classes:
-            found = total(class_log_densities(self, Z, cells)) + log_slope
-        else:
-            found = self._density(Z, cells) + log_slope
+        found = logsumexp(self._class_log_densities(Z, cells), axis=1) + log_slope
         if self.background is None:
             return found
         return self.background.mixed(found, X, self.margins)
+
+    @property
+    def _parts(self) -> tuple[RowInference, ...]:
+        """Networks of the classes, or the only one."""
+        return self.classes or (self,)
+
+    def _class_log_densities(self, Z, cells=()) -> NDArray[np.float64]:
+        """Log of P(class) and density of each row in it, (n_samples, n_classes)."""
+        log_densities = [own._density(Z, cells) for own in self._parts]
+        return np.column_stack(log_densities) + np.log(self.class_weight)
 
     def _density(self, Z, cells=()) -> NDArray[np.float64]:
         """Log-likelihood of scores.
@@ -94,7 +95,7 @@ class RowInference(Densities):
                 before[:, order[order.index(column) :]] = np.nan
                 means, _, variances = self._infer(before)
                 mean, variance = means[:, column], variances[:, column]
-            density[rows] += log_interval(Z[rows, column], low, high, mean, variance)
+            density[rows] += _log_interval(Z[rows, column], low, high, mean, variance)
         return density
 
     def _infer(self, Z):
@@ -145,21 +146,14 @@ class RowInference(Densities):
         if self.n_latents == 0 and not missing.any():
             return np.array(X, dtype=float)
         Z = to_scores(self.margins, X)[0]
-        if self.classes:
-            weights = shares(class_log_densities(self, Z)).T[:, :, None]
-        else:
-            weights = np.ones((1, 1, 1))
         completed = np.zeros((len(Z), self.n_nodes))
-        for weight, own in zip(weights, self.classes or (self,), strict=True):
+        for weight, own in zip(self._shares(Z).T, self._parts, strict=True):
             mean, _, variance = own._infer(Z)
-            completed += weight * self._expected(mean, variance, missing)
+            values = expected_values(self.margins, mean, variance, missing)
+            completed += weight[:, None] * values
         # What was observed stays as it is, to the last bit.
         completed[:, : self.n_features][~missing] = X[~missing]
         return completed
-
-    def _expected(self, mean, variance, where) -> np.ndarray:
-        """Expected values of nodes whose scores have these means and variances."""
-        return expected_values(self.margins, mean, variance, where)
 
     @within_range
     def class_posterior(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -175,10 +169,13 @@ class RowInference(Densities):
         posterior : ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
-        Z = to_scores(self.margins, self._check(X))[0]
+        return self._shares(to_scores(self.margins, self._check(X))[0])
+
+    def _shares(self, Z) -> NDArray[np.float64]:
+        """P(class) of each row of scores."""
         if not self.classes:
             return np.ones((len(Z), 1))
-        return shares(class_log_densities(self, Z))
+        return softmax(self._class_log_densities(Z), axis=1)
 
     def posterior(self, X: ArrayLike) -> NDArray[np.float64]:
         """Expected values of the latents given the observed values of each row.
@@ -211,19 +208,46 @@ class RowInference(Densities):
         """
         Z = to_scores(self.margins, self._check(X))[0]
         everywhere = np.ones(Z.shape, dtype=bool)
-        if self.classes:
-            each = [leave_one_out(own._joint(), Z) for own in self.classes]
-            weights = shares_without(class_log_densities(self, Z), Z, each)
-            parts = [self._expected(*moments, everywhere) for moments in each]
-            return (weights * parts).sum(axis=0)
+        each = [own._without_each(Z) for own in self._parts]
+        expected = [expected_values(self.margins, *own, everywhere) for own in each]
+        if not self.classes:
+            return expected[0]
+        logs = []
+        for log_density, moments in zip(
+            self._class_log_densities(Z).T, each, strict=True
+        ):
+            own = np.where(np.isnan(Z), 0.0, _log_normal(Z, *moments))
+            logs.append(log_density[:, None] - own)
+        return (softmax(logs, axis=0) * expected).sum(axis=0)
+
+    def _without_each(self, Z) -> tuple[np.ndarray, np.ndarray]:
+        """Means and variances of scores given the others of their rows."""
         if self.is_jointly_gaussian:
-            moments = leave_one_out(self._joint(), Z)
-        else:
-            values, variance = Z, np.zeros_like(Z)
-            if self.n_latents or np.isnan(Z).any():
-                values, _, variance = infer(self, Z)
-            moments = integrate_features(self, Z, values, variance)
-        return self._expected(*moments, everywhere)
+            return leave_one_out(self._joint(), Z)
+        values, variance = Z, np.zeros_like(Z)
+        if self.n_latents or np.isnan(Z).any():
+            values, _, variance = infer(self, Z)
+        return integrate_features(self, Z, values, variance)
+
+
+def _log_normal(x, mean, variance) -> np.ndarray:
+    """Log-density of normal distributions."""
+    return -0.5 * (LOG_2_PI + np.log(variance) + (x - mean) ** 2 / variance)
+
+
+def _log_interval(score, low, high, mean, variance) -> np.ndarray:
+    """What the probability of an interval adds to the log-likelihood of its score.
+
+    That is, to the density times the width that the interval has to begin with.
+    """
+    even = np.log(ndtr(high) - ndtr(low)) - _log_normal(score, 0.0, 1.0)
+    low, high = ((end - mean) / np.sqrt(variance) for end in (low, high))
+    # From the end where probabilities keep their digits.
+    low, high = np.where(low > 0.0, [-high, -low], [low, high])
+    with np.errstate(divide="ignore"):
+        less = np.exp(np.minimum(log_ndtr(low) - log_ndtr(high), 0.0))
+        probability = log_ndtr(high) + np.log1p(-less)
+    return probability - _log_normal(score, mean, variance) - even
 
 
 def check_size(X) -> None:

@@ -1,15 +1,14 @@
 """Latent variables behind categories and numbers, in tables and over time."""
 
-from ._emissions.base import Emission
-from ._emissions.categorical import Categorical
-from ._emissions.gaussian import Gaussian
-from ._emissions.gaussian_memory import GaussianMemory
-from ._emissions.lognormal import LogNormal, LogNormalMemory
-from ._emissions.memory import CategoricalMemory
-from ._emissions.ordinal import Ordinal
-from ._emissions.ordinal_memory import OrdinalMemory
-from ._emissions.repeat import CategoricalRepeat
-from ._epochs import EpochDBN
+from ._emissions.categories import (
+    Categorical,
+    CategoricalMemory,
+    CategoricalRepeat,
+    Ordinal,
+    OrdinalMemory,
+)
+from ._emissions.emission import Emission
+from ._emissions.numbers import Gaussian, GaussianMemory, LogNormal, LogNormalMemory
 from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
@@ -26,7 +25,6 @@ __all__ = [
     "CategoricalMemory",
     "CategoricalRepeat",
     "Emission",
-    "EpochDBN",
     "Forecast",
     "Gaussian",
     "GaussianMemory",

@@ -114,7 +114,7 @@ class LGLPCCTemporal(StructureLearner, Forecaster):
     emission_ : list of ndarray or Emission
         Emission of each feature; of a categorical one P(category | state).
     network_ : LatentDBN
-        The fitted network; an `EpochDBN` if there are several epochs.
+        The fitted network, of the last epoch; `earlier` has the networks of others.
     categories_ : list of ndarray
         Labels of each feature of a slice, by number; none for numbers.
     epochs_ : ndarray of int of shape (n_epochs,)

@@ -149,6 +149,3 @@ class LPCC(StructureLearner):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
-
-    def _n_slices_of(self, width):
-        return 1

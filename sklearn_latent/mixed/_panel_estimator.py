@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,32 +11,29 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from .._answers.diagnosis import Subject
 from .._answers.explain import Evidence
 from .._answers.summary import Parts
-from .._core.checks import Comparison, checks_to_frame
 from .._core.progress import Progress, with_callbacks
 from .._core.transaction import all_or_nothing
 from .._core.validation import check_choice
 from .._tables.fill import fill_gaps
+from .._tables.schema import is_missing
 from .._tables.single_row import SingleRow
-from ._diagnosis.diagnosis import Subject, compare_sums, diagnose_network, thin_out
-from ._em.em import replace_tables
+from ._em.chain_em import replace_tables
 from ._em.hybrid import STRATEGIES
-from ._emissions.base import Emission
-from ._evidence import choose_slice, evidence_parts
-from ._export import dbn_to_networkx
+from ._emissions.emission import Emission
 from ._graph import TemporalGraph
+from ._misfit_of_sequences import subject_of
+from ._mixed_answers import choose_slice, describe, part_of
 from ._model import LatentDBN
 from ._panel_input import PanelInput
-from ._panels.encoding import is_missing
-from ._panels.long_tables import fill_long
+from ._panels.frames import fill_long
 from ._panels.panel import is_known
 from ._panels.sequences import Sequences
-from ._summary import describe
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
 
 # Values of the forward pass that are held at a time, 128 MB.
 BATCH_VALUES = 2**24
@@ -192,9 +190,7 @@ class PanelModel(PanelInput):
             return self._without_time(states)
         return _long_table(sequences, self.latent_names_, states)
 
-    def _evidence(
-        self, row: SingleRow, latents: np.ndarray, slice: Any = None
-    ) -> Evidence:
+    def _evidence(self, row: SingleRow, slice: Any = None) -> Evidence:
         codes = self._encode(row.table)[0]
         n_slices, known = len(codes), is_known(codes)
         times = self._times_of(n_slices)
@@ -203,9 +199,8 @@ class PanelModel(PanelInput):
         found = self.network_.posterior(codes[np.newaxis])
         states = {j: int(one[0, t].argmax()) for j, one in enumerate(found)}
         return Evidence(
-            evidence_parts(self.network_, self._states_of, codes, t, states, latents),
+            partial(part_of, self.network_, self._states_of, codes, t, states),
             row.cells,
-            known.ravel(),
             self._node_names() * n_slices,
             np.repeat(times, known.shape[1]).tolist() if n_slices > 1 else None,
             states,
@@ -237,74 +232,18 @@ class PanelModel(PanelInput):
         """
         return self._in_batches(self._encode(X), self.network_.log_likelihood)
 
-    def diagnose(self, X: Any) -> pd.DataFrame:
-        """Check whether sequences follow the fitted model.
-
-        The checks of a table share a level of 5%: each kind has an equal part of it,
-        divided by the number of its tests (Bonferroni). So at most about 5% of the
-        tables that follow the model have any check that fails, whether the model was
-        learned from them or from other sequences. Rates, pairs and the like are
-        compared with those of 40 tables that are drawn from the model. Missing values
-        are drawn from it first, given the others of their sequence, which is right if
-        they are missing at random, completely or not. At most 2,000 sequences are used,
-        chosen at random but always the same.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_sequences, n_slices * n_observed) or \
-(n_sequences, n_slices, n_observed)
-            Sequences; NaN is missing.
-
-        Returns
-        -------
-        checks : pandas.DataFrame
-            One row per check: ``check``, ``what``, ``observed``, ``expected``, ``z``
-            (the difference in standard errors) and ``ok``. Of each kind the most
-            surprising ones are listed:
-
-            - "likelihood": mean log-likelihood of a sequence, against that of
-              independent values;
-            - "rate": shares of categories, means and spreads of numbers (in standard
-              deviations from the mean);
-            - "pair": two features in the same slice;
-            - "own past": how often a feature repeats its value (of numbers the
-              product of two consecutive ones);
-            - "older past": the same two slices apart;
-            - "slice": as "rate", in a single slice; "step": values of a feature, given
-              the latents in the slice before, in some slices against all others, as
-              (weighted) counts: a process that changes;
-            - "tails": fourth powers of numbers;
-            - "certainty": share of the uncertainty about a latent that the sequences
-              take away, for the reader: it is never a failure.
-
-        Examples
-        --------
-        >>> from sklearn_latent import LGLPCCTemporal
-        >>> from sklearn_latent.datasets import make_latent_dbn
-        >>> X = make_latent_dbn("G1", 500, 4, random_state=0).X
-        >>> checks = LGLPCCTemporal(4, random_state=0).fit(X).diagnose(X)
-        >>> bool(checks.ok.all())
-        True
-        """
-        return checks_to_frame(diagnose_network(self._subject(X)))
-
     def _describe(self) -> Parts:
         return describe(self)
 
-    def _compare(self, X: Any) -> list[Comparison]:
-        return compare_sums(self._subject(X))
-
     def _subject(self, X: Any) -> Subject:
-        """Sequences to diagnose, some of many."""
-        panel = thin_out(self._panel_of(X)[1])
-        labels = [[str(label) for label in own] for own in self.categories_]
-        return Subject(
+        panel = self._panel_of(X)[1]
+        return subject_of(
             self.network_,
             panel,
             self._node_names(),
-            self.latent_names_.tolist(),
+            self.latent_names_,
             self._times_of(panel.n_slices),
-            labels,
+            [[str(label) for label in own] for own in self.categories_],
             self._n_learned,
         )
 
@@ -385,24 +324,15 @@ class PanelModel(PanelInput):
 
     # Export
 
-    def to_networkx(self) -> nx.DiGraph:
-        """Export the fitted model as a graph.
-
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Latents and features of two consecutive slices, (name, slice); of a single
-            one their names alone, if slices do not differ.
-        """
-        check_is_fitted(self)
+    def to_networkx(
+        self, latent_names: Any = None, feature_names: Any = None
+    ) -> nx.DiGraph:
+        names = self._export_names(latent_names, feature_names)
+        names = self.network_._names(*names)
         # A single local graph is no vote.
         votes = len(getattr(self, "local_graphs_", ())) > 1
-        return dbn_to_networkx(
-            self.network_,
-            self.latent_names_,
-            self._node_names(),
-            support=getattr(self, "support_", None) if votes else None,
-        )
+        support = getattr(self, "support_", None) if votes else None
+        return self.network_._graph(*names, support=support).write()
 
 
 def _long_table(sequences: Sequences, names, values):

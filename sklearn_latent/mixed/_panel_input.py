@@ -13,15 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._answers.base import BaseLatentModel
 from .._core.validation import check_count, check_table, check_tol
-from .._tables.blocks import Blocks
-from .._tables.reader import read_blocks
+from .._tables.blocks import Blocks, read_blocks
+from .._tables.schema import Limits, check_columns_of, known_orders
 from .._tables.single_row import SingleRow
-from ._emissions.request import requested_kinds
+from ._emissions.kinds import requested_kinds
 from ._model import MOST_JOINT_STATES
-from ._panels.columns import slice_names, warn_of_layout
-from ._panels.encoding import PanelEncoder, known_orders
-from ._panels.labels import check_columns_of
-from ._panels.long_tables import is_long, read_like
+from ._panels.encoding import PanelEncoder
+from ._panels.frames import is_long, read_like
 from ._panels.panel import Panel
 from ._panels.reading import (
     CHECKS,
@@ -33,6 +31,7 @@ from ._panels.reading import (
     plain_frame,
 )
 from ._panels.sequences import Labels, Sequences
+from ._panels.wide_names import slice_names, warn_of_layout
 
 
 @dataclass(frozen=True)
@@ -75,52 +74,46 @@ class PanelInput(BaseLatentModel):
 
     # Input
 
-    def _n_slices_of(self, width: int) -> int:
-        """Number of slices in a row of `width` values."""
-        if width % check_count("n_slices", self.n_slices):
-            raise ValueError(
-                "X must have a number of columns that n_slices divides, slice after "
-                f"slice, got {width} columns and n_slices={self.n_slices}."
-            )
-        return int(self.n_slices)
-
     def _check_X(self, X, shape=None) -> np.ndarray:
         """Validate `X` and cut its rows into slices.
 
         `shape` is (n_slices, n_observed) of sequences seen before, None for the first.
         """
         check_table("X", X)
-        if shape is not None:
-            X = self._sequences_of(X)
-        n_slices = None
+        X = check_columns_of(X if shape is None else self._sequences_of(X))
+        n_slices = None if shape is None else shape[0]
         n_dimensions = _n_dimensions(X)
         if n_dimensions > 3:
             raise ValueError(
                 f"X must have two or three dimensions, got {n_dimensions}."
             )
-        X = check_columns_of(X)
         if n_dimensions == 3:
             X = check_array(X, allow_nd=True, input_name="X", **CHECKS)
-            n_slices, n_observed = X.shape[1:]
-            if not n_slices or not n_observed:
+            if not X.shape[1] or not X.shape[2]:
                 raise ValueError(
                     "X must have at least one slice and one feature, got shape "
                     f"{X.shape}."
                 )
-            if n_slices > 1 and not hasattr(self, "n_slices"):
+            if X.shape[1] > 1 and not hasattr(self, "n_slices"):
                 raise ValueError(
                     "X must have one slice, because the model has no time, got shape "
                     f"{X.shape}."
                 )
-            if shape is not None and n_observed == shape[1]:
+            if shape is not None and X.shape[2] == shape[1]:
                 # Tables are the same for all slices, so sequences may be shorter or
                 # longer than those of fit.
                 return X
+            n_slices = n_slices or X.shape[1]
             X = X.reshape(len(X), -1)
         X = validate_data(self, plain_frame(X), reset=shape is None, **CHECKS)
-        if shape is not None:
-            n_slices = shape[0]
-        return X.reshape(len(X), n_slices or self._n_slices_of(X.shape[1]), -1)
+        if n_slices is None:
+            n_slices = check_count("n_slices", getattr(self, "n_slices", 1))
+        if X.shape[1] % n_slices:
+            raise ValueError(
+                "X must have a number of columns that n_slices divides, slice after "
+                f"slice, got {X.shape[1]} columns and n_slices={n_slices}."
+            )
+        return X.reshape(len(X), n_slices, -1)
 
     def _sequences_of(self, X):
         """Sequences of a long table like that of ``fit``; others as they are."""
@@ -178,8 +171,7 @@ class PanelInput(BaseLatentModel):
         own = self._labels
         dtypes = getattr(X, "dtypes", ()) if own is None else own.dtypes
         return PanelEncoder(
-            self.n_bins,
-            self.max_categories,
+            Limits(self.n_bins, self.max_categories),
             requested_kinds(self.emissions, n_observed, columns, names),
             known_orders(list(dtypes)[:n_observed]),
             names,

@@ -20,10 +20,10 @@ from .._core.validation import (
 from .._core.warn import warn
 from ..exceptions import PoorDataWarning
 from ._edges.sem_search import structural_em
-from ._em.em import EMOptions
+from ._em.chain_em import EMOptions
 from ._em.hybrid import Hybrid
 from ._forecaster import Forecaster
-from ._inference.inference import warn_if_approximate
+from ._inference.expectation import warn_if_approximate
 from ._model import MAX_JOINT_STATES
 
 

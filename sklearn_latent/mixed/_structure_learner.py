@@ -20,22 +20,21 @@ from .._core.validation import (
     shown,
 )
 from .._core.warn import warn
-from .._tables.reader import is_blockwise
+from .._tables.blocks import is_blockwise
 from ..exceptions import (
     ApproximateInferenceWarning,
     ModelMisfitWarning,
     PoorDataWarning,
 )
+from ._em.chain_em import EMOptions, climb_chain, fit_chain
 from ._em.choice import fit_with_kinds
-from ._em.em import EMOptions, climb_chain, fit_chain
 from ._em.epochs import fit_epochs
 from ._em.fewer import told_by_one_feature
 from ._em.hybrid import Hybrid
 from ._graph import TemporalGraph
 from ._hierarchy import cut_hierarchy, latent_hierarchy
-from ._inference.changes import Surprise, surprise
-from ._inference.inference import warn_if_approximate
-from ._inference.memory import longer_memory
+from ._inference.expectation import warn_if_approximate
+from ._inference.surprise import Surprise, longer_memory, surprise
 from ._local.local import learn_global_graph, learn_latents
 from ._local.local_to_global import LocalGraph, Support, measure_support
 from ._local.redundant import Redundant

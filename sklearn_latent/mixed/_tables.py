@@ -69,7 +69,7 @@ def joint_table(
             place[i] + (len(past) if now else 0)
             for i, now in family_of(graph, j, later=later)
         ]
-        joint = joint * _spread(tables[j], axes, joint.ndim)
+        joint = joint * spread(tables[j], axes, joint.ndim)
     return joint
 
 
@@ -87,29 +87,15 @@ def family_counts(
     return counts.transpose(rank)
 
 
-def outer_sum(states: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Weighted sum of the outer products of states."""
-    shapes = [state.shape[weights.ndim :] for state in states]
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    # Two halves and one matrix product between them: never all axes at once for every
-    # sequence.
-    half = np.searchsorted(np.cumprod(sizes), np.sqrt(np.prod(sizes, dtype=float)))
-    left, right = weights.reshape(-1, 1), np.ones((weights.size, 1))
-    for place, (state, size) in enumerate(zip(states, sizes, strict=True)):
-        flat = state.reshape(weights.size, size)
-        if place <= half:
-            left = _row_products(left, flat)
-        else:
-            right = _row_products(right, flat)
-    return (left.T @ right).reshape([width for shape in shapes for width in shape])
+def weighted_products(states: Sequence[np.ndarray], weights) -> np.ndarray:
+    """Weighted sum of the outer products of states (*rows, n_states) of latents."""
+    operands: list = [weights.ravel(), [0]]
+    for axis, state in enumerate(states, start=1):
+        operands += [state.reshape(weights.size, state.shape[-1]), [0, axis]]
+    return np.einsum(*operands, [*range(1, len(states) + 1)], optimize=True)
 
 
-def _row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """All products of an element of a row of `a` and one of the same row of `b`."""
-    return (a[:, :, None] * b[:, None]).reshape(len(a), a.shape[1] * b.shape[1])
-
-
-def _spread(table: np.ndarray, axes: Sequence[int], n_axes: int) -> np.ndarray:
+def spread(table: np.ndarray, axes: Sequence[int], n_axes: int) -> np.ndarray:
     """View a table with its axes at given places among `n_axes`."""
     order = np.argsort(axes)
     shape = [1] * n_axes

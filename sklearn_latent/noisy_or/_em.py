@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from .._core.progress import Progress, with_callbacks
 from .._core.transaction import all_or_nothing
@@ -23,22 +24,111 @@ from .._core.validation import (
 )
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
-from ._diagnosis.diagnosis import contradictions, misfit_message
-from ._likelihood.exact import MAX_ENUMERATED, Parameters, clip_parameters
-from ._likelihood.starts import STAGES, Start, advance, best_starts, polish
-from ._model import NoisyOrModel, check_flags, network_attributes, read_patterns
+from ._beam import FINE, Beam
+from ._maximum_likelihood import climb_beams, climb_table, cut, maximize_likelihood
+from ._mean_field_em import VariationalEM
+from ._misfit import contradictions, misfit_message
+from ._model import NoisyOrModel, check_flags, network_attributes
 from ._network import NoisyOrNetwork
+from ._posterior import MAX_TABLE
 from ._refine_causes import scored_rows
+from ._state_table import MAX_ENUMERATED, TableRows
+from ._statistics.packed import PackedRows
+from ._statistics.patterns import Component, Patterns
 
 INFERENCES = ("auto", "exact", "variational")
 
 # EM steps between two reports of progress.
 ROUND = 25
 
-# Coupled latents whose states inference="auto" enumerates. 5,000 rows of 10 latents
-# take 3 s instead of 2 s with truncated EM, of 12 latents 19 s instead of 8 s; the
-# likelihood of a fitted network is exact up to here, too.
-MAX_EXACT = 12
+# EM finds the hill in few steps and would climb it in thousands, so exact inference
+# hands over to quasi-Newton steps here.
+HANDOVER = 100
+
+# Least leak of a random start of truncated EM, as a share of the rate of the feature. A
+# leak near 0 stays there, since states that need it are dropped.
+LEAST_LEAK = 0.1
+
+
+@dataclass
+class Start:
+    """A start of EM on a component, how far it has come, and the bound it has there.
+
+    inference: "exact", "truncated" or "variational"
+    shares: of the features among their parents, for variational inference
+    """
+
+    part: Component
+    patterns: Patterns
+    network: NoisyOrNetwork
+    inference: str
+    shares: Any = None
+    bound: float = -np.inf
+    n_iter: int = 0
+    converged: bool = False
+
+    def steps(self, max_iter: int, most: int) -> int:
+        """How many steps to take next."""
+        if self.inference == "exact":
+            max_iter = min(max_iter, HANDOVER)
+        return 0 if self.converged else min(most, max_iter - self.n_iter)
+
+    def moved(self, ascent, **changes) -> Start:
+        """Where an ascent from here has ended."""
+        return replace(
+            self,
+            **{"network": ascent.state} | changes,
+            bound=float(ascent.objective),
+            n_iter=self.n_iter + ascent.n_iter,
+            converged=ascent.converged,
+        )
+
+
+def advance(start: Start, n_steps: int, tol: float) -> Start:
+    """Take some steps of EM; `tol` is per row."""
+    options: dict[str, Any] = {"tol": tol, "max_iter": n_steps}
+    if start.inference == "exact":
+        return start.moved(
+            climb_table(start.network, TableRows(start.patterns), **options)
+        )
+    if start.inference == "variational":
+        em = VariationalEM(start.network.structure, start.patterns)
+        shares = em.start() if start.shares is None else start.shares
+        ascent = em.climb(start.network, shares, **options)
+        return start.moved(ascent, network=ascent.state[0], shares=ascent.state[1])
+    # Every call searches from the empty states, because those that were followed from
+    # step to step may be a local optimum.
+    beams = [Beam(rows, start.network.n_latents, FINE) for rows in cut(start.patterns)]
+    # Two threads on small matrices take longer than one.
+    with threadpool_limits(1):
+        return start.moved(
+            climb_beams(start.network, beams, smooth=False, patient=True, **options)
+        )
+
+
+def polish(start: Start, max_iter: int) -> Start:
+    """Go from where exact EM stopped to the maximum, within the iterations."""
+    if start.inference != "exact" or start.n_iter >= max_iter:
+        return start
+    left = max_iter - start.n_iter
+    fit = maximize_likelihood(start.network, start.patterns, max_iter=left)
+    return replace(
+        start,
+        network=fit.network,
+        bound=fit.log_likelihood,
+        n_iter=start.n_iter + fit.n_iter,
+        converged=fit.converged,
+    )
+
+
+def best_starts(starts) -> list[Start]:
+    """Pick the best start of each component."""
+    best: dict[bytes, Start] = {}
+    for start in starts:
+        key = start.part.features.tobytes() + start.part.latents.tobytes()
+        if key not in best or start.bound > best[key].bound:
+            best[key] = start
+    return list(best.values())
 
 
 class NoisyOrEM(NoisyOrModel):
@@ -207,9 +297,8 @@ default=None
             Progress(self, max_steps=n_rounds + 1, X=X) as progress,
             all_or_nothing(self),
         ):
-            patterns = read_patterns(
-                self._read_blocks(X, sample_weight, reset=True), self.binarize
-            )
+            blocks = self._read_blocks(X, sample_weight, reset=True)
+            patterns = self._sum_rows(blocks, PackedRows.patterns, reset=True)
             self._refuse_columns()
             structure = self._check_structure()
             starts = self._starts(structure, patterns)
@@ -267,7 +356,7 @@ default=None
     def _inference_of(self, n_latents):
         """How to infer so many coupled latents; refuse to enumerate too many."""
         if self.inference == "auto":
-            return "exact" if n_latents <= MAX_EXACT else "truncated"
+            return "exact" if n_latents <= MAX_TABLE else "truncated"
         if self.inference == "exact" and n_latents > MAX_ENUMERATED:
             raise ValueError(
                 f"inference='exact' must have at most {MAX_ENUMERATED} latents coupled "
@@ -281,29 +370,26 @@ default=None
         known = patterns.weights @ patterns.known
         rate = (patterns.weights @ patterns.on) / np.maximum(known, 1e-300)
         if self.warm_start and hasattr(self, "network_"):
-            draws, n_random = [self._last_parameters(structure)], 0
+            draws, n_random = [self._last_network(structure)], 0
         else:
             draws, n_random = [], self.n_init
         for _ in range(n_random):
             prior = rng.uniform(0.1, 0.6, len(structure))
             failure = np.where(structure, rng.uniform(0.2, 0.8, structure.shape), 1.0)
             leak = rate * rng.uniform(0.02, 0.2, len(rate))
-            draws.append(clip_parameters(prior, failure, leak))
-        starts = [
-            Start(
-                part,
-                table,
-                Parameters(*draw).restrict(part),
-                self._inference_of(len(part.latents)),
-            )
-            for part, table in patterns.by_component(structure)
-            for draw in draws
-        ]
-        if n_random:
-            return [start.with_leak() for start in starts]
-        return [replace(start, stage=len(STAGES) - 1) for start in starts]
+            draws.append(NoisyOrNetwork._of(prior, failure, leak)._clipped())
+        starts = []
+        for part, table in patterns.by_component(structure):
+            inference = self._inference_of(len(part.latents))
+            for draw in draws:
+                network = draw._part(*part)
+                if inference == "truncated" and n_random:
+                    least = LEAST_LEAK * rate[part.features]
+                    network = network._with(leak=np.maximum(network.leak, least))
+                starts.append(Start(part, table, network, inference))
+        return starts
 
-    def _last_parameters(self, structure):
+    def _last_network(self, structure):
         """Parameters of the last fit, as a start."""
         network = self.network_
         if network.failure.shape != structure.shape:
@@ -313,8 +399,7 @@ default=None
             )
         # An edge that is new, or had no effect, starts in the middle.
         failure = np.where(network.structure, network.failure, 0.5)
-        failure = np.where(structure, failure, 1.0)
-        return clip_parameters(network.prior, failure, network.leak)
+        return network._with(failure=np.where(structure, failure, 1.0))._clipped()
 
     def _store_likelihood(self, best, patterns):
         """Set the likelihood: as EM has it if that is exact, or else by inference."""
@@ -356,13 +441,13 @@ default=None
 
 def _fitted(structure, starts):
     """Fitted attributes from one start per component."""
-    values = Parameters(
-        np.empty(len(structure)), np.ones(structure.shape), np.empty(structure.shape[1])
+    n_latents, n_features = structure.shape
+    empty = NoisyOrNetwork._of(
+        np.zeros(n_latents), np.ones(structure.shape), np.zeros(n_features)
     )
-    for start in starts:
-        values.put(start.part, start.parameters)
+    network = empty._with_parts((start.part, start.network) for start in starts)
     total = starts[0].patterns.weights.sum() if starts else 1.0
-    return network_attributes(NoisyOrNetwork(*values)) | {
+    return network_attributes(network._checked()) | {
         "lower_bound_": float(sum(start.bound for start in starts) / total),
         "n_iter_": max((start.n_iter for start in starts), default=0),
         "converged_": all(start.converged for start in starts),

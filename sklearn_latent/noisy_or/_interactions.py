@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ._numerics import EPSILON, clip_probability
+from ._probabilities import EPSILON, clip_probability
 from ._schedule import coupling_parents
 from ._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
 

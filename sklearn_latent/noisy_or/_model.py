@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,43 +18,26 @@ from sklearn.utils.validation import (
 )
 
 from .._answers.base import BaseLatentModel
+from .._answers.diagnosis import Subject
 from .._answers.explain import Evidence
+from .._answers.statistics import row_limit
 from .._answers.summary import Parts
-from .._core.checks import Comparison, checks_to_frame
 from .._core.validation import check_flag, check_table, within_floats
 from .._core.warn import warn
-from .._tables.blocks import Blocks
+from .._tables.blocks import Blocks, read_blocks
 from .._tables.fill import fill_gaps
-from .._tables.reader import look_at_rows, read_blocks
 from .._tables.single_row import SingleRow
+from .._tables.thin import some_rows
+from .._tables.words import Coding, decode, encode, learn_coding
 from ..exceptions import PoorDataWarning
-from ._coding import (
-    Coding,
-    coding_of,
-    decode,
-    encode,
-    find_levels,
-    learn_coding,
-    may_hold_words,
-    merge_levels,
-)
-from ._diagnosis.diagnosis import (
-    MOST_COUNTED,
-    compare_counts,
-    diagnose_network,
-    row_limit,
-)
-from ._evidence import evidence_parts
-from ._inference.classes import infer_network, predict_network
+from ._misfit import subject_of
 from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
-from ._statistics.columns import Columns, WatchedBlocks
-from ._statistics.packed import PackedRows, binarize_rows, of_block
+from ._noisy_or_answers import describe, part_of
+from ._posterior import infer_network, predict_off
+from ._statistics.columns import Columns, Watched, as_packed, columns_of, result_of
+from ._statistics.packed import PackedRows, binarize_rows
 from ._statistics.patterns import Patterns
-from ._summary import describe
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.
@@ -107,14 +90,6 @@ def _row_slices(X):
     low, high = BATCH_ROWS
     wanted = BATCH_VALUES // X.shape[1] // 64 * 64
     return gen_batches(X.shape[0], int(np.clip(wanted, low, high)))
-
-
-def read_patterns(blocks: Blocks, threshold) -> Patterns:
-    """Distinct rows of all blocks."""
-    patterns = blocks.reduce(of_block, Patterns.merge, threshold, PackedRows.patterns)
-    if patterns is None:
-        raise ValueError("X must have at least one row of positive weight, got none.")
-    return patterns
 
 
 def network_attributes(network: NoisyOrNetwork) -> dict[str, Any]:
@@ -197,9 +172,8 @@ class NoisyOrModel(BaseLatentModel):
             return table
 
         coding: Coding = {} if reset else self._coding
-        if hasattr(X, "__dask_graph__") and may_hold_words(X):
-            # What a word means must not depend on the block.
-            coding = coding_of(look_at_rows(X, find_levels, merge_levels), coding)
+        if hasattr(X, "__dask_graph__"):
+            coding = learn_coding(X, coding)
         blocks = read_blocks(
             X,
             sample_weight,
@@ -210,13 +184,31 @@ class NoisyOrModel(BaseLatentModel):
         )
         if hasattr(X, "__dask_graph__"):
             self._coding = coding
+        return blocks
+
+    def _sum_rows(self, blocks: Blocks, function, *shared, reset):
+        """Sum over blocks of a function of their packed rows."""
+        watched = blocks.sum(Watched.of, self.binarize, function, *shared)
+        if watched is None:
+            raise ValueError(
+                "X must have at least one row of positive weight, got none."
+            )
+        self._see(watched.columns, reset)
+        return watched.result
+
+    def _pack_rows(self, blocks: Blocks, *, reset) -> Blocks:
+        """Blocks of packed rows."""
+        watched = blocks.map(Watched.of, self.binarize, as_packed)
+        columns = watched.sum(columns_of)
+        if columns is not None:
+            self._see(columns, reset)
+        return watched.map(result_of)
+
+    def _see(self, columns: Columns, reset) -> None:
+        """Take note of what the columns hold, of all rows so far."""
         before = None if reset else self.__dict__.get("_columns")
-
-        def look(columns):
-            self._columns = Columns.merge([before, columns])
-            self._columns_are_new = True
-
-        return WatchedBlocks(blocks, self.binarize, look)
+        self._columns = columns if before is None else before + columns
+        self._columns_are_new = True
 
     def _refuse_columns(self) -> None:
         """Refuse columns that do not say which value is on, once all rows are read."""
@@ -304,91 +296,25 @@ class NoisyOrModel(BaseLatentModel):
         """
         return self._by_rows(X, lambda rows: self.network_.log_likelihood(rows))
 
-    def _evidence(self, row: SingleRow, latents: NDArray[np.intp]) -> Evidence:
+    def _evidence(self, row: SingleRow) -> Evidence:
         binary = binarize_rows(self._check_X(row.table), self.binarize)
         binary = binary.toarray() if sparse.issparse(binary) else binary
         values = binary[0].astype(float)
         # Warns if inference is approximate, once for all of the rows to come.
         self.network_.posterior(binary)
         known = ~np.isnan(values)
-        parts = evidence_parts(self.network_, values == 1, known, latents)
-        return Evidence(parts, row.cells, known, self._feature_names().tolist())
-
-    def diagnose(self, X: Any) -> pd.DataFrame:
-        """Check whether rows follow the fitted model.
-
-        The checks of a table share a level of 5%: each kind has an equal part of it,
-        divided by the number of its tests (Bonferroni). So at most about 5% of the
-        tables that follow the model have any check that fails, whether the model was
-        learned from them or from other rows. Missing values are drawn from the model
-        first, given the others of their row, which is right if they are missing at
-        random, completely or not. Small differences show in many rows, so at most
-        5,000 rows are used, chosen at random but always the same.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; NaN is missing.
-
-        Returns
-        -------
-        checks : pandas.DataFrame
-            One row per check, with the columns ``check``, ``what`` (a feature, a pair,
-            a latent), ``observed``, ``expected``, ``z`` (the difference in standard
-            errors) and ``ok``. Of each kind the worst are listed:
-
-            - "likelihood": mean log-likelihood of a row, and that of independent
-              columns, which should be smaller;
-            - "rate": share of rows in which a feature is on;
-            - "pair": share of rows in which two features are on, given their rates;
-            - "negative dependence": correlation of two features, which independent
-              latents cannot make negative;
-            - "row total": standard deviation of the number of features that are on in
-              a row (its z compares all of the distribution), and shares of rows with so
-              many features on;
-            - "dependent latents": correlation of the posteriors of two latents in the
-              rows, and in rows drawn from the model;
-            - "certainty": share of the variance of a latent that the rows tell, in the
-              rows and in rows drawn from the model, for the reader: it is never a
-              failure;
-            - "near-duplicates": correlation of two features; it fails above 0.95, which
-              hurts reading, though the model may be right.
-
-            Features that the model reads as their opposite are called "not ..." in
-            pairs, and count as on when they are 0.
-
-        Examples
-        --------
-        >>> from sklearn_latent import NoisyOrEM
-        >>> from sklearn_latent.datasets import make_noisy_or
-        >>> X = make_noisy_or(n_samples=2000, random_state=0).X
-        >>> checks = NoisyOrEM(n_latents=2, random_state=0).fit(X).diagnose(X)
-        >>> bool(checks.ok.all())
-        True
-        """
-        subject = self._subject(X)
-        names = self._feature_names(), self.latent_names_
-        return checks_to_frame(
-            diagnose_network(self.network_, subject, *names, self._n_read)
-        )
+        part = partial(part_of, self.network_, values == 1, known)
+        return Evidence(part, row.cells, self._feature_names().tolist())
 
     def _describe(self) -> Parts:
         return describe(self)
 
-    def _compare(self, X: Any) -> list[Comparison]:
-        subject = self._subject(X)
-        names = self._feature_names()
-        return compare_counts(self.network_, subject, names, self._n_read)
-
-    def _subject(self, X: Any) -> Patterns:
-        """Rows to diagnose, some of many."""
-        check_is_fitted(self, "network_")
+    def _subject(self, X: Any) -> Subject:
         table = self._check_X(X)
-        n_rows, limit = table.shape[0], row_limit(MOST_COUNTED, table.shape[1])
-        if n_rows > limit:
-            chosen = np.random.RandomState(0).choice(n_rows, limit, replace=False)
-            table = table[np.sort(chosen)]
-        return PackedRows.of(table, self.binarize).patterns()
+        some = some_rows(table.shape[0], row_limit(table.shape[1]))
+        patterns = PackedRows.of(table[some], self.binarize).patterns()
+        names = self._feature_names(), self.latent_names_
+        return subject_of(self.network_, patterns, *names, self._n_read)
 
     def _n_rows_learned(self) -> float | None:
         columns = self.__dict__.get("_columns")
@@ -428,7 +354,7 @@ class NoisyOrModel(BaseLatentModel):
             if rows.dtype == bool:
                 continue
             missing[where] = np.isnan(rows)
-            found = predict_network(network, rows == 1, ~missing[where])
+            found = predict_off(network, rows == 1, ~missing[where])
             is_on[where][missing[where]] = found.off < 0.5
             bounds.append(found.is_bound)
         warn_of_bounds(np.concatenate(bounds), "missing values")

@@ -14,18 +14,16 @@ from .._core.transaction import all_or_nothing
 from .._core.validation import check_flag
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning, UnidentifiableWarning
-from ._diagnosis.diagnosis import (
+from ._misfit import (
     contradictions,
     contradictions_of_moments,
     misfit_message,
 )
-from ._likelihood.exact import Parameters
 from ._model import NoisyOrModel, check_flags
 from ._moment_fit import learn_parameters, parameter_errors
 from ._moment_plan import Plan, Statistics
 from ._network import NoisyOrNetwork
 from ._schedule import Schedule
-from ._statistics.packed import of_block
 
 
 class NoisyOrMoMLearner(NoisyOrModel):
@@ -234,12 +232,7 @@ default=None
         check_flags(self, "use_pairs", "clean_up", "refine")
         blocks = self._read_blocks(X, sample_weight, reset=reset)
         plan = self._make_plan() if reset else self._plan
-        statistics = blocks.sum(of_block, self.binarize, Statistics.of, plan)
-        if statistics is None:
-            raise ValueError(
-                "X must have at least one row of positive weight, got none."
-            )
-        return statistics, plan
+        return self._sum_rows(blocks, Statistics.of, plan, reset=reset), plan
 
     def _make_plan(self):
         structure, _ = self._read_structure()
@@ -287,13 +280,12 @@ default=None
                 network, moments, names, rough=not self.refine
             )
         # Rows that have some features need not be like others.
-        values = Parameters(network.prior, network.failure, network.leak)
         found = [
             check
             for part, table in zip(plan.parts, statistics.tables, strict=True)
             if table is not None
             for check in contradictions(
-                NoisyOrNetwork(*values.restrict(part)), table, names[part.features]
+                network._part(*part), table, names[part.features]
             )
         ]
         return sorted(found, key=lambda check: -abs(check.z))

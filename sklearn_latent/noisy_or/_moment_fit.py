@@ -22,10 +22,10 @@ from ._interactions import (
     damped_step,
     fit_interactions,
 )
-from ._likelihood.exact import Parameters
-from ._likelihood.likelihood import maximize_likelihood, standard_errors
+from ._maximum_likelihood import maximize_likelihood, standard_errors
 from ._moment_plan import Plan, Statistics
-from ._numerics import clip_probability
+from ._network import NoisyOrNetwork
+from ._probabilities import clip_probability
 from ._rates import GUESS_INFORMATION, Guess, Rates, without_silent
 from ._statistics.moments import NegativeMoments
 from ._statistics.packed import PackedRows
@@ -75,11 +75,16 @@ def learn_parameters(
     failure = np.where(np.isnan(estimates.failure), 1.0, estimates.failure)
     failure[structure] = clip_probability(failure[structure])
     leak = solve_leak(moments, prior, failure)
+    supported = estimates.supported
     if improve:
         learned = structure & ~np.isnan(estimates.failure)
         prior, failure, leak = refine(plan, statistics, prior, failure, leak, learned)
+        # What its triplet does not show of an edge, others do if the feature varies.
+        of_prior, of_edges = np.split(supported, [len(prior)])
+        shown = of_prior[:, None] & moments.varies
+        supported = np.append(of_prior, of_edges | shown[structure])
         report("refined")
-    return Learned(prior, failure, leak, estimates.supported)
+    return Learned(prior, failure, leak, supported)
 
 
 def clean_up(moments, structure, estimates: Estimates, sets, *, improve=False):
@@ -135,13 +140,15 @@ def _without_table(plan, statistics):
 
 def refine(plan, statistics, prior, failure, leak, learned):
     """Improve on moment estimates."""
-    values = Parameters(prior.copy(), failure.copy(), leak.copy())
     structure = plan.schedule.structure
+    start = NoisyOrNetwork._of(prior, failure, leak)
+    best = []
     for part, table in _tables(plan, statistics):
         edges = structure[np.ix_(part.latents, part.features)]
-        fit = _most_likely(values.restrict(part), edges, table)
-        values.put(part, without_silent(Parameters(*fit[:3]), edges, table))
-    prior, failure, leak = values
+        fit = _most_likely(start._part(*part), edges, table)
+        best.append((part, without_silent(fit.network, edges, table)))
+    network = start._with_parts(best)
+    prior, failure, leak = network.prior, network.failure, network.leak
     latents = _without_table(plan, statistics)
     if latents.any():
         interactions = _interactions(plan, statistics, latents)
@@ -165,16 +172,19 @@ def refine(plan, statistics, prior, failure, leak, learned):
     return prior, failure, leak
 
 
-def _most_likely(start: Parameters, structure, table):
+def _most_likely(start: NoisyOrNetwork, structure, table):
     """Maximum likelihood from the moments, and from the middle if that is cheap."""
-    starts = [start]
+    # What moments call no effect may still have one.
+    failure = np.where(structure, clip_probability(start.failure), 1.0)
+    starts = [start._with(failure=failure)]
     n_latents, n_features = structure.shape
     if len(table.weights) << n_latents <= SECOND_START:
         # Not quite alike: latents with the same children must be able to part.
         apart = 0.5 + 0.1 * np.linspace(-1, 1, n_latents)
         middle = np.where(structure, 1.0 - apart[:, None], 1.0)
-        starts.append(Parameters(apart, middle, np.full(n_features, 0.05)))
-    fits = [maximize_likelihood(start, structure, table) for start in starts]
+        leak = np.full(n_features, 0.05)
+        starts.append(NoisyOrNetwork._of(apart, middle, leak))
+    fits = [maximize_likelihood(start, table) for start in starts]
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 
@@ -213,13 +223,14 @@ def parameter_errors(plan: Plan, statistics: Statistics, network, *, improved=Tr
 def _likelihood_errors(plan, statistics, network):
     """Standard errors of components refined by likelihood; NaN elsewhere."""
     structure = plan.schedule.structure
-    parameters = Parameters(network.prior, network.failure, network.leak)
     prior = np.full(len(structure), np.nan)
     failure = np.full(structure.shape, np.nan)
     for part, table in _tables(plan, statistics):
         block = np.ix_(part.latents, part.features)
-        errors = standard_errors(parameters.restrict(part), structure[block], table)
-        prior[part.latents], failure[block] = errors.prior, errors.failure
+        piece = network._part(*part)
+        edges = np.where(structure[block], clip_probability(piece.failure), 1.0)
+        errors = standard_errors(piece._with(failure=edges), table)
+        prior[part.latents], failure[block] = errors[:2]
     return prior, failure
 
 

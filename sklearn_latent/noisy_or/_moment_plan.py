@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._interactions import open_sets, pairs_of, random_triplets, sibling_pairs
-from ._likelihood.exact import MAX_ENUMERATED
 from ._schedule import Schedule, find_schedule
+from ._state_table import MAX_ENUMERATED
 from ._statistics.gaps import Gaps
 from ._statistics.moments import NegativeMoments, canonical_sets
 from ._statistics.packed import PackedRows

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from .._answers.protocol import Network
+from .._answers.protocol import GraphParts, Network
 from .._core.persistence import Array
 from .._core.validation import MOST_ROWS, check_choice, check_count, check_random_state
 from .._core.warn import warn
 from ..exceptions import ApproximateInferenceWarning
-from ._checks import (
+from ._noisy_or_graph import graph_of, pgmpy_of
+from ._posterior import METHODS, Inference, infer_network
+from ._probabilities import (
+    EPSILON,
     check_polarity,
     check_priors,
     check_sets,
     check_weights,
+    clip_probability,
     frozen,
     probabilities,
+    safe_log,
     split_rows,
 )
-from ._export import noisy_or_to_networkx, noisy_or_to_pgmpy
-from ._inference.classes import infer_network
-from ._inference.inference import METHODS, Inference
-from ._numerics import safe_log
 from ._statistics.moments import negative_moments
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 # Elements of the largest temporary array. 2 MB stay in the cache, and the allocator
 # recycles them where it would map larger blocks anew: twice the speed in sampling.
@@ -119,7 +118,6 @@ class NoisyOrNetwork(Network):
         "polarity": Array("int", ndim=1, optional=True, omitted=True),
     }
 
-    prior: NDArray[np.float64]
     failure: NDArray[np.float64]
     leak: NDArray[np.float64]
     class_prior: NDArray[np.float64]
@@ -138,11 +136,6 @@ class NoisyOrNetwork(Network):
         self.class_weight = check_weights(class_weight)
         n_classes = None if class_weight is None else self.n_classes
         self.class_prior = check_priors(prior, n_classes)
-        self.prior = self.class_prior[0]
-        if self.n_classes > 1:
-            # Sums of products may exceed 1 by rounding.
-            mean = np.minimum(self.class_weight @ self.class_prior, 1.0)
-            self.prior = frozen(mean)
         self.failure = probabilities("failure", failure, 2)
         self.leak = probabilities("leak", leak, 1)
         expected = (len(self.prior), len(self.leak))
@@ -162,6 +155,83 @@ class NoisyOrNetwork(Network):
             "class_weight": self.class_weight if has_classes else None,
             "polarity": self.polarity if (self.polarity < 0).any() else None,
         }
+
+    @classmethod
+    def _of(cls, prior, failure, leak) -> NoisyOrNetwork:
+        """A network that is not checked; see `_with`."""
+        new = object.__new__(cls)
+        new.class_weight, new.class_prior = np.ones(1), np.asarray(prior)[np.newaxis]
+        new.failure, new.leak = failure, leak
+        new.polarity = np.ones(len(leak), dtype=np.int8)
+        return new
+
+    @classmethod
+    def _independent(cls, leak) -> NoisyOrNetwork:
+        """A network without latents."""
+        return cls._of(np.zeros(0), np.ones((0, len(leak))), leak)
+
+    def _with(self, **changes) -> NoisyOrNetwork:
+        """The same with some other arrays, unchecked: learners make thousands."""
+        new = object.__new__(NoisyOrNetwork)
+        for name in ("class_weight", "class_prior", "failure", "leak", "polarity"):
+            new.__dict__[name] = changes.get(name, self.__dict__[name])
+        return new
+
+    def _checked(self) -> NoisyOrNetwork:
+        """The same with arrays that are valid and cannot be written to."""
+        return NoisyOrNetwork(**self._arguments())
+
+    def _clipped(self, least=EPSILON) -> NoisyOrNetwork:
+        """Keep probabilities away from 0 and 1, and non-edges at 1."""
+        failure = clip_probability(self.failure, least)
+        return self._with(
+            class_prior=clip_probability(self.class_prior, least),
+            failure=np.where(self.structure, failure, 1.0),
+            leak=clip_probability(self.leak, least),
+        )
+
+    def _given_class(self, number) -> NoisyOrNetwork:
+        """The network of the rows of one class."""
+        prior = self.class_prior[[number]]
+        return self._with(class_weight=np.ones(1), class_prior=prior)
+
+    def _keep(self, latents) -> NoisyOrNetwork:
+        """Drop all other latents."""
+        prior, failure = self.class_prior[:, latents], self.failure[latents]
+        return self._with(class_prior=prior, failure=failure)
+
+    def _part(self, latents, features) -> NoisyOrNetwork:
+        """Some latents and features alone."""
+        return self._keep(latents)._with(
+            failure=self.failure[np.ix_(latents, features)],
+            leak=self.leak[features],
+            polarity=self.polarity[features],
+        )
+
+    def _with_parts(self, parts) -> NoisyOrNetwork:
+        """Other parameters of some components: pairs of a component and a network."""
+        prior, failure = np.array(self.class_prior), np.array(self.failure)
+        leak = np.array(self.leak)
+        for (latents, features), part in parts:
+            prior[:, latents], leak[features] = part.class_prior, part.leak
+            failure[np.ix_(latents, features)] = part.failure
+        return self._with(class_prior=prior, failure=failure, leak=leak)
+
+    def _with_latents(self, prior, failure) -> NoisyOrNetwork:
+        """Further latents, with the same prior in all classes."""
+        new = np.broadcast_to(prior, (self.n_classes, len(failure)))
+        return self._with(
+            class_prior=np.hstack([self.class_prior, new]),
+            failure=np.vstack([self.failure, failure]),
+        )
+
+    @cached_property
+    def prior(self) -> NDArray[np.float64]:
+        """P(latent on), over all classes."""
+        if self.n_classes == 1:
+            return self.class_prior[0]
+        # Sums of products may exceed 1 by rounding.
+        return frozen(np.minimum(self.class_weight @ self.class_prior, 1.0))
 
     @property
     def structure(self) -> NDArray[np.bool_]:
@@ -328,52 +398,26 @@ class NoisyOrNetwork(Network):
             Probabilities. A row that the network cannot produce gets the weights of
             the classes.
         """
-        return self._infer(X, method, classes=True).class_posterior
+        return self._infer(X, method).class_posterior
 
-    def _infer(self, X, method, *, classes=False) -> Inference:
-        """Infer latents, and classes if needed, and warn of rows out of reach."""
+    def _infer(self, X, method) -> Inference:
+        """Infer latents and classes, and warn of rows out of reach."""
         check_choice("method", method, METHODS)
         on, observed = split_rows(X, self.n_features)
-        found = infer_network(self, on, observed, method, classes=classes)
+        found = infer_network(self, on, observed, method)
         if method == "auto":
             warn_of_bounds(found.is_bound, "rows")
         return found
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        """Export as a graph.
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.n_latents, self.n_features
 
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
+    def _graph(self, latents: list, features: list) -> GraphParts:
+        return graph_of(self, latents, features)
 
-        Returns
-        -------
-        graph : networkx.DiGraph
-            Latent and feature nodes, with priors, leaks and failures as attributes;
-            with classes, a node of the kind "class" above the latents, whose edges
-            have the largest difference between two classes of P(latent on | class) as
-            strength. Features that are read as their opposite have a ``polarity``
-            of -1.
-        """
-        return noisy_or_to_networkx(self, latent_names, feature_names)
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        """Export to pgmpy.
-
-        Parameters
-        ----------
-        latent_names, feature_names : array-like of str or None, default=None
-            Names of the nodes; None: latent0, latent1, ... and x0, x1, ...
-
-        Returns
-        -------
-        model : pgmpy.models.DiscreteBayesianNetwork
-            With one table per node; the class, if there are several, is a node too.
-        """
-        return noisy_or_to_pgmpy(self, latent_names, feature_names)
+    def _pgmpy(self, latents: list, features: list) -> Any:
+        return pgmpy_of(self, latents, features)
 
 
 def warn_of_bounds(is_bound, what: str) -> None:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._likelihood.beam import Beam
-from ._likelihood.layered import Layered
-from ._likelihood.truncated import Expected
+from ._beam import Beam
+from ._expected import Expected
+from ._network import NoisyOrNetwork
 
 # Failures that a new edge may start with.
 STARTS = (0.2, 0.5, 0.8)
@@ -75,7 +75,7 @@ def _gains_of_latent(beam, latent, features, failures, states):
     if beam.patterns.observed is not None:
         slope *= beam.patterns.observed.T[np.ix_(features, rows)]
     slope = np.add.reduceat(beam.share[states] * slope, starts, axis=1)
-    before = beam.parameters.failure[latent, features]
+    before = beam.network.failure[latent, features]
     gains = np.empty((len(failures), len(features)))
     for number, failure in enumerate(failures):
         change = (1.0 - failure / before)[:, np.newaxis] * slope
@@ -91,7 +91,7 @@ def least_gains(beam: Beam, expected: Expected, failure) -> np.ndarray:
     so that one product of matrices has all pairs of a latent and a feature.
     """
     mass = beam.patterns.weights[beam.row] * beam.share
-    gains = np.zeros(beam.parameters.failure.shape)
+    gains = np.zeros(beam.network.failure.shape)
     for part in beam.chunks(len(beam.row)):
         change = beam.fired(part)
         change *= 1.0 - failure
@@ -103,7 +103,7 @@ def least_gains(beam: Beam, expected: Expected, failure) -> np.ndarray:
     return gains - np.log(failure) * unknown
 
 
-def new_edges(beam: Beam, parameters: Layered, expected: Expected, price):
+def new_edges(beam: Beam, parameters: NoisyOrNetwork, expected: Expected, price):
     """Failures of the edges that would gain more than their price; else 1."""
     # Bounds are close where rows show their latents. The log-likelihood is concave in a
     # failure, so what gains somewhere gains near 1.
@@ -118,7 +118,7 @@ def new_edges(beam: Beam, parameters: Layered, expected: Expected, price):
     return failure
 
 
-def weak_edges(beam: Beam, parameters: Layered, price) -> np.ndarray:
+def weak_edges(beam: Beam, parameters: NoisyOrNetwork, price) -> np.ndarray:
     """Edges whose loss would cost less than their price."""
     latents, features = np.nonzero(parameters.structure)
     loss = -failure_gains(beam, latents, features, (1.0,))[0]

@@ -23,8 +23,8 @@ from ._coupled_sets import (
     pair_moments,
     subset_moments,
 )
-from ._likelihood.layered import Layered
-from ._numerics import clip_probability
+from ._network import NoisyOrNetwork
+from ._probabilities import clip_probability
 from ._statistics.moments import MomentSource, Residual
 from ._statistics.subsets import all_subsets, subset_variance
 from ._triplets import solve_triplets, triplet_gradient
@@ -324,7 +324,7 @@ class Causes(NamedTuple):
     prior_errors, failure_errors: standard errors, NaN where unknown, as the parameters
     """
 
-    network: Layered
+    network: NoisyOrNetwork
     depth: np.ndarray
     quartets: np.ndarray
     prior_errors: np.ndarray
@@ -334,18 +334,18 @@ class Causes(NamedTuple):
     def none(cls, leak) -> Causes:
         """No latent."""
         quartets, errors = np.zeros((0, 4), dtype=np.int64), np.zeros((0, len(leak)))
-        network = Layered.independent(leak)
+        network = NoisyOrNetwork._independent(leak)
         return cls(network, np.zeros(0), quartets, np.zeros(0), errors)
 
     def keep(self, latents) -> Causes:
         """Some of the latents, in some order."""
         found = (values[latents] for values in self[1:])
-        return Causes(self.network.keep(latents), *found)
+        return Causes(self.network._keep(latents), *found)
 
     def add(self, prior, failure, *found) -> Causes:
         """Further latents; the leaks stay."""
         pairs = zip(self[1:], found, strict=True)
-        network = self.network.add(prior, failure)
+        network = self.network._with_latents(prior, failure)
         return Causes(network, *(np.concatenate(pair) for pair in pairs))
 
 
@@ -360,15 +360,13 @@ def discover(
         n_latents = len(found.depth)
         found = _round(found, residual, thresholds, depth)
         network = found.network
-        residual = Residual(source, network.marginal, network.failure)
+        residual = Residual(source, network.prior, network.failure)
         if len(found.depth) == n_latents or (report and report(network)):
             break
         depth += 1
     # Leaks explain what the latents leave of P(off).
     off = residual.probability(np.arange(n_features)[:, None])
-    return found._replace(
-        network=found.network._replace(leak=clip_probability(1 - off))
-    )
+    return found._replace(network=found.network._with(leak=clip_probability(1.0 - off)))
 
 
 def _round(found: Causes, residual: Residual, thresholds, depth) -> Causes:

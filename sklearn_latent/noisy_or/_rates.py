@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse, special
 
-from ._likelihood.exact import Parameters, clip_parameters, expected_statistics
-from ._likelihood.likelihood import UNIFORM_INFORMATION
-from ._numerics import clip_probability
+from ._maximum_likelihood import UNIFORM_INFORMATION
+from ._network import NoisyOrNetwork
+from ._probabilities import clip_probability
+from ._state_table import TableRows
 from ._statistics.patterns import Patterns
 
 # Where nothing is known: the middle of the range of a failure, and a rare latent.
@@ -114,31 +115,30 @@ class Rates:
         return self._largest_prior(likely) / np.sqrt(UNIFORM_INFORMATION)
 
 
-def without_silent(parameters: Parameters, structure, table: Patterns) -> Parameters:
+def without_silent(network: NoisyOrNetwork, structure, table: Patterns):
     """Most likely parameters, with latents that the rows do not show made rare.
 
     Where features are independent of each other, latents with any prior are equally
     likely, as long as their edges are weak.
     """
     total = table.weights.sum()
-    for latent in np.flatnonzero(_is_faint(parameters, total)):
-        rare = _make_rare(parameters, structure, latent, 1.0 / (total + 2.0))
-        loss = _log_likelihood(parameters, table) - _log_likelihood(rare, table)
+    for latent in np.flatnonzero(_is_faint(network, total)):
+        rare = _make_rare(network, structure, latent, 1.0 / (total + 2.0))
+        loss = _log_likelihood(network, table) - _log_likelihood(rare, table)
         # Akaike's criterion: what that many parameters gain by chance, and as much.
         if loss < 1 + structure[latent].sum():
-            parameters = rare
-    return parameters
+            network = rare
+    return network
 
 
-def _log_likelihood(parameters, table):
+def _log_likelihood(network, table):
     """Log-likelihood of the rows of a component."""
-    prior, failure, leak = clip_parameters(*parameters)
-    return expected_statistics(prior, failure, leak, *table[:3]).log_likelihood
+    return TableRows(table).expect(network._clipped()).log_likelihood
 
 
-def _is_faint(parameters, total):
+def _is_faint(network, total):
     """Whether no two children of a latent depend on each other visibly through it."""
-    prior, failure, leak = parameters
+    prior, failure, leak = network.prior, network.failure, network.leak
     influence = 1.0 - prior[:, None] * (1.0 - failure)
     off = clip_probability((1.0 - leak) * influence.prod(axis=0))
     # Correlation of a child with the latent, from the difference that it makes.
@@ -152,14 +152,16 @@ def _is_faint(parameters, total):
     return strongest.prod(axis=1) * np.sqrt(total) < VISIBLE
 
 
-def _make_rare(parameters, structure, latent, prior):
+def _make_rare(network, structure, latent, prior):
     """Replace a latent by a rare one; the leaks take over what it explained."""
-    priors, failure, leak = (values.copy() for values in parameters)
+    priors, failure = network.prior.copy(), network.failure.copy()
+    leak = network.leak
     leak = 1.0 - (1.0 - leak) * (1.0 - priors[latent] * (1.0 - failure[latent]))
     priors[latent] = prior
     failure[latent, structure[latent]] = LIKELY_FAILURE
     influence = 1.0 - prior * (1.0 - failure[latent])
-    return Parameters(priors, failure, clip_probability(1.0 - (1.0 - leak) / influence))
+    leak = clip_probability(1.0 - (1.0 - leak) / influence)
+    return NoisyOrNetwork._of(priors, failure, leak)
 
 
 class Guess:

@@ -10,14 +10,13 @@ from threadpoolctl import threadpool_limits
 from .._core.choose import grow
 from .._core.criteria import bic
 from .._tables.thin import thinned_weights
+from ._beam import FINE, Beam
 from ._cause_search import Search, search_independent
-from ._inference.classes import infer_network
-from ._likelihood.beam import FINE, Beam
-from ._likelihood.layered import Layered
-from ._likelihood.truncated import climb_truncated, expect_block, maximize
-from ._likelihood.truncated_errors import truncated_errors
+from ._expected import maximize
+from ._maximum_likelihood import climb_beams, errors_of, expect_block
 from ._network import NoisyOrNetwork
-from ._numerics import clip_probability
+from ._posterior import infer_network
+from ._probabilities import clip_probability
 from ._quartets import Causes, Thresholds, discover
 from ._statistics.patterns import Patterns, components
 from ._statistics.rows import BlockMoments
@@ -107,9 +106,9 @@ def _learn_as_read(source, patterns, settings, rng, report, polarity) -> Causes:
     network = refine_network(source, patterns, start, dependence, rng, report)
     depth, quartets = assign_quartets(network.structure, found)
     # By depth, then by the number of features that latents switch on.
-    effect = network.marginal * (1.0 - network.failure).sum(axis=1)
+    effect = network.prior * (1.0 - network.failure).sum(axis=1)
     order = np.lexsort((-effect, depth))
-    network = network.keep(order)
+    network = network._keep(order)
     errors = search_errors(network, patterns, rng)
     return Causes(network, depth[order], quartets[order], *errors)
 
@@ -136,8 +135,8 @@ def scored_rows(patterns: Patterns, structure) -> Patterns:
 
 
 def refine_network(
-    source: BlockMoments, patterns, start: Layered, dependence, rng, report=None
-) -> Layered:
+    source: BlockMoments, patterns, start: NoisyOrNetwork, dependence, rng, report=None
+) -> NoisyOrNetwork:
     """Search by likelihood, from what quartets found."""
     # Two threads on small matrices take longer than one.
     with threadpool_limits(1):
@@ -158,46 +157,35 @@ def refine_network(
     return min(finished, key=lambda network: network_bic(network, patterns))
 
 
-def _climb(start: Layered, patterns: Patterns, width, steps, tol):
+def _climb(start: NoisyOrNetwork, patterns: Patterns, width, steps, tol):
     """EM to the end, or as far as many rows allow."""
     beam = Beam(patterns, start.n_latents, width)
     most = int(np.clip(STEPPED_VALUES // max(1, patterns.on.size), *steps))
-    return climb_truncated(start, beam, tol=tol, max_iter=most)
+    return climb_beams(start, [beam], tol=tol, max_iter=most)
 
 
-def _polish(network, source: BlockMoments) -> Layered:
+def _polish(network, source: BlockMoments) -> NoisyOrNetwork:
     """EM steps over all blocks, wherever they are."""
     for _ in range(POLISHING_STEPS):
         expected = source.sum(expect_block, network, POLISHED_VALUES)
-        network = maximize(network, expected)
+        network = maximize(network, expected, smooth=True)
     return network
 
 
-def network_bic(network: Layered, patterns: Patterns) -> float:
+def network_bic(network: NoisyOrNetwork, patterns: Patterns) -> float:
     """The BIC as users see it, of all rows or of some."""
     rows, n_rows = scored_rows(patterns, network.structure), patterns.weights.sum()
-    model = as_network(network)
-    found = infer_network(model, rows.on, rows.observed)
+    found = infer_network(network, rows.on, rows.observed)
     log_likelihood = rows.weights @ found.log_likelihood * n_rows / rows.weights.sum()
-    return bic(log_likelihood, model.n_parameters, n_rows)
+    return bic(log_likelihood, network.n_parameters, n_rows)
 
 
-def as_network(network: Layered, polarity=None) -> NoisyOrNetwork:
-    """The model object."""
-    weight, prior, failure, leak = network
-    if len(weight) > 1:
-        return NoisyOrNetwork(
-            prior, failure, leak, class_weight=weight, polarity=polarity
-        )
-    return NoisyOrNetwork(prior[0], failure, leak, polarity=polarity)
-
-
-def classes_above(independent: Layered, patterns: Patterns) -> Layered:
+def classes_above(independent: NoisyOrNetwork, patterns: Patterns) -> NoisyOrNetwork:
     """The same latents, under as many classes as the BIC of the whole supports."""
     n_rows, n_features = float(patterns.weights.sum()), patterns.on.shape[1]
     most = min(n_rows / ROWS_PER_PARAMETER, 2.0**n_features - 1.0)
     first = Beam(patterns, independent.n_latents)
-    first.search(independent.clipped())
+    first.search(independent._clipped())
 
     def fit(n_classes):
         start = independent
@@ -208,17 +196,18 @@ def classes_above(independent: Layered, patterns: Patterns) -> Layered:
 
     def cost(fitted) -> float:
         network, log_likelihood = fitted
-        n_parameters = network.n_parameters + n_features
-        if network.n_classes > 1 and n_parameters > most:
+        if network.n_classes > 1 and network.n_parameters > most:
             return np.inf
-        return bic(log_likelihood, n_parameters, n_rows)
+        return bic(log_likelihood, network.n_parameters, n_rows)
 
     # A class for each latent could be a mixture in the dress of latents.
     sizes = range(1, max(2, independent.n_latents))
     return grow(fit, sizes, cost).best[0]
 
 
-def _with_classes(network: Layered, beam: Beam, n_classes: int) -> Layered:
+def _with_classes(
+    network: NoisyOrNetwork, beam: Beam, n_classes: int
+) -> NoisyOrNetwork:
     """Classes that begin with rows of their own, as in a clustering of the latents."""
     rng, posterior = np.random.RandomState(0), beam.posterior
     chance, seeds = beam.patterns.weights, []
@@ -226,9 +215,9 @@ def _with_classes(network: Layered, beam: Beam, n_classes: int) -> Layered:
         seeds.append(int(rng.choice(len(chance), p=chance / chance.sum())))
         apart = ((posterior[:, None] - posterior[seeds]) ** 2).sum(axis=2).min(axis=1)
         chance = beam.patterns.weights * apart + 1e-12
-    prior = 0.5 * posterior[seeds] + 0.5 * network.marginal
+    prior = 0.5 * posterior[seeds] + 0.5 * network.prior
     weight = np.full(n_classes, 1.0 / n_classes)
-    return network._replace(weight=weight, prior=clip_probability(prior))
+    return network._with(class_weight=weight, class_prior=clip_probability(prior))
 
 
 def assign_quartets(structure, found: Causes) -> tuple[np.ndarray, np.ndarray]:
@@ -249,13 +238,13 @@ def assign_quartets(structure, found: Causes) -> tuple[np.ndarray, np.ndarray]:
     return depth, quartets
 
 
-def search_errors(network: Layered, patterns: Patterns, rng):
+def search_errors(network: NoisyOrNetwork, patterns: Patterns, rng):
     """Standard errors by likelihood, from a sample of the rows if there are many."""
     sample = thin(patterns, ERROR_ROWS, rng)
     with threadpool_limits(1):
         beam = Beam(sample, network.n_latents, FINE)
-        beam.search(network.clipped())
-        errors = truncated_errors(network.clipped(), beam)
+        beam.search(network._clipped())
+        errors = errors_of(network._clipped(), beam)
     scale = np.sqrt(sample.weights.sum() / patterns.weights.sum())
     return scale * errors[0], scale * errors[1]
 

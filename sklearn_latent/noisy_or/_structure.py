@@ -15,18 +15,14 @@ from .._core.warn import warn
 from .._tables.blocks import Blocks, LocalBlocks
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
-from ._diagnosis.diagnosis import (
-    MOST_COUNTED,
-    contradictions,
-    misfit_message,
-    row_limit,
-)
-from ._export import latents_to_frame
+from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
+from ._noisy_or_graph import latents_to_frame
 from ._quartets import Causes, Thresholds
-from ._refine_causes import Settings, as_network, learn_table, scored_rows
+from ._refine_causes import Settings, learn_table, scored_rows
+from ._statistics.columns import as_packed
 from ._statistics.gaps import Gaps
-from ._statistics.packed import PackedRows, pack_block
+from ._statistics.packed import PackedRows
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
 from ._wide_tables import WIDE, learn_groups, score_groups
 
@@ -249,7 +245,7 @@ class QuartetStructureLearner(NoisyOrModel):
         with Progress(self, X=X) as progress, all_or_nothing(self):
             self._check_parameters()
             blocks = self._read_blocks(X, sample_weight, reset=True)
-            self._learn(blocks.map(pack_block, self.binarize), progress)
+            self._learn(self._pack_rows(blocks, reset=True), progress)
             # A saved model must not carry the rows of people along.
             self._blocks = None
         self._warn()
@@ -303,8 +299,8 @@ class QuartetStructureLearner(NoisyOrModel):
                 )
             self._check_parameters()
             read = self._read_blocks(X, sample_weight, reset=before is None)
-            packed = read.gather(pack_block, self.binarize)
-            blocks = append_blocks(before or [], filter(None, packed))
+            packed = self._pack_rows(read, reset=before is None)
+            blocks = append_blocks(before or [], packed.gather(as_packed))
             progress(f"packed {sum(block.n_rows for block in blocks):,} rows")
             if update:
                 self._learn(LocalBlocks(blocks, self.n_jobs), progress)
@@ -353,11 +349,11 @@ class QuartetStructureLearner(NoisyOrModel):
         self._store_causes(*learn_groups(blocks, settings, rng, report))
         score, n_rows, is_exact = score_groups(blocks, self.network_, self.n_jobs)
         self._store_fit(score, n_rows, is_exact=is_exact)
-        return sample_rows(source, row_limit(MOST_COUNTED, source.n_features))
+        return sample_rows(source, counted_rows(source.n_features))
 
     def _store_causes(self, found: Causes, polarity):
         """Set the fitted attributes but for those of the likelihood."""
-        network = as_network(found.network, polarity)
+        network = found.network._with(polarity=polarity)._checked()
         self._store(network)
         self.depth_, self.quartets_ = found.depth, found.quartets
         self.prior_stderr_ = found.prior_errors

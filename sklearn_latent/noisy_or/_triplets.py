@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ._numerics import clip_probability
+from ._probabilities import clip_probability
 from ._schedule import Schedule
 from ._statistics.moments import NegativeMoments
 from ._statistics.subsets import all_subsets, subset_products

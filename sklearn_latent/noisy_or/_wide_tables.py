@@ -15,10 +15,9 @@ from scipy.sparse.csgraph import connected_components
 
 from .._tables.blocks import Blocks
 from ._coupled_sets import discovery_level, discovery_threshold
-from ._inference.classes import infer_network
-from ._likelihood.layered import Layered
 from ._network import NoisyOrNetwork
-from ._numerics import clip_probability
+from ._posterior import infer_network
+from ._probabilities import clip_probability
 from ._quartets import Causes
 from ._refine_causes import Settings, learn_table, scored_rows
 from ._statistics.packed import PackedRows
@@ -206,12 +205,12 @@ def learn_groups(
             groups = groups[: number + 1]
             break
     if len(learned) == 1:
-        network = learned[0].network._replace(leak=leak)
+        network = learned[0].network._with(leak=leak)
         return learned[0]._replace(network=network), polarity
     together = _drop_copies(learned, leak)
     leak = _explain_rates(together.network, polarity, groups, singles)
-    together = together._replace(network=together.network._replace(leak=leak))
-    effect = together.network.marginal * (1.0 - together.network.failure).sum(1)
+    together = together._replace(network=together.network._with(leak=leak))
+    effect = together.network.prior * (1.0 - together.network.failure).sum(1)
     return together.keep(np.lexsort((-effect, together.depth))), polarity
 
 
@@ -236,7 +235,7 @@ def _widen(found: Causes, features, n_features) -> Causes:
     # -1 stands for no quartet and is the last place here.
     quartets = np.append(features, -1)[found.quartets]
     return found._replace(
-        network=found.network._replace(failure=failure),
+        network=found.network._with(failure=failure),
         quartets=quartets,
         failure_errors=errors,
     )
@@ -247,7 +246,7 @@ def _drop_copies(learned: list[Causes], leak) -> Causes:
     together, of_group = Causes.none(leak), np.zeros(0, dtype=np.int64)
     for number, found in enumerate(learned):
         network = found.network
-        together = together.add(network.marginal, network.failure, *found[1:])
+        together = together.add(network.prior, network.failure, *found[1:])
         of_group = np.append(of_group, np.full(len(found.depth), number))
     structure = together.network.structure
     size = structure.sum(axis=1)
@@ -261,14 +260,16 @@ def _drop_copies(learned: list[Causes], leak) -> Causes:
     return together.keep(np.sort(np.array(kept, dtype=np.int64)))
 
 
-def _explain_rates(network: Layered, polarity, groups, singles: Singles) -> np.ndarray:
+def _explain_rates(
+    network: NoisyOrNetwork, polarity, groups, singles: Singles
+) -> np.ndarray:
     """Leaks; of columns in several groups, what all latents leave of the rate."""
     in_groups = [np.zeros(0, dtype=np.int64), *(group.features for group in groups)]
     n_groups = np.bincount(np.concatenate(in_groups), minlength=len(singles.on))
     shared = np.flatnonzero(n_groups > 1)
     off = 1.0 - singles.rate[shared]
     off = np.where(polarity[shared] < 0, 1.0 - off, off)
-    effect = network.marginal[:, np.newaxis] * (1.0 - network.failure[:, shared])
+    effect = network.prior[:, np.newaxis] * (1.0 - network.failure[:, shared])
     leak = np.array(network.leak)
     leak[shared] = clip_probability(1.0 - off / (1.0 - effect).prod(axis=0))
     return leak
@@ -293,7 +294,7 @@ def score_groups(
         parts = [parts[0]._replace(latents=latents, features=np.sort(features))]
     total, is_exact = sum(_alone(network, singles, part) for part in alone), True
     for latents, features in parts:
-        part = _part(network, latents, features)
+        part = network._part(latents, features)
         _, patterns = open_group(blocks, features, n_jobs)
         rows = scored_rows(patterns, part.structure)
         found = infer_network(part, rows.on, rows.observed)
@@ -310,15 +311,3 @@ def _alone(network, singles: Singles, features) -> float:
     on = np.where(network.polarity[features] < 0, known - on, on)
     leak = network.leak[features]
     return float(on @ np.log(leak) + (known - on) @ np.log1p(-leak))
-
-
-def _part(network, latents, features) -> NoisyOrNetwork:
-    """Some latents, with all their features."""
-    classes = network.n_classes > 1
-    return NoisyOrNetwork(
-        network.class_prior[:, latents] if classes else network.prior[latents],
-        network.failure[np.ix_(latents, features)],
-        network.leak[features],
-        class_weight=network.class_weight if classes else None,
-        polarity=network.polarity[features],
-    )

@@ -5,18 +5,16 @@ from __future__ import annotations
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
-
 from ._selection import name_of, select
 
 if TYPE_CHECKING:
     import networkx as nx
 
 COLORS = {"latent": "#DAD3EC", "feature": "#FFFFFF", "class": "#D9D9D9"}
-NEGATIVE, POSITIVE, USUAL = "#D55E00", "#0072B2", "#404040"
+LINE = "#404040"
+SIGNS = {1: "#0072B2", -1: "#D55E00"}
 DOT_SHAPES = {"latent": "ellipse", "feature": "box", "class": "hexagon"}
 MERMAID_SHAPES = {"latent": ("([", "])"), "feature": ("[", "]"), "class": ("{{", "}}")}
-SLICES = ("time t", "time t + 1")
 
 
 class _Node(NamedTuple):
@@ -27,6 +25,21 @@ class _Node(NamedTuple):
     kind: str
     slice: int | None
     is_flipped: bool
+
+    @classmethod
+    def of(cls, graph, number: int, node) -> _Node:
+        """Name of a node, and its prior or number of states."""
+        data = graph.nodes[node]
+        kind = data["kind"] if data.get("kind") in COLORS else "feature"
+        is_flipped = data.get("polarity") == -1
+        name = f"not {name_of(graph, node)}" if is_flipped else name_of(graph, node)
+        lines = str(name).splitlines() or [""]
+        if isinstance(data.get("prior"), Real) and kind == "latent":
+            lines.append(f"{data['prior']:#.2g}")
+        for attribute, noun in (("cardinality", "states"), ("n_classes", "classes")):
+            if attribute in data:
+                lines.append(f"{data[attribute]} {noun}")
+        return cls(f"n{number}", lines, kind, data.get("slice"), is_flipped)
 
 
 class _Edge(NamedTuple):
@@ -39,22 +52,33 @@ class _Edge(NamedTuple):
     color: str
     is_directed: bool
 
+    @classmethod
+    def of(cls, parent: str, child: str, data) -> _Edge:
+        """Strength as a width, sign of the weight as a colour."""
+        size, weight = abs(float(data.get("strength", 1.0))), data.get("weight")
+        weight = float(weight) if isinstance(weight, Real) else 0.0
+        sign = (weight > 0) - (weight < 0)
+        label = f"{'-' if sign < 0 else ''}{size:.2g}"
+        width = 0.5 + 4.0 * min(size, 1.0)
+        is_directed = bool(data.get("directed", True))
+        return cls(parent, child, label, width, SIGNS.get(sign, LINE), is_directed)
 
-class _Diagram(NamedTuple):
-    """What both formats write."""
 
-    nodes: list[_Node]
-    edges: list[_Edge]
-    note: str
-
-    def groups(self) -> list[tuple[str, list[_Node]]]:
-        """Titles of slices and their nodes; an empty title stands for no slices."""
-        if {node.slice for node in self.nodes} != {0, 1}:
-            return [("", self.nodes)]
-        return [
-            (title, [node for node in self.nodes if node.slice == when])
-            for when, title in enumerate(SLICES)
-        ]
+def _parts(graph, min_strength, focus):
+    """Nodes by the title of their slice, edges, and what is not shown."""
+    part, note = select(graph, min_strength, focus)
+    note = "; ".join(text for text in (str(part.graph.get("note", "")), note) if text)
+    nodes = {node: _Node.of(part, i, node) for i, node in enumerate(part)}
+    edges = [
+        _Edge.of(nodes[parent].key, nodes[child].key, data)
+        for parent, child, data in part.edges(data=True)
+    ]
+    groups: dict[str, list[_Node]] = {"": list(nodes.values())}
+    if {node.slice for node in nodes.values()} == {0, 1}:
+        groups = {"time t": [], "time t + 1": []}
+        for node in nodes.values():
+            groups["time t + 1" if node.slice else "time t"].append(node)
+    return groups, edges, note
 
 
 def to_dot(
@@ -73,8 +97,7 @@ def to_dot(
     graph : networkx.DiGraph
         Graph as returned by ``to_networkx``.
     min_strength : "auto" or float, default="auto"
-        Edges below this strength, in absolute value, are left out; 0.0 keeps all.
-        "auto" keeps as many as `LatentGraphDisplay.plot` draws.
+        Edges below it are left out, as by `LatentGraphDisplay.plot`.
     focus : str, list of str or None, default=None
         Names of nodes. Only these are kept, with their neighbours.
 
@@ -99,16 +122,16 @@ def to_dot(
       n0 -> n1 [label="0.75", penwidth=3.5, color="#404040"]
     }
     """
-    diagram = _diagram_of(graph, min_strength, focus)
-    lines = ["digraph {", f'  graph [label="{_dot_text(diagram.note)}", fontsize=10]']
+    groups, edges, note = _parts(graph, min_strength, focus)
+    lines = ["digraph {", f'  graph [label="{_dot_text(note)}", fontsize=10]']
     lines.append("  node [style=filled]")
-    for number, (title, nodes) in enumerate(diagram.groups()):
+    for number, (title, nodes) in enumerate(groups.items()):
         inner = [f"  {_dot_node(node)}" for node in nodes]
         if title:
             opening = f'  subgraph cluster_{number} {{ label="{title}"'
             inner = [opening, *(f"  {line}" for line in inner), "  }"]
         lines += inner
-    lines += [f"  {_dot_edge(edge)}" for edge in diagram.edges]
+    lines += [f"  {_dot_edge(edge)}" for edge in edges]
     return "\n".join([*lines, "}"])
 
 
@@ -129,8 +152,7 @@ def to_mermaid(
     graph : networkx.DiGraph
         Graph as returned by ``to_networkx``.
     min_strength : "auto" or float, default="auto"
-        Edges below this strength, in absolute value, are left out; 0.0 keeps all.
-        "auto" keeps as many as `LatentGraphDisplay.plot` draws.
+        Edges below it are left out, as by `LatentGraphDisplay.plot`.
     focus : str, list of str or None, default=None
         Names of nodes. Only these are kept, with their neighbours.
 
@@ -157,82 +179,28 @@ def to_mermaid(
       classDef featureNode fill:#FFFFFF,stroke:#404040,color:#000000
       class n1 featureNode
     """
-    diagram = _diagram_of(graph, min_strength, focus)
+    groups, edges, note = _parts(graph, min_strength, focus)
     lines = ["flowchart TD"]
-    for number, (title, nodes) in enumerate(diagram.groups()):
+    for number, (title, nodes) in enumerate(groups.items()):
         inner = [f"  {_mermaid_node(node)}" for node in nodes]
         if title:
             opening = f'  subgraph slice{number}["{_mermaid_text(title)}"]'
             inner = [opening, *(f"  {line}" for line in inner), "  end"]
         lines += inner
-    if diagram.note:
-        lines.append(f'  note["{_mermaid_text(diagram.note)}"]')
+    if note:
+        lines.append(f'  note["{_mermaid_text(note)}"]')
         lines.append("  style note fill:none,stroke:none")
-    lines += [f"  {_mermaid_edge(edge)}" for edge in diagram.edges]
-    lines += [
-        f"  linkStyle {number} stroke-width:{edge.width:.1f}px,stroke:{edge.color}"
-        for number, edge in enumerate(diagram.edges)
-    ]
+    lines += [f"  {_mermaid_edge(edge)}" for edge in edges]
+    for number, edge in enumerate(edges):
+        style = f"stroke-width:{edge.width:.1f}px,stroke:{edge.color}"
+        lines.append(f"  linkStyle {number} {style}")
     for kind, color in COLORS.items():
-        keys = [node.key for node in diagram.nodes if node.kind == kind]
+        keys = [n.key for nodes in groups.values() for n in nodes if n.kind == kind]
         if keys:
-            style = f"fill:{color},stroke:{USUAL},color:#000000"
+            style = f"fill:{color},stroke:{LINE},color:#000000"
             lines.append(f"  classDef {kind}Node {style}")
             lines.append(f"  class {','.join(keys)} {kind}Node")
     return "\n".join(lines)
-
-
-def _diagram_of(graph, min_strength, focus) -> _Diagram:
-    """The part of the graph that is shown, with generated identifiers."""
-    part, note = select(graph, min_strength, focus)
-    note = "; ".join(text for text in (str(part.graph.get("note", "")), note) if text)
-    key = {node: f"n{i}" for i, node in enumerate(part)}
-    nodes = [
-        _Node(
-            key[node],
-            _label_lines(part, node, data),
-            data["kind"] if data.get("kind") in COLORS else "feature",
-            data.get("slice"),
-            data.get("polarity") == -1,
-        )
-        for node, data in part.nodes(data=True)
-    ]
-    edges = [
-        _edge(key[parent], key[child], data)
-        for parent, child, data in part.edges(data=True)
-    ]
-    return _Diagram(nodes, edges, note)
-
-
-def _label_lines(graph, node, data) -> list[str]:
-    """Name of a node, and its prior or number of states."""
-    name = str(name_of(graph, node))
-    lines = (f"not {name}" if data.get("polarity") == -1 else name).splitlines() or [""]
-    prior = data.get("prior")
-    if isinstance(prior, Real) and data.get("kind") == "latent":
-        lines.append(f"{prior:#.2g}")
-    for attribute, noun in (("cardinality", "states"), ("n_classes", "classes")):
-        if attribute in data:
-            lines.append(f"{data[attribute]} {noun}")
-    return lines
-
-
-def _edge(parent: str, child: str, data) -> _Edge:
-    """Label, width and colour of an edge."""
-    size = abs(float(data.get("strength", 1.0)))
-    weight = data.get("weight")
-    is_signed = isinstance(weight, Real) and weight == weight and weight != 0
-    color, sign = USUAL, ""
-    if is_signed:
-        color, sign = (POSITIVE, "") if weight > 0 else (NEGATIVE, "-")
-    return _Edge(
-        parent,
-        child,
-        f"{sign}{size:.2g}",
-        0.5 + 4.0 * float(np.clip(size, 0.0, 1.0)),
-        color,
-        bool(data.get("directed", True)),
-    )
 
 
 def _printable(text: str) -> str:

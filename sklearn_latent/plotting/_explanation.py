@@ -7,48 +7,28 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from .._core.text import shorten
 from .._core.validation import check_choice, check_count, check_names, check_numbers
-from ._style import (
+from ._display import (
     FEATURE_COLOR,
+    FONT,
     NEGATIVE_COLOR,
     POSITIVE_COLOR,
-    check_has,
-    check_plot,
-    new_axes,
+    Display,
     spelled,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 # Bars that are shown at most; further ones would be too small to read.
 MOST_CELLS = 40
 SCALES = ("log-odds", "mean")
-FONT = 8.0
-
-# Probabilities that may be marked, the first of those that are too close wins.
-MARKS = (
-    0.5,
-    0.1,
-    0.9,
-    0.01,
-    0.99,
-    0.25,
-    0.75,
-    1e-3,
-    0.999,
-    1e-6,
-    1 - 1e-6,
-    1e-12,
-    1e-24,
-)
 
 
-class ExplanationDisplay:
+class ExplanationDisplay(Display):
     """Waterfall of the contributions of cells to the posterior of a latent.
 
     The lowest bar starts at what is believed of the latent before any cell is seen;
@@ -66,7 +46,7 @@ class ExplanationDisplay:
     title : str or None, default=None
         Title of the picture.
     scale : {"log-odds", "mean"}, default="log-odds"
-        What is explained. Log-odds get a second axis of probabilities.
+        What is explained. Both ends of log-odds also have their probability.
 
     Attributes
     ----------
@@ -86,9 +66,6 @@ class ExplanationDisplay:
     >>> [label.get_text() for label in display.plot().ax_.get_yticklabels()]
     ['before', 'fever = 1', 'cough = 0', 'after']
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -139,8 +116,7 @@ class ExplanationDisplay:
         display : ExplanationDisplay
             The drawn display.
         """
-        check_plot(cls.__name__, ax)
-        check_has(estimator, "method", "explain")
+        cls._check(ax, estimator, "explain")
         if latent is not None:
             kwargs = {"latents": latent} | kwargs
         return estimator.explain(row, **kwargs).plot(ax=ax, max_cells=max_cells)
@@ -161,7 +137,6 @@ class ExplanationDisplay:
         self : ExplanationDisplay
             The drawn display.
         """
-        check_plot(type(self).__name__, ax)
         check_choice("scale", self.scale, SCALES)
         max_cells = check_count("max_cells", max_cells, 1, MOST_CELLS)
         sizes = check_numbers("contributions", self.contributions)
@@ -172,9 +147,7 @@ class ExplanationDisplay:
             )
         names = [str(name) for name in check_names("labels", self.labels, len(sizes))]
         names, sizes = _folded(names, sizes, max_cells)
-        if ax is None:
-            ax = new_axes(6.4, 1.5 + 0.28 * (len(names) + 2))
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax, 6.4, 1.5 + 0.28 * (len(names) + 2))
         if self.base is None:
             ax.set_axis_off()
             text = spelled(self.title or "nothing to explain")
@@ -199,7 +172,7 @@ class ExplanationDisplay:
             ax.annotate(text, (value, place), (7, 0), **style)
 
     def _label_axes(self, ax, ends) -> None:
-        """Name the axes; log-odds have probabilities at the top."""
+        """Name the axes."""
         low, high = ends.min(), ends.max()
         margin = 0.18 * (high - low) or 1.0
         ax.set_xlim(low - margin, high + margin)
@@ -207,15 +180,8 @@ class ExplanationDisplay:
         ax.tick_params(labelsize=FONT)
         if self.title is not None:
             ax.set_title(spelled(self.title), fontsize=FONT + 2)
-        if self.scale == "mean":
-            ax.set_xlabel("mean of the latent", fontsize=FONT)
-            return
-        ax.set_xlabel("log-odds", fontsize=FONT)
-        top = ax.secondary_xaxis("top")
-        marks = _spread_marks(*ax.get_xlim())
-        top.set_ticks(logit(marks), [f"{mark:g}" for mark in marks])
-        top.set_xlabel("probability", fontsize=FONT)
-        top.tick_params(labelsize=FONT)
+        label = {"mean": "mean of the latent"}.get(self.scale, self.scale)
+        ax.set_xlabel(label, fontsize=FONT)
 
 
 def chance_text(log_odds: float) -> str:
@@ -266,14 +232,3 @@ def _draw_bars(ax, ends) -> None:
             va="center",
             fontsize=FONT,
         )
-
-
-def _spread_marks(low: float, high: float) -> list[float]:
-    """Probabilities within a range of log-odds that are not too close to each other."""
-    chosen: list[float] = []
-    for mark in MARKS:
-        place = logit(mark)
-        apart = all(abs(place - logit(other)) > 0.11 * (high - low) for other in chosen)
-        if low <= place <= high and apart:
-            chosen.append(mark)
-    return chosen or [float(expit((low + high) / 2))]

@@ -8,26 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.validation import check_names, check_numbers
-from ._style import (
-    check_cmap,
-    check_has,
-    check_plot,
-    fit_width,
-    size_in_points,
-    spelled,
-)
+from ._display import FONT, Display, fitted_to, size_in_points, split_axes
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.axes import Axes
 
 LARGEST_GRID = 8  # images in a row
-TITLE_FONT = 8.0
 
 
-class LatentImagesDisplay:
+class LatentImagesDisplay(Display):
     """One image per latent of the features that it drives.
 
     The brightness of a pixel is the strength of its edge, 1 - failure: black means no
@@ -44,6 +35,8 @@ class LatentImagesDisplay:
 
     Attributes
     ----------
+    ax_ : matplotlib Axes
+        Axes that hold all images.
     axes_ : ndarray of matplotlib Axes of shape (n_latents,)
         One per latent.
     figure_ : matplotlib Figure
@@ -59,7 +52,6 @@ class LatentImagesDisplay:
     """
 
     axes_: NDArray[Any]
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -73,7 +65,12 @@ class LatentImagesDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, shape: tuple[int, int], *, axes: Any = None, **kwargs: Any
+        cls,
+        estimator: Any,
+        shape: tuple[int, int],
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw a fitted estimator of a noisy-or network.
 
@@ -83,7 +80,7 @@ class LatentImagesDisplay:
             Fitted estimator with ``failure_`` and ``prior_``.
         shape : tuple of two int
             Height and width of the images.
-        axes : array-like of matplotlib Axes or None, default=None
+        ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
         **kwargs : dict
             Passed to `plot`.
@@ -94,64 +91,54 @@ class LatentImagesDisplay:
             The drawn display. The titles are the names of the latents, their priors
             and, if the estimator has it, the depth at which they were discovered.
         """
-        check_is_fitted(estimator)
-        check_has(estimator, "attribute", "failure_", "prior_")
+        cls._check(ax, estimator, "failure_", "prior_")
         pairs = zip(estimator.get_feature_names_out(), estimator.prior_, strict=True)
         titles = [f"{name}\nprior {prior:.2f}" for name, prior in pairs]
         depth = getattr(estimator, "depth_", None)
         if depth is not None and np.ndim(depth) == 1:
             titles = [
-                f"{title}, depth {value:.0f}" if np.isfinite(value) else title
+                f"{title}\ndepth {value:.0f}" if np.isfinite(value) else title
                 for title, value in zip(titles, depth, strict=True)
             ]
         display = cls(1.0 - estimator.failure_, shape, titles)
-        return display.plot(axes=axes, **kwargs)
+        return display.plot(ax, **kwargs)
 
-    def plot(self, axes: Any = None, *, cmap: str = "gray") -> Self:
+    def plot(self, ax: Axes | None = None, *, cmap: str = "gray") -> Self:
         """Draw the images.
 
         Parameters
         ----------
-        axes : array-like of matplotlib Axes or None, default=None
-            At least one per latent. If None, a new figure is created.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw on. If None, a new figure is created.
         cmap : str, default="gray"
             Colour map, from no edge to an edge that never fails.
 
         Returns
         -------
         self : LatentImagesDisplay
-            With the drawing in ``axes_`` and ``figure_``.
+            With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
-        check_plot("LatentImagesDisplay", None)
         images = self._images()
-        check_cmap(cmap)
-        titles = self.titles
-        if titles is not None:
-            titles = check_names("titles", titles, len(images))
-        if axes is None:
-            axes = _new_axes(len(images), 1.3 if titles is None else 1.7)
-        axes = np.ravel(np.asarray(axes, dtype=object))
-        for ax in axes:
-            # None, which stands for a new figure elsewhere, is an error here.
-            check_plot("LatentImagesDisplay", False if ax is None else ax, "axes")
-        if len(axes) < max(1, len(images)):
-            raise ValueError(
-                f"axes must hold one Axes per latent, expected {len(images)}, "
-                f"got {len(axes)}."
-            )
-        for ax in axes:
-            ax.set_axis_off()
-        for number, (ax, image) in enumerate(zip(axes, images, strict=False)):
-            ax.imshow(image, vmin=0.0, vmax=1.0, cmap=cmap, interpolation="nearest")
+        n = len(images)
+        titles = [""] * n
+        if self.titles is not None:
+            titles = [str(title) for title in check_names("titles", self.titles, n)]
+        n_columns = int(np.clip(n, 1, LARGEST_GRID))
+        n_rows = max(1, -(-n // n_columns))
+        size = max(3.0, 1.3 * n_columns), (1.3 + 0.5 * any(titles)) * n_rows
+        gap = (0.3 if any(titles) else 0.06) / n_rows, 0.03
+        panels = split_axes(self._start(ax, *size), n_rows, n_columns, gap=gap).ravel()
+        for panel in panels[n:]:
+            panel.set_axis_off()
+        for panel, image, title in zip(panels, images, titles, strict=False):
+            panel.imshow(image, vmin=0.0, vmax=1.0, cmap=cmap, interpolation="nearest")
+            panel.set(xticks=[], yticks=[])
             # Without a frame, bright pixels at the border could not be seen.
-            ax.set_axis_on()
-            ax.set(xticks=[], yticks=[])
-            ax.spines[:].set_color("0.6")
-            if titles is not None:
-                title = spelled(_fitted(ax, str(titles[number])))
-                ax.set_title(title, fontsize=TITLE_FONT)
-        self.axes_ = axes[: len(images)]
-        self.figure_ = axes[0].figure
+            panel.spines[:].set_color("0.6")
+            room = size_in_points(self.ax_)[0] / n_columns
+            lines = [fitted_to(line, room, FONT) for line in title.splitlines()]
+            panel.set_title("\n".join(lines), fontsize=FONT)
+        self.axes_ = panels[:n]
         return self
 
     def _images(self) -> NDArray[np.float64]:
@@ -174,23 +161,3 @@ class LatentImagesDisplay:
                 f"{strength.shape[1]}, the number of features, got {shape!r}."
             )
         return np.clip(strength, 0.0, 1.0).reshape(len(strength), *shape)
-
-
-def _fitted(ax, title: str) -> str:
-    """Title whose lines are as wide as the image, or its share of the figure."""
-    room = size_in_points(ax)[0]
-    if ax.get_subplotspec() is not None:
-        width = ax.figure.bbox.width / ax.figure.dpi
-        share = 72.0 * width / ax.get_gridspec().ncols
-        room = max(room, 0.94 * share)
-    return "\n".join(fit_width(line, room, TITLE_FONT) for line in title.splitlines())
-
-
-def _new_axes(n_images, row_height):
-    """Axes of a new figure, in rows of at most LARGEST_GRID."""
-    import matplotlib.pyplot as plt
-
-    n_columns = int(np.clip(n_images, 1, LARGEST_GRID))
-    n_rows = max(1, -(-n_images // n_columns))
-    size = (max(3.0, 1.3 * n_columns), row_height * n_rows)
-    return plt.subplots(n_rows, n_columns, figsize=size, layout="constrained")[1]

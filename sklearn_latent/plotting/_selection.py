@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.text import count
 from .._core.validation import shown
 
 # More edges than these cannot be told apart. The features of two slices are lists, and
 # longer lists would make the picture higher than a page.
-MOST_EDGES = 120
-MOST_CLASS_EDGES = 60
-MOST_MEASUREMENTS = 80
+BUDGETS = {"class": 60, "measurement": 80, "other": 120}
 # Every latent keeps its strongest edges before any latent keeps more.
 EDGES_PER_LATENT = 2
 # Nodes without edges stay in pictures of at most this many of their kind: if edges were
 # left out, and if not.
 ROOM = {"latent": (60, 120), "feature": (40, 80)}
-# Names of a focus that are written out.
-MOST_NAMES = 3
 
 
 class Selection(NamedTuple):
@@ -57,11 +55,11 @@ def select(graph: Any, min_strength: Any = "auto", focus: Any = None) -> Selecti
     else:
         kept = {key for key, edge in edges.items() if edge.strength >= threshold}
     part = _copy(part, part, {pair for key in kept for pair in edges[key].pairs})
-    everything = names is None and threshold is not None and threshold <= 0
     folded = [edge.strength for key, edge in edges.items() if key not in kept]
-    nodes = list(part) if everything else _nodes_with_room(part, names, bool(folded))
-    parts = [_count_edges(folded, threshold), *_count_nodes(part, nodes)]
-    note = _sentence(names, [text for text in parts if text])
+    nodes = list(part)
+    if names is not None or threshold is None or threshold > 0:
+        nodes = _nodes_with_room(part, names, bool(folded))
+    note = _note(names, folded, threshold, part, nodes)
     return Selection(_copy(part, nodes, set(part.edges)), note)
 
 
@@ -200,17 +198,13 @@ def _pool(graph, parent, child) -> str:
 def _strongest(graph, edges: dict[tuple, _Edge], focus: set) -> set:
     """Edges within the budgets: those in focus, some of every latent, the strongest."""
     latents = {name_of(graph, node) for node in graph if _is_latent(graph, node)}
-    budgets = {
-        "class": MOST_CLASS_EDGES,
-        "measurement": MOST_MEASUREMENTS,
-        "other": MOST_EDGES,
-    }
-    n_of_latent: dict = {}
+    budgets = dict(BUDGETS)
+    n_of_latent: Counter = Counter()
     ranked = []
     for key in sorted(edges, key=lambda key: -edges[key].strength):
         parent, child = key[:2]
         group = parent, edges[key].pool
-        n_of_latent[group] = n_of_latent.get(group, 0) + 1
+        n_of_latent[group] += 1
         is_spare = parent not in latents or n_of_latent[group] > EDGES_PER_LATENT
         ranked.append((not {parent, child} & focus, is_spare, key))
     kept = set()
@@ -224,27 +218,20 @@ def _strongest(graph, edges: dict[tuple, _Edge], focus: set) -> set:
 def _nodes_with_room(graph, focus: set | None, is_folded: bool) -> list:
     """Nodes to show; those without edges only if there is room for all of them."""
     names = _names_by_kind(graph, graph)
-    has_room = {
-        kind: len(names[kind]) <= most[0 if is_folded else 1]
-        for kind, most in ROOM.items()
-    }
-    return [
-        node
-        for node in graph
-        if graph.degree(node)
-        or (
-            has_room[_kind(graph, node)]
-            if focus is None
-            else name_of(graph, node) in focus
-        )
-    ]
+
+    def has_place(node) -> bool:
+        if graph.degree(node) or focus is not None:
+            return bool(graph.degree(node)) or name_of(graph, node) in (focus or ())
+        kind = _kind(graph, node)
+        return len(names[kind]) <= ROOM[kind][0 if is_folded else 1]
+
+    return [node for node in graph if has_place(node)]
 
 
 def _kind(graph, node) -> str:
     """Whether a node is counted among the latents or the features."""
-    return (
-        "latent" if graph.nodes[node].get("kind") in ("latent", "class") else "feature"
-    )
+    is_above = graph.nodes[node].get("kind") in ("latent", "class")
+    return "latent" if is_above else "feature"
 
 
 def _names_by_kind(graph, nodes) -> dict[str, set]:
@@ -255,21 +242,23 @@ def _names_by_kind(graph, nodes) -> dict[str, set]:
     return names
 
 
-def _count_edges(folded: list[float], threshold: float | None) -> str:
-    """In words, how many edges are not shown, and how strong they are."""
-    if not folded:
-        return ""
-    edges = _plural(len(folded), "edge")
-    if threshold is not None:
-        return f"{edges} below {threshold:.3g}"
-    return f"{edges} of strength {_rounded_up(max(folded)):.2g} or less"
-
-
-def _count_nodes(graph, nodes) -> list[str]:
-    """In words, how many latents and features are not shown."""
+def _note(focus, folded: list[float], threshold, graph, nodes) -> str:
+    """What a picture shows, and what it does not."""
+    lost = []
+    if folded and threshold is not None:
+        lost.append(f"{count(len(folded), 'edge')} below {threshold:.3g}")
+    elif folded:
+        most = _rounded_up(max(folded))
+        lost.append(f"{count(len(folded), 'edge')} of strength {most:.2g} or less")
     before, after = _names_by_kind(graph, graph), _names_by_kind(graph, nodes)
-    lost = {kind: len(before[kind] - after[kind]) for kind in ROOM}
-    return [_plural(n, kind) for kind, n in lost.items() if n]
+    n_lost = {kind: len(before[kind] - after[kind]) for kind in ROOM}
+    lost += [count(n, kind) for kind, n in n_lost.items() if n]
+    words = [f"{_listed(lost)} not shown"] if lost else []
+    if focus is not None:
+        names = sorted(map(str, focus))
+        more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+        words.insert(0, f"neighbours of {_listed(names[:3] + more)}")
+    return "; ".join(words)
 
 
 def _rounded_up(value: float) -> float:
@@ -279,23 +268,6 @@ def _rounded_up(value: float) -> float:
     unit = 10.0 ** (np.floor(np.log10(value)) - 1)
     # Without the small number, 0.3 / 0.01 would be rounded up to 31.
     return float(np.ceil(value / unit - 1e-9) * unit)
-
-
-def _plural(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _sentence(focus: set | None, lost: list[str]) -> str:
-    """What a picture shows, and what it does not."""
-    words = []
-    if focus is not None:
-        names = sorted(map(str, focus))
-        more = len(names) - MOST_NAMES
-        names = names[:MOST_NAMES] + ([f"{more} more"] if more > 0 else [])
-        words.append(f"neighbours of {_listed(names)}")
-    if lost:
-        words.append(f"{_listed(lost)} not shown")
-    return "; ".join(words)
 
 
 def _listed(words: list[str]) -> str:

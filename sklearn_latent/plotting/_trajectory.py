@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from .._core.validation import check_choice, check_numbers, shown
-from ._style import (
+from .._core.validation import check_numbers, shown
+from ._display import (
+    FONT,
     PALETTE,
+    Display,
     add_legend,
-    check_has,
-    check_plot,
-    fit_width,
+    fitted_to,
     labels_or_default,
-    new_axes,
     size_in_points,
     spelled,
     split_axes,
@@ -26,13 +24,11 @@ from ._style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 MOST_SEQUENCES = 6  # more are drawn as rows of a heat map
-FONT, TITLE_FONT = 8.0, 10.0
 
 
-class TrajectoryDisplay:
+class TrajectoryDisplay(Display):
     """Posterior probabilities of the states of latents over time.
 
     Few sequences are drawn as stacked bars, one row of panels per sequence and one
@@ -70,9 +66,7 @@ class TrajectoryDisplay:
     (1, 1)
     """
 
-    ax_: Axes
     axes_: NDArray[Any]
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -87,18 +81,8 @@ class TrajectoryDisplay:
         self.slice_names = slice_names
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        latent_names: Sequence[str] | None = None,
-        sequence_names: Sequence[str] | None = None,
-        slice_names: Sequence[str] | None = None,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Infer the states of sequences, and draw them.
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Axes | None = None) -> Self:
+        """Infer the states of sequences, and draw them with their names, if any.
 
         Parameters
         ----------
@@ -108,120 +92,83 @@ class TrajectoryDisplay:
         X : array-like of shape (n_sequences, n_slices * n_observed) or \
 (n_sequences, n_slices, n_observed)
             The sequences to draw; NaN is missing.
-        latent_names, sequence_names, slice_names : sequence of str or None
-            Names. If None, those of sequences of a long table, else numbers.
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-        **kwargs : dict
-            Passed to `plot`.
 
         Returns
         -------
         display : TrajectoryDisplay
             The drawn display.
         """
-        check_has(estimator, "method", "transform")
-        check_is_fitted(estimator)
-        check_has(estimator, "attribute", "cardinality_")
+        cls._check(ax, estimator, "transform", "cardinality_")
         cardinality = np.asarray(estimator.cardinality_, dtype=int)
         X = getattr(estimator, "_sequences_of", lambda X: X)(X)
         labels = getattr(X, "labels", None)
-        if labels is not None:
-            sequence_names = sequence_names or [str(i) for i in labels.sequences]
-            slice_names = slice_names or labels.time_names
+        sequences = None if labels is None else [str(i) for i in labels.sequences]
+        slices = None if labels is None else labels.time_names
         posterior = np.asarray(estimator.transform(X), dtype=float)
-        n_states = int(cardinality.sum())
-        n_slices = posterior.shape[1] // n_states if n_states else 0
-        panel = posterior.reshape(len(posterior), n_slices, n_states)
-        parts = np.split(panel, np.cumsum(cardinality)[:-1], axis=2)
-        display = cls(
-            parts if n_states else [], latent_names, sequence_names, slice_names
-        )
-        return display.plot(ax=ax, **kwargs)
+        parts: list[NDArray[np.float64]] = []
+        if len(cardinality):
+            panel = posterior.reshape(len(posterior), -1, int(cardinality.sum()))
+            parts = np.split(panel, np.cumsum(cardinality)[:-1], axis=2)
+        names = getattr(estimator, "latent_names_", None)
+        return cls(parts, names, sequences, slices).plot(ax)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        kind: Literal["auto", "bars", "heatmap"] = "auto",
-    ) -> Self:
-        """Draw the states.
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the states: bars for up to six sequences, else a heat map.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw on. If None, a new figure is created.
-        kind : {"auto", "bars", "heatmap"}, default="auto"
-            Bars for each sequence, or a heat map with a row for each. "auto" draws
-            bars for up to six sequences.
 
         Returns
         -------
         self : TrajectoryDisplay
             With the drawing in ``ax_``, ``axes_`` and ``figure_``.
         """
-        check_plot("TrajectoryDisplay", ax)
-        check_choice("kind", kind, ("auto", "bars", "heatmap"))
-        parts, latents, sequences, slices = self._check()
-        if kind == "auto":
-            kind = "bars" if len(sequences) <= MOST_SEQUENCES else "heatmap"
-        n_rows = max(len(sequences), 1) if kind == "bars" else 1
-        n_columns = max(len(parts), 1)
-        if ax is None:
-            height = 1.1 * n_rows if kind == "bars" else 0.14 * len(sequences)
-            width = float(np.clip(3.4 * n_columns, 5.0, 16.0))
-            ax = new_axes(width, float(np.clip(height, 1.6, 10.0) + 1.0))
-        self.ax_, self.figure_ = ax, ax.figure
-        self.axes_ = split_axes(ax, n_rows, n_columns, gap=(0.22 / n_rows, 0.04))
-        if not parts or not all(states.size for states in parts):
+        parts = self._parts()
+        n_sequences, n_slices = parts[0].shape[:2] if parts else (0, 0)
+        latents, sequences, slices = (
+            labels_or_default("latent_names", self.latent_names, "latent", len(parts)),
+            labels_or_default(
+                "sequence_names", self.sequence_names, "sequence ", n_sequences
+            ),
+            labels_or_default("slice_names", self.slice_names, "", n_slices),
+        )
+        has_bars = n_sequences <= MOST_SEQUENCES
+        n_rows, n_columns = n_sequences if has_bars else 1, len(parts)
+        ax = self._start(
+            ax,
+            float(np.clip(3.4 * n_columns, 5.0, 16.0)),
+            float(np.clip(1.1 * n_rows, 0.14 * n_sequences, 10.0)) + 1.6,
+        )
+        shape = max(n_rows, 1), max(n_columns, 1)
+        self.axes_ = split_axes(ax, *shape, gap=(0.22 / shape[0], 0.04))
+        if not all(states.size for states in parts) or not parts:
             message = "no sequences" if parts else "no latents"
             ax.text(0.5, 0.5, message, ha="center", color="0.5", fontsize=12)
             for panel in self.axes_.flat:
                 panel.set_axis_off()
             return self
         room = size_in_points(ax)[0] / n_columns
-        for j, states in enumerate(parts):
-            if kind == "bars":
-                for i in range(len(sequences)):
-                    _draw_bars(self.axes_[i, j], states[i])
+        for column, states, name in zip(self.axes_.T, parts, latents, strict=True):
+            if has_bars:
+                for panel, probabilities in zip(column, states, strict=True):
+                    _draw_bars(panel, probabilities)
             else:
-                _draw_heatmap(self.axes_[0, j], states)
-            name = fit_width(latents[j], 0.95 * room, TITLE_FONT)
-            self.axes_[0, j].set_title(spelled(name), fontsize=TITLE_FONT)
-            self.axes_[-1, j].set_xlabel("slice", fontsize=9)
-        self._label(kind, sequences, slices, room)
+                _draw_heatmap(column[0], states)
+            column[0].set_title(
+                fitted_to(name, 0.95 * room, FONT + 1), fontsize=FONT + 1
+            )
+            column[-1].set_xlabel("slice", fontsize=FONT + 1)
+        _label_slices(self.axes_, slices, room)
+        _label_sequences(self.axes_, sequences)
         _draw_legend(ax, max(states.shape[2] for states in parts))
         return self
 
-    def _label(self, kind, sequences, slices, room) -> None:
-        """Name sequences at the left and slices at the bottom, in `room` points."""
-        n_level = int(0.8 * room / (text_width(slices, FONT) + 4.0))
-        turned = n_level < min(len(slices), 4)
-        most = max(int(0.8 * room / (1.4 * FONT)) if turned else n_level, 1)
-        places = _thinned(slices, min(most, 12))
-        labels, angle = [spelled(slices[t]) for t in places], 90 if turned else 0
-        for panel in self.axes_.flat:
-            panel.set_xticks(places, labels, fontsize=FONT, rotation=angle)
-            panel.tick_params(length=2)
-        for panel in self.axes_[:-1].flat:
-            panel.tick_params(labelbottom=False)
-        for panel in self.axes_[:, 1:].flat:
-            panel.tick_params(labelleft=False)
-        if kind == "bars":
-            level = {"rotation": 0, "ha": "right", "va": "center"}
-            for panel, name in zip(self.axes_[:, 0], sequences, strict=True):
-                panel.set_ylabel(spelled(name), fontsize=FONT + 1, **level)
-                panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
-            for panel in self.axes_[:, 1:].flat:
-                panel.set_yticks([])
-            return
-        places = _thinned(sequences, 25)
-        labels = [spelled(sequences[i]) for i in places]
-        for panel in self.axes_[0]:
-            panel.set_yticks(places, labels, fontsize=FONT - 1)
-
-    def _check(self):
-        """Arrays, and the names of latents, sequences and slices."""
+    def _parts(self) -> list[NDArray[np.float64]]:
+        """Probabilities of the states of each latent."""
         if not isinstance(self.probabilities, Sequence | np.ndarray):
             raise ValueError(
                 "probabilities must be a list of one array per latent, got "
@@ -240,16 +187,37 @@ class TrajectoryDisplay:
                     "probabilities must be within [0, 1], got others for latent "
                     f"{number}."
                 )
-        n_sequences, n_slices = parts[0].shape[:2] if parts else (0, 0)
-        latents, sequences, slices = (
-            labels_or_default(f"{name}_names", getattr(self, f"{name}_names"), *default)
-            for name, *default in (
-                ("latent", "latent", len(parts)),
-                ("sequence", "sequence ", n_sequences),
-                ("slice", "", n_slices),
-            )
-        )
-        return parts, latents, sequences, slices
+        return parts
+
+
+def _label_slices(panels, names, room: float) -> None:
+    """Name slices at the bottom, as many as fit into `room` points."""
+    longest = max(text_width(name, FONT) for name in names) + 4.0
+    turned = 0.8 * room < longest * min(len(names), 4)
+    most = int(0.8 * room / (1.4 * FONT if turned else longest))
+    places = _thinned(names, min(max(most, 1), 12))
+    labels = [spelled(names[t]) for t in places]
+    for panel in panels.flat:
+        style = {"fontsize": FONT, "rotation": 90 if turned else 0}
+        panel.set_xticks(places, labels, **style)
+        panel.tick_params(length=2)
+    for panel in panels[:-1].flat:
+        panel.tick_params(labelbottom=False)
+
+
+def _label_sequences(panels, names) -> None:
+    """Name sequences at the left: rows of panels, or rows of heat maps."""
+    for panel in panels[:, 1:].flat:
+        panel.set_yticks([])
+    if len(panels) < len(names):
+        places = _thinned(names, 25)
+        labels = [spelled(names[i]) for i in places]
+        panels[0, 0].set_yticks(places, labels, fontsize=FONT - 1)
+        return
+    for panel, name in zip(panels[:, 0], names, strict=True):
+        level = {"rotation": 0, "ha": "right", "va": "center"}
+        panel.set_ylabel(spelled(name), fontsize=FONT + 1, **level)
+        panel.set_yticks([0, 1], ["0", "1"], fontsize=FONT - 1)
 
 
 def _thinned(names, most: int) -> NDArray[np.intp]:
@@ -259,14 +227,12 @@ def _thinned(names, most: int) -> NDArray[np.intp]:
 
 def _draw_bars(panel, states) -> None:
     """Bars over time, divided by the probabilities of the states."""
-    n_slices, n_states = states.shape
-    places, bottom = np.arange(n_slices), np.zeros(n_slices)
-    for k in range(n_states):
-        color = PALETTE[k % len(PALETTE)]
-        panel.bar(places, states[:, k], width=0.96, bottom=bottom, color=color)
-        bottom += states[:, k]
-    panel.set_xlim(-0.5, n_slices - 0.5)
-    panel.set_ylim(0.0, 1.0)
+    bottom = np.zeros(len(states))
+    for k, height in enumerate(states.T):
+        style = {"width": 0.96, "color": PALETTE[k % len(PALETTE)]}
+        panel.bar(np.arange(len(states)), height, bottom=bottom, **style)
+        bottom += height
+    panel.set(xlim=(-0.5, len(states) - 0.5), ylim=(0.0, 1.0))
     panel.spines[:].set_visible(False)
 
 
@@ -276,12 +242,11 @@ def _draw_heatmap(panel, states) -> None:
 
     n_states = states.shape[2]
     hues = np.array([to_rgb(PALETTE[k % len(PALETTE)]) for k in range(n_states)])
-    best = states.argmax(axis=2)
     # No more certain than chance is white.
-    chance = 1.0 / n_states
-    sure = (states.max(axis=2) - chance) / max(1.0 - chance, 1e-12)
-    sure = np.clip(sure, 0.0, 1.0)[..., np.newaxis] if n_states > 1 else 1.0
-    image = sure * hues[best] + (1.0 - sure)
+    chance = 1.0 / n_states if n_states > 1 else 0.0
+    sure = (states.max(axis=2) - chance) / (1.0 - chance)
+    sure = np.clip(sure, 0.0, 1.0)[..., np.newaxis]
+    image = sure * hues[states.argmax(axis=2)] + (1.0 - sure)
     panel.imshow(image, aspect="auto", interpolation="nearest")
     panel.spines[:].set_color("0.8")
 
@@ -294,5 +259,5 @@ def _draw_legend(ax, n_states: int) -> None:
         (Patch(color=PALETTE[k % len(PALETTE)]), f"state {k}") for k in range(n_states)
     ]
     # The pad is in units of the font: above the titles, however high the panels are.
-    place = {"bbox_to_anchor": (0.5, 1.0), "borderaxespad": 2.4}
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 2.4}
     add_legend(ax, entries, ncols=min(n_states, 7), **place)

@@ -19,12 +19,12 @@ from strategies import seeds
 
 from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.gaussian import IdealParentGaussianBN
-from sklearn_latent.gaussian._scores.linear import LinearEvaluator, fit_linear
-from sklearn_latent.gaussian._scores.moves import Rules
-from sklearn_latent.gaussian._statistics.statistics import GaussianStatistics
-from sklearn_latent.gaussian._structure_search.backward import extend
-from sklearn_latent.gaussian._structure_search.greedy import greedy_search
-from sklearn_latent.gaussian._structure_search.order import order_search
+from sklearn_latent.gaussian._backward import extend
+from sklearn_latent.gaussian._greedy import greedy_search
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator, fit_linear
+from sklearn_latent.gaussian._orders import order_search
+from sklearn_latent.gaussian._rules import Rules
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def draw_family(data, n_features, at_least=0):
@@ -51,7 +51,7 @@ def test_move_scores_are_those_of_changed_families(X, data):
     cost = evaluator.parameter_cost
     allowed = np.ones((1, n), dtype=bool)
     allowed[0, [child, *parents]] = False
-    (scores,) = evaluator.move_scores([(child, parents)], allowed, [True])
+    (scores,) = evaluator.move_scores([(child, parents)], allowed, ~allowed, [True])
     assert scores.shape == (len(parents) + 1, n + 1)
     added, deleted, replaced = scores[0, :-1], scores[1:, -1], scores[1:, :-1]
     np.testing.assert_allclose(scores[0, -1], lstsq_score(X, child, parents, cost))
@@ -77,7 +77,8 @@ def test_pruned_candidates_are_the_most_similar(X, n_candidates, data):
     evaluator = LinearEvaluator(statistics, n_candidates=n_candidates)
     allowed = np.ones((1, X.shape[1]), dtype=bool)
     allowed[0, [child, *parents]] = False
-    (scores,) = evaluator.move_scores([(child, parents)], allowed, [True])
+    nothing = np.zeros_like(allowed)
+    (scores,) = evaluator.move_scores([(child, parents)], allowed, nothing, [True])
     kept = np.isfinite(scores[0, :-1])
     n_kept = min(n_candidates, allowed.sum())
     assert (np.isfinite(scores[:, :-1]).sum(axis=1) == n_kept).all()

@@ -10,14 +10,14 @@ from strategies import seeds
 
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._inference.inference import (
+from sklearn_latent.gaussian._bent_inference import infer
+from sklearn_latent.gaussian._conditional import (
     IncompleteData,
     Joint,
     condition,
     expected_statistics,
     leave_one_out,
 )
-from sklearn_latent.gaussian._inference.mean_field import infer
 
 
 @st.composite

@@ -51,7 +51,7 @@ def in_true_order(network, found):
 def assert_recovered(network, found, atol):
     found = in_true_order(network, found)
     np.testing.assert_array_equal(found.network.failure < 1.0, network.structure)
-    np.testing.assert_allclose(found.network.marginal, network.prior, atol=atol)
+    np.testing.assert_allclose(found.network.prior, network.prior, atol=atol)
     np.testing.assert_allclose(found.network.failure, network.failure, atol=atol)
     return found
 
@@ -98,7 +98,7 @@ def test_max_depth_stops_the_rounds(network, max_depth):
     depth = quartet_depth(network.structure)
     assume(np.isfinite(depth).all())
     found = discover(ExactMoments(network), Thresholds(), max_depth)
-    assert len(found.network.marginal) == (depth <= max_depth).sum()
+    assert len(found.network.prior) == (depth <= max_depth).sum()
 
 
 @settings(max_examples=10, deadline=None)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from ..._core.climb import climb
-from .._inference.classes import shares, total
-from .._inference.inference import Joint, condition, expected_statistics
+from .._conditional import IncompleteData, Joint, condition, expected_statistics
+from .._linear_scores import JITTER
 from .._network import GaussianNetwork
-from .._scores.linear import JITTER
-from .._statistics.incomplete import IncompleteData
-from .._statistics.rows import Rows
-from .._statistics.statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
+from .._rows import Rows
+from .._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # Rows of the mean covariance within classes that are added to that of each class, so
 # that a class of few rows does not collapse (Fraley and Raftery, 2007, Journal of
@@ -157,7 +156,9 @@ def fit_classes(
 
     def expect(parameters):
         log_densities = parameters.log_densities(rows)
-        return rows.sum(total(log_densities)), shares(log_densities)
+        return rows.sum(logsumexp(log_densities, axis=1)), softmax(
+            log_densities, axis=1
+        )
 
     def maximize(parameters, share):
         return ClassParameters.of(adjacency, ClassMoments.of(rows, share, parameters))

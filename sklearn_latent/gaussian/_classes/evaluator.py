@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._scores.linear import LinearEvaluator
-from .._scores.moves import Family, MoveEvaluator
-from .._statistics.statistics import GaussianStatistics
+from .._linear_scores import LinearEvaluator
+from .._rules import Family, MoveEvaluator
+from .._statistics import GaussianStatistics
 
 
 class ClassEvaluator(MoveEvaluator):
@@ -31,8 +31,10 @@ class ClassEvaluator(MoveEvaluator):
         return sum(part.family_score(child, parents) for part in self.parts)
 
     def move_scores(
-        self, families: Sequence[Family], allowed, room: Sequence[bool]
+        self, families: Sequence[Family], allowed, children, room: Sequence[bool]
     ) -> list[np.ndarray]:
         """Scores of families after each of their moves."""
-        each = [part.move_scores(families, allowed, room) for part in self.parts]
+        each = [
+            part.move_scores(families, allowed, children, room) for part in self.parts
+        ]
         return [np.sum(scores, axis=0) for scores in zip(*each, strict=True)]

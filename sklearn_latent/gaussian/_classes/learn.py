@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
 from ..._core.criteria import bic
-from .._inference.classes import shares
-from .._margins.columns import Margins, to_scores
 from .._network import GaussianNetwork
 from .._options import SearchOptions
-from .._statistics.incomplete import distinct_rows
-from .._statistics.rows import Rows
-from .._statistics.statistics import LOG_2_PI, GaussianStatistics, canonical_order
+from .._rows import Rows, distinct_rows
+from .._statistics import LOG_2_PI, GaussianStatistics, canonical_order
+from .._table_margins import Margins, to_scores
 from .search import (
     choose_classes,
     comparable,
@@ -71,7 +70,7 @@ def learn_classes(
         return None
     if len(sample.X) < len(X):
         every = scores.rows(Rows(X, weights))
-        share = shares(fit.parameters.log_densities(every))
+        share = softmax(fit.parameters.log_densities(every), axis=1)
         own = scores.options(options)
         fit = improve_classes(every, share, own, fit.parameters.adjacency)
     return scores.network(fit.parameters.network)

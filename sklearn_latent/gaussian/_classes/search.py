@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import entr
 from sklearn.cluster import KMeans
 
 from ..._core.criteria import bic
-from .._inference.inference import condition
-from .._learn import search_by_price
-from .._margins.choice import few_values, ordered_sample
-from .._margins.columns import to_scores
+from .._conditional import condition
+from .._greedy import greedy_search
+from .._margin_fit import few_values, ordered_sample
 from .._network import GaussianNetwork
 from .._options import SearchOptions
-from .._statistics.incomplete import distinct_rows
-from .._statistics.rows import Rows
-from .._statistics.statistics import standardise
-from .._structure_search.greedy import greedy_search
+from .._rows import Rows, distinct_rows
+from .._rules import search_by_price
+from .._statistics import standardise
+from .._table_margins import to_scores
 from .em import ClassMoments, ClassParameters, fit_classes
 from .evaluator import ClassEvaluator
 
@@ -88,7 +87,7 @@ def comparable(X, weights) -> Rows | None:
 
 def first_rows(X, weights) -> Rows:
     """Some of the rows, drawn by their values, whatever their order."""
-    X, weights, _ = ordered_sample(X, weights)
+    X, weights = ordered_sample(X, weights)
     return Rows(X[:MOST_ROWS], weights[:MOST_ROWS])
 
 
@@ -225,5 +224,7 @@ def _search_graph(moments: ClassMoments, adjacency, options) -> np.ndarray:
     """Improve a graph by the scores of all classes together."""
     evaluator = ClassEvaluator([standardise(own)[0] for own in moments.statistics])
     rules = options.rules(evaluator.weight)
-    result = search_by_price(greedy_search, evaluator, options, rules, adjacency)
+    penalty = options.penalties(evaluator.weight)[0]
+    rules = replace(rules, progress=options.progress)
+    result = search_by_price(greedy_search, evaluator, penalty, rules, adjacency)
     return result.adjacency

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from ..._core.graphs import reaches
+from .._linear_scores import fit_linear
 from .._missing.structural_em import StructuralEM, measured
-from .._scores.linear import fit_linear
-from .._scores.moves import TIE, ranked_with_ties
-from .._statistics.statistics import GaussianStatistics, standardise
+from .._rules import TIE, ranked_with_ties
+from .._statistics import GaussianStatistics, standardise
 from .clusters import FEWEST_CHILDREN
 from .sem import Sem, SemData, edge_gains, fit_sem
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from .._inference.inference import Joint, condition
+from .._conditional import Joint, condition
 from .._missing.linear_em import LinearState, fit_network, saturated_statistics
 from .._missing.structural_em import StructuralEM, standardise
 from .candidates import factor_analysis

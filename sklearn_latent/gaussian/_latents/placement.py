@@ -6,7 +6,7 @@ import numpy as np
 
 from .._missing.linear_em import LinearState, expect, fit_network, saturated_statistics
 from .._missing.structural_em import MAX_ROUNDS, StructuralEM
-from .._statistics.statistics import GaussianStatistics
+from .._statistics import GaussianStatistics
 from .search import LatentSearch
 from .sem import Sem, fit_sem
 

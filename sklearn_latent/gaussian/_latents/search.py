@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from .._missing.structural_em import StructuralEM
-from .._statistics.statistics import GaussianStatistics
+from .._statistics import GaussianStatistics
 from .candidates import DenseSets, correlated_factors, few_factors
 from .edges import MIN_GAIN, EdgeSearch
 from .sem import Sem

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .._statistics.statistics import LOG_2_PI, GaussianStatistics
+from .._statistics import LOG_2_PI, GaussianStatistics
 
 # An edge whose effect the parameters can imitate to this share cannot be told.
 IMITATED = 1e-4

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._core.climb import Ascent, climb
-from .._inference.inference import Joint, expected_statistics
+from .._conditional import IncompleteData, Joint, expected_statistics
+from .._linear_scores import fit_linear
 from .._network import GaussianNetwork
-from .._scores.linear import fit_linear
-from .._statistics.incomplete import IncompleteData
-from .._statistics.statistics import NOISE_SHARE, GaussianStatistics
+from .._statistics import NOISE_SHARE, GaussianStatistics
 
 # Weights, intercept and noise variance.
 Parameters = tuple[np.ndarray, np.ndarray, np.ndarray]

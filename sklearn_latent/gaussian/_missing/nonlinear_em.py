@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._core.climb import climb
-from .._inference.inference import Joint
-from .._inference.mean_field import MeanField
+from .._bent_inference import MeanField
+from .._bent_scores import NonlinearEvaluator
+from .._conditional import Joint
+from .._families import fit_network
+from .._greedy import greedy_search
 from .._network import GaussianNetwork
-from .._nonlinear.fitter import fit_network
-from .._nonlinear.noise import get_noise
+from .._noise import get_noise
 from .._options import SearchOptions
-from .._scores.nonlinear import NonlinearEvaluator
-from .._scores.penalty import Penalty
-from .._structure_search.greedy import greedy_search
+from .._rules import Penalty
 from .structural_em import LearnedNetwork, StructuralEM
 
 MAX_ROUNDS = 10

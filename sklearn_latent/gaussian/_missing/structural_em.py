@@ -9,14 +9,14 @@ from itertools import product
 import numpy as np
 
 from ..._core.criteria import log_choices
+from .._conditional import IncompleteData
+from .._greedy import greedy_search
+from .._linear_scores import LinearEvaluator
 from .._network import GaussianNetwork
 from .._options import SearchOptions
-from .._scores.linear import LinearEvaluator
-from .._scores.moves import TIE, SearchResult
-from .._statistics.incomplete import IncompleteData
-from .._statistics.statistics import GaussianStatistics, standardise
-from .._structure_search.greedy import greedy_search
-from .._structure_search.order import order_search
+from .._orders import order_search
+from .._rules import TIE, SearchResult
+from .._statistics import GaussianStatistics, standardise
 from .linear_em import LinearState, fit_network, maximise, saturated_statistics
 
 # Rounds of search and EM; three or four are typical.

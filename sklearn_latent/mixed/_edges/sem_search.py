@@ -9,13 +9,13 @@ import numpy as np
 
 from ..._core.criteria import bic, bic_price
 from ..._core.graphs import is_acyclic
-from .._em.em import EMOptions, fit_chain
+from .._em.chain_em import EMOptions, fit_chain
 from .._graph import TemporalGraph
-from .._inference.inference import ChainData, expectation
-from .._inference.mean_field import first_counts, step_counts
+from .._inference.chain_data import ChainData
+from .._inference.expectation import expectation
 from .._model import LatentDBN
 from .._panels.panel import Panel
-from .._tables import family_counts, family_score, normalized, table_shape
+from .._tables import family_score, normalized, table_shape
 
 # A family table with more cells than this is not considered.
 MAX_CELLS = 100_000
@@ -79,9 +79,8 @@ class ExpectedCounts:
         self.cardinality = network.cardinality
         self.n_slices = data.weights.shape[1]
         self.weights = data.weights
-        # All latents are one part, so there is one table or approximation.
-        self.joint = result.joint[0]
-        self.chains = result.mean_fields.get(0)
+        assert result.family_counts is not None
+        self.family_counts = result.family_counts
         # As many observations as sequences: their slices are not independent.
         self.price = bic_price(data.total)
         # Statistics of every feature with every latent: [feature][latent].
@@ -97,14 +96,7 @@ class ExpectedCounts:
         """Counts of latent `j` and its parents in the first or in later slices."""
         family = [(i, False) for i in before] if later else []
         family += [(i, True) for i in (*within, j)]
-        if self.chains is None:
-            return family_counts(
-                self.joint[later], range(len(self.cardinality)), family
-            )
-        nodes, pairs = self.chains
-        if later:
-            return step_counts(nodes, pairs, family, self.weights)
-        return first_counts(nodes, family, self.weights)
+        return self.family_counts(family, later)
 
     def feature_score(self, f: int, j: int) -> float:
         """Expected BIC of feature `f` as a measure of latent `j`."""

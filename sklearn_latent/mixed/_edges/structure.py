@@ -6,9 +6,8 @@ import numpy as np
 
 from ..._core.climb import Ascent, climb
 from ..._core.graphs import slice_equivalence_class
-from .._em.em import EMOptions, fit_chain
-from .._em.start import slice_patterns
-from .._emissions.base import SMOOTHING
+from .._em.chain_em import EMOptions, fit_chain, slice_patterns
+from .._emissions.emission import SMOOTHING
 from .._graph import TemporalGraph, complete_graph
 from .._measurement.groups import (
     COMPARED_GAIN,

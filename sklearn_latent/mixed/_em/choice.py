@@ -8,13 +8,14 @@ import numpy as np
 
 from ..._core.climb import Ascent
 from ..._core.criteria import bic_price
-from .._emissions.base import Emission
+from .._emissions.emission import Emission
 from .._emissions.kinds import KINDS, column_of
 from .._graph import TemporalGraph
-from .._inference.inference import ChainData, expectation
+from .._inference.chain_data import ChainData
+from .._inference.expectation import expectation
 from .._model import LatentDBN
 from .._panels.panel import Panel
-from .em import EMOptions, first_network, fit_chain, replace_tables
+from .chain_em import EMOptions, first_network, fit_chain, replace_tables
 from .fewer import with_fewer_states
 
 # Rounds of choice and EM; a third one seldom changes anything.

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..._core.climb import Ascent
 from ..._core.criteria import bic_price
-from .._emissions.base import SMOOTHING, Emission
+from .._emissions.emission import SMOOTHING, Emission
 from .._model import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_of, normalized
-from .em import EMOptions, fit_chain
+from .chain_em import EMOptions, fit_chain
 
 
 def with_fewer_states(panel: Panel, ascent: Ascent, options: EMOptions) -> Ascent:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .._emissions.base import as_codes
+from .._emissions.emission import as_codes
 from .._forecast import Forecast
-from .._inference.inference import warn_if_approximate
+from .._inference.expectation import warn_if_approximate
+from .._model import most_probable
 from .._panels.panel import MISSING, Panel, is_known
-from .._sequence_model import most_probable
 from .correction import (
     MAX_VALUES,
     Correction,

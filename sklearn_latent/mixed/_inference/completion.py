@@ -13,8 +13,9 @@ from scipy import stats
 
 from .._panels.panel import Panel, is_known
 from .._tables import draw_categories
-from .inference import ChainData, chain_of, expectation
-from .underflow import careful_filter
+from .chain_data import ChainData
+from .expectation import Part
+from .factored import MeanField
 
 # Values that others follow are drawn again so often, in turn with the states.
 ROUNDS = 10
@@ -64,29 +65,14 @@ def _draw_states(network, values, rng) -> np.ndarray:
     data = ChainData.of(values, network.graph.structure)
     n, n_slices, _ = values.shape
     states = np.zeros((n, n_slices, network.n_latents + 1), dtype=np.intp)
-    parts = network.directed_graph.components()
-    inexact = not all(map(network.is_exact, parts))
-    expected = expectation(network, data).states if inexact else []
-    for latents in parts:
-        if not network.is_exact(latents):
-            for j in latents:
-                flat = expected[j].reshape(n * n_slices, -1)
-                states[:, :, j] = draw_categories(flat, rng).reshape(n, n_slices)
+    for tree in network._trees():
+        if network.is_exact(list(tree.cards)):
+            for j, own in Part(network, data, tree).drawn(rng).items():
+                states[:, :, j] = own.T
             continue
-        chain, _ = chain_of(network, data, latents)
-        evidence = data.evidence(network, latents)
-        filtered = careful_filter(chain, evidence, np.arange(n))[0]
-        path = np.empty((n, n_slices), dtype=np.intp)
-        path[:, -1] = draw_categories(filtered[-1], rng)
-        for t in range(n_slices - 1, 0, -1):
-            both = filtered[t - 1] * chain.into(t).whole[:, path[:, t]].T
-            total = both.sum(axis=1, keepdims=True)
-            # The network may rule a sequence out.
-            both = np.where(total > 0, both, filtered[t - 1])
-            both /= both.sum(axis=1, keepdims=True)
-            path[:, t - 1] = draw_categories(both, rng)
-        cards = tuple(int(network.cardinality[j]) for j in latents)
-        states[:, :, latents] = np.stack(np.unravel_index(path, cards), axis=-1)
+        for j, own in MeanField(network, data, tree).fit().states.items():
+            flat = own.reshape(n * n_slices, -1)
+            states[:, :, j] = draw_categories(flat, rng).reshape(n, n_slices)
     return states
 
 

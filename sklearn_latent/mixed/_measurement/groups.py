@@ -14,8 +14,8 @@ from ..._core.climb import Ascent
 from ..._core.criteria import bic_price
 from ..._tables.blocks import LocalBlocks
 from .._classes.latent_class import Rows, fit_classes, fit_classes_bic
+from .._em.chain_em import EMOptions, climb_chain, first_network, fit_chain
 from .._em.choice import choose_emissions
-from .._em.em import EMOptions, climb_chain, first_network, fit_chain
 from .._emissions.kinds import marginal_tables, n_free
 from .._graph import complete_graph
 from .._model import MAX_JOINT_STATES, LatentDBN

@@ -1,16 +1,18 @@
-"""Long tables, one row per visit, as sequences."""
+"""Long tables, one row per visit, as sequences, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from ..._core.validation import check_choice, check_columns, check_flag, shown
-from .encoding import is_category
+from ..._core.validation import check_choice, check_columns, shown
+from ..._tables.fill import fill_gaps
+from ..._tables.schema import is_category, is_missing
 from .sequences import Labels, Reading, Sequences
-from .times import check_shared, numbered, slices_of, warn_of_text
+from .times import check_shared, in_order, numbered, slices_of, warn_of_text
 
 REPEATED = ("error", "first", "last")
 
@@ -23,8 +25,7 @@ def sequences_from_frame(
     *,
     time_bins: Any = None,
     repeated: str = "error",
-    return_labels: bool = False,
-) -> Any:
+) -> Sequences:
     """Turn a long table, one row per sequence and time, into an array of sequences.
 
     Parameters
@@ -47,8 +48,6 @@ def sequences_from_frame(
     repeated : {"error", "first", "last"}, default="error"
         Which row counts if a sequence has several in a slice. "first" and "last" go by
         time, then by the order of rows.
-    return_labels : bool, default=False
-        Whether to return the labels of sequences and slices too.
 
     Returns
     -------
@@ -57,10 +56,6 @@ def sequences_from_frame(
         missing. Numbers are floats; an array with other labels holds objects. The
         array has the labels of sequences and slices and the names of columns, which
         estimators use, and ``X.to_frame()`` is a long table again.
-    sequences : ndarray of shape (n_sequences,)
-        Labels of the sequences, only with `return_labels`.
-    times : ndarray of shape (n_slices,)
-        Labels of the slices, only with `return_labels`.
 
     Examples
     --------
@@ -79,7 +74,6 @@ def sequences_from_frame(
     >>> X.feature_names, X.times
     (['mood', 'sleep'], array([0, 6]))
     """
-    check_flag("return_labels", return_labels)
     check_choice("repeated", repeated, REPEATED)
     frame = _as_pandas(frame)
     check_columns("frame", frame)
@@ -97,8 +91,7 @@ def sequences_from_frame(
     visits[rows, slices] = places
     dtypes = [frame[name].dtype for name in names]
     stamps = frame[time].reset_index(drop=True)
-    X = Sequences(array, Labels(sequences, times, dtypes, visits, stamps, reading))
-    return (X, sequences, times) if return_labels else X
+    return Sequences(array, Labels(sequences, times, dtypes, visits, stamps, reading))
 
 
 def _find_visits(frame, reading: Reading):
@@ -196,3 +189,55 @@ def _values(frame) -> np.ndarray:
     values = frame.astype(object).to_numpy(dtype=object, copy=True)
     values[np.asarray(frame.isna())] = np.nan
     return values
+
+
+def is_long(X, labels: Labels) -> bool:
+    """Whether `X` is a table with the columns of sequences and times of another."""
+    keys = {labels.reading.sequence, labels.reading.time}
+    return keys <= set(getattr(X, "columns", ()))
+
+
+def read_like(frame, labels: Labels) -> Sequences:
+    """Sequences of a table, in the slices of the one that has given labels.
+
+    Times that the other did not have are further slices.
+    """
+    reading = labels.reading
+    known = "exact" if reading.time_bins is None else reading.time_bins
+    X = sequences_from_frame(frame, **asdict(replace(reading, time_bins=known)))
+    if known == "visit":
+        return X
+    times = _all_times(labels.times, X.times)
+    place = {time: t for t, time in enumerate(times.tolist())}
+    slices = [place[time] for time in X.times.tolist()]
+    values = np.full((len(X), len(times), X.shape[2]), np.nan, dtype=X.dtype)
+    values[:, slices] = X
+    visits = np.full(values.shape[:2], -1, dtype=np.intp)
+    visits[:, slices] = X.known_labels.visits
+    return Sequences(values, replace(X.known_labels, times=times, visits=visits))
+
+
+def _all_times(known: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Known times and others: in order, or the others last if the order is not known.
+
+    Ordered categories are in no order that their labels tell.
+    """
+    others = np.array([t for t in new.tolist() if t not in set(known.tolist())])
+    times = np.concatenate([known, others.astype(new.dtype)])
+    return in_order(times) if np.array_equal(in_order(known), known) else times
+
+
+def fill_long(frame, X: Sequences, filled: np.ndarray):
+    """The table with the gaps of its visits filled; rows and types as they are."""
+    visits = X.known_labels.visits
+    there = visits >= 0
+    names = X.feature_names
+    gaps = np.zeros((len(frame), len(names)), dtype=bool)
+    empty = is_missing(np.asarray(X)) & ~is_missing(filled)
+    gaps[visits[there]] = empty[there]
+    values = np.empty(gaps.shape, dtype=filled.dtype)
+    values[visits[there]] = filled[there]
+    part = fill_gaps(frame[names], gaps, values)
+    if hasattr(frame, "iloc"):
+        return frame.assign(**{name: part[name] for name in names})
+    return frame.with_columns(*part.get_columns())

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-# Code of a value that is not known.
-MISSING = -1
-
+from ..._tables.schema import MISSING
 
 # Kinds of emissions that a feature may have if nothing is said of it.
 DEFAULT_KINDS = ("categorical", "repeat", "memory")

@@ -10,8 +10,8 @@ from sklearn.utils import check_array
 
 from ..._core.validation import within_floats
 from ..._tables.blocks import Blocks
+from ..._tables.schema import check_columns_of
 from .encoding import PanelEncoder
-from .labels import check_columns_of
 from .panel import Panel
 
 # Sequences of a stream or collection from which the structure is learned.

@@ -131,7 +131,7 @@ class Sequences(np.ndarray):
 
     labels: Labels | None = None
 
-    def __new__(cls, values: Any, labels: Labels) -> Sequences:
+    def __new__(cls, values: Any, labels: Labels | None) -> Sequences:
         """View values as sequences with labels."""
         self = np.asarray(values).view(cls)
         self.labels = labels
@@ -170,12 +170,10 @@ class Sequences(np.ndarray):
     def _labels_of(self, key) -> Labels | None:
         """Labels of a selection along single axes, else None."""
         keys = list(key) if isinstance(key, tuple) else [key]
-        for place, one in enumerate(keys):
-            if one is Ellipsis:
-                keys[place : place + 1] = [slice(None)] * (4 - len(keys))
-                break
-        along = all(isinstance(one, slice) or np.ndim(one) == 1 for one in keys)
+        for place in [i for i, one in enumerate(keys) if one is Ellipsis]:
+            keys[place : place + 1] = [ALL] * (4 - len(keys))
         n_lists = sum(not isinstance(one, slice) for one in keys)
+        along = all(isinstance(one, slice) or np.ndim(one) == 1 for one in keys)
         if self.labels is None or not along or n_lists > 1:
             return None
         return self.labels.take(*keys)
@@ -197,9 +195,7 @@ class Sequences(np.ndarray):
         copied : Sequences
             The copy.
         """
-        copied = super().copy(order)
-        copied.labels = self.labels
-        return copied
+        return Sequences(super().copy(order), self.labels)
 
     def like(self, values: Any) -> Sequences:
         """Other values with the labels of these.

@@ -258,18 +258,6 @@ class PackedRows(NamedTuple):
         return np.ones(self.n_rows) if self.weights is None else self.weights
 
 
-def pack_block(block, threshold) -> PackedRows | None:
-    """Pack a block of validated rows and weights; None if no row has any weight."""
-    rows = PackedRows.of(block[0], threshold, block[1])
-    return rows if rows.n_rows else None
-
-
-def of_block(block, threshold, function, *shared):
-    """Apply a function to packed rows of a block, unless no row has any weight."""
-    rows = pack_block(block, threshold)
-    return None if rows is None else function(rows, *shared)
-
-
 def _append(one, n_rows, two, n_more):
     """Words of two blocks of so many rows, one after the other."""
     shift = np.uint64(n_rows % 64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,32 +75,28 @@ def _turn(block: PackedRows, polarity) -> PackedRows:
     return PackedRows.of_patterns(block.unpack().turn(polarity))
 
 
-class DistinctRows:
-    """Collects distinct rows of blocks, and gives up if they are too many.
+class DistinctRows(NamedTuple):
+    """Distinct rows of blocks, as bits; None once they are too many.
 
     most: largest number
     """
 
-    def __init__(self, most: int):
-        self.most = most
-        # Blocks in this process need not be looked at once others were too much.
-        self.too_many = False
+    rows: PackedRows | None
+    most: int
 
-    def collapse(self, block: PackedRows) -> PackedRows | None:
+    @classmethod
+    def of(cls, block: PackedRows, most: int) -> DistinctRows:
         """Distinct rows of a block."""
-        return None if self.too_many else self._keep(block.patterns())
+        return cls(None, most)._keep(block.patterns())
 
-    def merge(self, blocks) -> PackedRows | None:
-        """Distinct rows of collapsed blocks; None if too many."""
-        if any(block is None for block in blocks):
-            return None
-        return self._keep(Patterns.merge([block.unpack() for block in blocks]))
+    def __add__(self, other) -> DistinctRows:
+        if self.rows is None or other.rows is None:
+            return DistinctRows(None, self.most)
+        return self._keep(self.rows.unpack() + other.rows.unpack())
 
-    def _keep(self, patterns):
-        if len(patterns.weights) > self.most:
-            self.too_many = True
-            return None
-        return PackedRows.of_patterns(patterns)
+    def _keep(self, patterns) -> DistinctRows:
+        few = len(patterns.weights) <= self.most
+        return self._replace(rows=PackedRows.of_patterns(patterns) if few else None)
 
 
 class BlockMoments:
@@ -167,8 +164,7 @@ def open_blocks(blocks: Blocks, n_jobs=None) -> tuple[BlockMoments, Patterns]:
     """
     source = BlockMoments(blocks)
     most = int(np.clip(KEPT_VALUES // max(1, source.n_features), *KEPT_ROWS))
-    distinct = DistinctRows(most)
-    table = blocks.reduce(distinct.collapse, distinct.merge)
+    table = blocks.sum(DistinctRows.of, most).rows
     if table is not None:
         patterns = table.unpack()
         return BlockMoments.of_patterns(patterns, n_jobs), patterns

@@ -1,1 +1,0 @@
-"""Whether rows follow a Gaussian network."""

@@ -1,1 +1,0 @@
-"""Likelihood and expectations of rows."""

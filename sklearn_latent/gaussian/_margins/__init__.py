@@ -1,1 +1,0 @@
-"""Margins: what turns each column into a normal one."""

@@ -1,1 +1,0 @@
-"""Link and noise functions, and the fits of families that have them."""

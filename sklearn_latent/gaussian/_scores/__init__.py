@@ -1,1 +1,0 @@
-"""Scores of families and of moves, with the ideal parent."""

@@ -1,1 +1,0 @@
-"""Sufficient statistics of rows."""

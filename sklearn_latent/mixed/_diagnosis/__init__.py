@@ -1,1 +1,0 @@
-"""Whether sequences follow a fitted network."""

@@ -1,1 +1,0 @@
-"""Whether rows follow a noisy-or network."""

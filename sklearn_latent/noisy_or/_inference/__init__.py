@@ -1,1 +1,0 @@
-"""Posteriors of the latents of a row."""

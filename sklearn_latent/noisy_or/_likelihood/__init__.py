@@ -1,1 +1,0 @@
-"""Likelihood and EM, exact and variational."""
