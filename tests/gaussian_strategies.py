@@ -4,8 +4,11 @@ import numpy as np
 from hypothesis import strategies as st
 from strategies import seeds
 
+from sklearn_latent._core.criteria import bic_score
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._options import SearchOptions
+from sklearn_latent.gaussian._learn import learn_incomplete, learn_network
+from sklearn_latent.gaussian._options import SearchOptions, is_linear
+from sklearn_latent.gaussian._rows import Rows
 
 __all__ = [
     "lstsq_score",
@@ -71,3 +74,16 @@ def free_options(n_nodes, **options):
     """Options of a search without forbidden or required edges."""
     nothing = np.zeros((n_nodes, n_nodes), dtype=bool)
     return SearchOptions(np.eye(n_nodes, dtype=bool), nothing, **options)
+
+
+def learn_rows(X, options, weights=None):
+    """Learn from rows that may have gaps, or with latents."""
+    learn = learn_incomplete if is_linear(options) else learn_network
+    return learn(Rows.of(X, weights), options)
+
+
+def score(network, X, weights=None):
+    """Log-likelihood of rows less the price of the parameters under the BIC."""
+    weights = np.ones(len(X)) if weights is None else weights
+    fit = weights @ network.log_likelihood(X)
+    return bic_score(fit, network.n_parameters, weights.sum())

@@ -42,10 +42,6 @@ def as_list(block):
     return [block]
 
 
-def joined(lists):
-    return [item for part in lists for item in part]
-
-
 def moments(part):
     rows, weights = part
     weights = np.ones(len(rows)) if weights is None else weights
@@ -103,7 +99,7 @@ class TestBlocks:
     @given(numbers=NUMBERS)
     def test_merged_in_order(self, blocks, numbers):
         """Joining lists is associative but not commutative."""
-        assert blocks(numbers).reduce(as_list, joined) == numbers
+        assert (blocks(numbers).sum(as_list) or []) == numbers
 
     @ENGINES
     @settings(deadline=None, max_examples=25)
@@ -139,7 +135,6 @@ class TestBlocks:
         assert blocks([]).sum(square) is None
         assert blocks([]).gather(square) == []
         assert blocks([]).map(square).gather(square) == []
-        assert blocks([]).reduce(as_list, joined) == []
 
     @ENGINES
     def test_errors_come_through(self, blocks):
@@ -160,31 +155,6 @@ class TestBlocks:
             return block
 
         assert LocalBlocks(stream()).sum(last) == sum(range(50))
-
-    @pytest.mark.parametrize("blocks", [local, streamed])
-    def test_few_results_wait(self, blocks):
-        """Results are merged as they come, each from at most twice as many."""
-        sizes = []
-
-        def count(block):
-            return 1
-
-        def merge(parts):
-            sizes.append(len(parts))
-            return sum(parts)
-
-        assert blocks(range(37)).reduce(count, merge) == 37
-        assert set(sizes) == {2} and len(sizes) == 36
-
-    def test_dask_merges_in_a_tree(self):
-        sizes = []
-
-        def merge(parts):
-            sizes.append(len(parts))
-            return joined(parts)
-
-        assert remote(range(9)).reduce(as_list, merge) == list(range(9))
-        assert max(sizes) == 2
 
     def test_a_lost_part_is_skipped(self):
         """A block that turns out to have no rows is None on the worker."""

@@ -8,24 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from dbn_strategies import random_dbn
-from hypothesis import given
-from hypothesis import strategies as st
 from recorder import Recorder
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent._tables.dask_blocks import DaskBlocks
+from sklearn_latent._tables.thin import some_rows
 from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn
 from sklearn_latent.gaussian import IdealParentGaussianBN
 from sklearn_latent.gaussian._learn import log_likelihood
 from sklearn_latent.gaussian._rows import Rows, RowSums
 from sklearn_latent.gaussian._statistics import standardise
 from sklearn_latent.mixed import SEMDBN, LGLPCCTemporal
-from sklearn_latent.mixed import _structure_learner as chains
+from sklearn_latent.mixed import _lpcc as chains
 from sklearn_latent.mixed._em.chain_em import EMOptions, climb_chain, fit_chain
 from sklearn_latent.mixed._panels.panel import Panel
-from sklearn_latent.mixed._panels.reading import _choose, encode_block
+from sklearn_latent.mixed._panels.reading import encode_block
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -67,7 +66,7 @@ class TestGaussian:
     def test_likelihood_from_statistics(self, rows):
         model = IdealParentGaussianBN(random_state=0).partial_fit(rows)
         plain = model.network_.with_margins(None)
-        found = log_likelihood(plain, model._statistics.statistics)
+        found = log_likelihood(plain, model._statistics)
         np.testing.assert_allclose(found, plain.log_likelihood(rows).sum(), rtol=1e-10)
         expected = model.network_.log_likelihood(rows).sum()
         np.testing.assert_allclose(model.log_likelihood_, expected, rtol=1e-10)
@@ -199,7 +198,7 @@ class TestChains:
             one, two = chain_learner().fit(split(100)), chain_learner().fit(split(70))
         same_chain(one, two)
         # All sequences count in the end.
-        sample = chain_learner().fit(sequences[_choose(300, 0, 150)])
+        sample = chain_learner().fit(sequences[some_rows(300, 150)])
         codes = sample._encode(sequences)
         better = one.network_.log_likelihood(codes).mean()
         assert better >= sample.network_.log_likelihood(codes).mean()
@@ -218,18 +217,6 @@ class TestChains:
         assert model.n_latents_ == 1
         rest = da.from_array(sequences[:100], chunks=(80, 12))
         same_chain(model, chain_learner().fit(rest, sample_weight=weights[:100]))
-
-    @given(st.integers(1, 5000), st.integers(0, 99))
-    def test_the_sample_is_spread_evenly(self, n_rows, seed):
-        chosen = _choose(n_rows, seed, 70)
-        assert len(chosen) == min(n_rows, 70)
-        strata = np.searchsorted(np.arange(71) * n_rows // 70, chosen, side="right")
-        assert (np.diff(chosen) > 0).all()
-        if n_rows > 70:
-            np.testing.assert_array_equal(strata, np.arange(1, 71))
-        # Rows that take turns are not chosen by turns.
-        if n_rows > 2000:
-            assert 10 < (chosen % 2).sum() < 60
 
     def test_interrupted(self, sequences, learner, monkeypatch):
         monkeypatch.setattr(chains, "MAX_SAMPLE", 150)

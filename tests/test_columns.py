@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.exceptions import PoorDataWarning
-from sklearn_latent.noisy_or._statistics.columns import Columns, Watched
+from sklearn_latent.noisy_or._statistics.watched_columns import Columns, Watched
 
 VALUES = st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5, 1.5, 7.0, np.nan])
 TABLES = hnp.arrays(

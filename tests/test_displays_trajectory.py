@@ -35,6 +35,7 @@ class Panel(BaseEstimator):
 
     def __init__(self, cardinality):
         self.cardinality_ = np.asarray(cardinality)
+        self.latent_names_ = [f"mood {j}" for j in range(len(cardinality))]
 
     def fit(self, X):
         return self
@@ -69,6 +70,8 @@ def test_bars_have_the_heights_of_the_probabilities(
             assert top == pytest.approx(1.0)
     labels = [t.get_text() for t in display.ax_.get_legend().get_texts()]
     assert labels == [f"state {k}" for k in range(max(cardinality))]
+    titles = [panel.get_title() for panel in display.axes_[0]]
+    assert titles == [f"mood {j}" for j in range(len(cardinality))]
 
 
 def test_many_sequences_are_lines_of_a_heat_map():

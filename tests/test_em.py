@@ -265,7 +265,7 @@ class TestTruncated:
             return climb_beams(network, beams, tol=0.0, max_iter=3, smooth=False)
 
         whole = climbed()
-        monkeypatch.setattr(_maximum_likelihood, "PIECE", 70)
+        monkeypatch.setattr(_maximum_likelihood, "PIECE_VALUES", 840)
         pieces = climbed()
         np.testing.assert_allclose(pieces.objectives, whole.objectives, rtol=1e-12)
         np.testing.assert_allclose(pieces.state.failure, whole.state.failure)

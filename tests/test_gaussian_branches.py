@@ -1,6 +1,6 @@
 """Control flow of the Gaussian searches: when they stop, and what they try before."""
 
-from dataclasses import dataclass, replace
+from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,17 +8,27 @@ import pytest
 from gaussian_strategies import free_options
 
 from sklearn_latent.datasets import make_gaussian_bn
+from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian import _latent_search as search_module
+from sklearn_latent.gaussian import _structural_em as em_module
+from sklearn_latent.gaussian._bent_em import NonlinearEM, bent_network
 from sklearn_latent.gaussian._bent_inference import MeanField
 from sklearn_latent.gaussian._conditional import IncompleteData
-from sklearn_latent.gaussian._latents import growth
-from sklearn_latent.gaussian._latents import search as search_module
-from sklearn_latent.gaussian._latents.clusters import Cluster
-from sklearn_latent.gaussian._latents.search import LatentSearch
-from sklearn_latent.gaussian._latents.search import _same_edges as same_edges
-from sklearn_latent.gaussian._missing.linear_em import climb_by_leaps, fit_network
-from sklearn_latent.gaussian._missing.nonlinear_em import _NonlinearEM, bent_network
-from sklearn_latent.gaussian._missing.structural_em import StructuralEM
+from sklearn_latent.gaussian._latent_likelihood import fit_point
+from sklearn_latent.gaussian._latent_search import LatentSearch
+from sklearn_latent.gaussian._latent_search import _same_edges as same_edges
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator
+from sklearn_latent.gaussian._paper_latents import (
+    Cluster,
+    profile_correlation,
+    with_cluster,
+)
 from sklearn_latent.gaussian._statistics import GaussianStatistics
+from sklearn_latent.gaussian._structural_em import (
+    StructuralEM,
+    drop_latents,
+    fit_parameters,
+)
 
 
 def make_em(X, weights=None, **options):
@@ -26,10 +36,14 @@ def make_em(X, weights=None, **options):
     return StructuralEM(IncompleteData.of(X, weights), setting)
 
 
-def fitted(em, adjacency, n_latents=0):
+def make_search(X, **options):
+    return LatentSearch(make_em(X, **options), GaussianStatistics.of(X))
+
+
+def fitted(em, adjacency):
     n = len(adjacency)
-    start = 0.5 * adjacency, np.zeros(n), np.ones(n)
-    return fit_network(em.data, adjacency, start, n_latents)
+    own = 0.5 * adjacency, np.zeros(n), np.ones(n)
+    return fit_parameters(em.data, GaussianNetwork(adjacency, *own)).network
 
 
 @pytest.fixture
@@ -37,103 +51,80 @@ def X():
     return np.random.default_rng(0).normal(size=(40, 5)) + np.arange(5)
 
 
-class TestGrowth:
+class TestPaper:
     def test_profiles_of_weighted_rows(self, X):
         weights = np.arange(40) % 3 + 1.0
         chain = np.eye(5, k=1, dtype=bool)
         weighted = make_em(X, weights)
         repeated = make_em(X.repeat(weights.astype(int), axis=0))
-        np.testing.assert_allclose(
-            growth.profile_correlation(weighted, fitted(weighted, chain)),
-            growth.profile_correlation(repeated, fitted(repeated, chain)),
-            atol=1e-9,
-        )
+        found = [
+            profile_correlation(em, fitted(em, chain)) for em in (weighted, repeated)
+        ]
+        np.testing.assert_allclose(*found, atol=1e-9)
 
-    def test_a_new_latent_keeps_the_variance_of_its_children(self, X, monkeypatch):
+    def test_a_new_latent_keeps_the_variance_of_its_children(self, X):
         em = make_em(X, max_latents=1, max_parents=1)
         chain = np.zeros((5, 5), dtype=bool)
         chain[0, 1] = True
-        state = fitted(em, chain)
-        seen = []
-        monkeypatch.setattr(em, "refine", lambda *arguments: seen.append(arguments))
+        network = fitted(em, chain)
         direction = np.array([0.8, 0.0, 0.6])
-        growth.grow(em, state, Cluster(np.array([0, 1, 3]), direction, 5.0, 1.0))
-        adjacency, (weights, intercept, noise), n_latents = seen[0]
-        assert n_latents == 1
-        # Feature 1 has as many parents as it may have.
-        assert np.flatnonzero(adjacency[5]).tolist() == [0, 3]
-        assert np.flatnonzero(weights[5]).tolist() == [0, 3]
-        expected = 2.0 * direction[[0, 2]] * np.sqrt(state.noise_variance[[0, 3]])
-        np.testing.assert_allclose(weights[5, [0, 3]], expected)
-        before = state.noise_variance[[0, 3]]
-        np.testing.assert_allclose(noise[[0, 3]], before / (1 + expected**2 / before))
-        np.testing.assert_allclose(noise[[1, 2, 4]], state.noise_variance[[1, 2, 4]])
-        assert (noise[5], intercept[5]) == (1.0, 0.0)
-
-    def make_state(self, n_latents):
-        """Latents over two features, the last the weakest."""
-        n = 2 + n_latents
-        weights = np.zeros((n, n))
-        weights[2:, 0] = np.arange(n_latents, 0, -1)
-        return SimpleNamespace(
-            adjacency=weights != 0,
-            weights=weights,
-            intercept=np.zeros(n),
-            noise_variance=np.ones(n),
-            n_latents=n_latents,
+        grown = with_cluster(
+            em, network, Cluster(np.array([0, 1, 3]), direction, 5.0, 1.0)
         )
+        assert grown.n_latents == 1
+        # Feature 1 has as many parents as it may have.
+        assert np.flatnonzero(grown.adjacency[5]).tolist() == [0, 3]
+        before = network.noise_variance
+        expected = 2.0 * direction[[0, 2]] * np.sqrt(before[[0, 3]])
+        np.testing.assert_allclose(grown.weights[5, [0, 3]], expected)
+        left = before[[0, 3]] / (1 + expected**2 / before[[0, 3]])
+        np.testing.assert_allclose(grown.noise_variance[[0, 3]], left)
+        np.testing.assert_allclose(grown.noise_variance[[1, 2, 4]], before[[1, 2, 4]])
+        assert (grown.noise_variance[5], grown.intercept[5]) == (1.0, 0.0)
 
     def drop(self, gains, stop_after=None):
-        """Tries in turn, each with the next score; the weights that were left."""
+        """Drop some of three latents, the last the weakest; scores come in turn."""
         tried = []
-        em = SimpleNamespace(
-            data=SimpleNamespace(n_features=2), tol=1e-3, history=[], stopped=False
-        )
+        em = SimpleNamespace(tol=1e-3, history=[], stopped=False)
+        weights = np.zeros((5, 5))
+        weights[2:, 0] = [3, 2, 1]
+        own = np.zeros(5), np.ones(5)
+        first = GaussianNetwork(weights != 0, weights, *own, n_latents=3)
 
-        def refine(adjacency, parameters, n_latents):
-            weights, _, noise = parameters
-            tried.append((weights[2:, 0].tolist(), float(noise[0])))
+        def without(state, latent):
+            tried.append(latent)
             em.stopped = len(tried) == stop_after
-            state = self.make_state(n_latents)
-            state.weights, state.score = weights, gains[len(tried) - 1]
-            state.noise_variance = noise
-            return state
+            gain = gains[len(tried) - 1]
+            return SimpleNamespace(network=state.network._without([latent]), score=gain)
 
-        em.refine = refine
-        first = self.make_state(3)
-        first.score = 0.0
-        found = growth.drop_latents(em, first, lambda state: state.score)
-        return found, tried, em.history
+        start = SimpleNamespace(network=first, score=0.0)
+        found = drop_latents(em, start, without, lambda state: state.score)
+        return found.network.n_latents, tried, em.history
 
     def test_latents_are_dropped_the_weakest_first(self):
-        found, tried, history = self.drop([-1.0, -1.0, -1.0])
-        assert found.n_latents == 3 and not history
-        # What a latent explained becomes noise.
-        assert tried == [([3, 2], 2.0), ([3, 1], 5.0), ([2, 1], 10.0)]
+        assert self.drop([-1.0, -1.0, -1.0]) == (3, [2, 1, 0], [])
 
     def test_dropping_goes_on_from_what_is_left(self):
-        found, tried, history = self.drop([2.0, 1.0, 1.0])
-        assert found.n_latents == 2 and len(tried) == 3
-        assert history == [(("drop latent", 2), 2.0)]
+        history = [(("drop latent", 2), 2.0)]
+        assert self.drop([2.0, 1.0, 1.0]) == (2, [2, 1, 0], history)
 
     def test_a_gain_below_the_tolerance_is_none(self):
-        assert self.drop([1e-3, 0.0, 0.0])[0].n_latents == 3
-        assert self.drop([1.1e-3, 0.0, 0.0])[0].n_latents == 2
+        assert self.drop([1e-3, 0.0, 0.0])[0] == 3
+        assert self.drop([1.1e-3, 0.0, 0.0])[0] == 2
 
     def test_dropping_may_be_stopped(self):
-        _, tried, _ = self.drop([-1.0, -1.0, -1.0], stop_after=2)
-        assert len(tried) == 2
+        assert len(self.drop([-1.0, -1.0, -1.0], stop_after=2)[1]) == 2
 
 
 class TestPlacement:
     @pytest.mark.parametrize("improvements", [0, 1, 3])
     def test_changes_end_when_none_improves(self, X, monkeypatch, improvements):
-        search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
+        search = make_search(X, max_latents=1)
         calls = []
 
         def changed(model, kind, starts):
             calls.append(kind)
-            return replace(model) if len(calls) <= improvements else model
+            return copy(model) if len(calls) <= improvements else model
 
         monkeypatch.setattr(search, "settle", lambda model: model)
         monkeypatch.setattr(search, "changed", changed)
@@ -152,114 +143,114 @@ class TestPlacement:
     @pytest.fixture
     def trials(self, X, monkeypatch):
         """A search in which scores are given: of adapted and of settled networks."""
-        search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
+        search = make_search(X, max_latents=1)
         settled = []
-        monkeypatch.setattr(search, "fit", lambda model: model)
-        monkeypatch.setattr(search, "adapt", lambda model: model)
-        monkeypatch.setattr(search, "score", lambda model: model.log_likelihood)
+
+        def point(low, high):
+            return SimpleNamespace(
+                score=low, settled=high, network=SimpleNamespace(n_latents=0)
+            )
+
+        monkeypatch.setattr(search, "fit", lambda point: point)
+        monkeypatch.setattr(search, "adapt", lambda point: point)
+        monkeypatch.setattr(search, "score", lambda point: point.score)
         monkeypatch.setattr(search_module, "_same_edges", lambda *_: False)
 
-        def settle(model):
-            settled.append(model.log_likelihood)
-            return replace(model, log_likelihood=model.weights.sum())
+        def settle(trial):
+            settled.append(trial.score)
+            return point(trial.settled, None)
 
         monkeypatch.setattr(search, "settle", settle)
 
         def run(*scores):
-            models = [
-                replace(search.bare(), log_likelihood=low, weights=np.array([high]))
-                for low, high in scores
-            ]
-            best = replace(search.bare(), log_likelihood=0.0)
-            found = search.changed(best, "birth", iter(models))
-            return found.log_likelihood, settled
+            starts = iter([point(*own) for own in scores])
+            return search.changed(point(0.0, None), "birth", starts).score, settled
 
         return run
 
     def test_the_first_change_that_gains_is_settled(self, trials):
         assert trials((-5.0, 9.0), (2.0, 3.0), (4.0, 5.0)) == (3.0, [2.0])
 
-    def test_changes_that_lose_little_are_settled_the_best_first(self, trials):
-        scores = (-9.0, -1.0), (-31.0, 9.0), (-2.0, 0.04), (-4.0, 1.0), (-11.0, 2.0)
-        assert trials(*scores) == (1.0, [-2.0, -4.0])
+    def test_changes_that_lose_are_not_taken(self, trials):
+        assert trials((-9.0, 9.0), (-2.0, 9.0), (0.04, 9.0)) == (0.0, [])
 
     def test_no_births_beyond_the_limit(self, X):
-        search = LatentSearch(make_em(X, max_latents=1), GaussianStatistics.of(X))
-        assert not list(search.births(SimpleNamespace(n_latents=1)))
+        search = make_search(X, max_latents=1)
+        full = search.bare()._with_latents(np.arange(5), np.full((1, 5), 0.5), 0.7)
+        assert not list(search.births(search.fit(full)))
 
     def test_redraws_make_parents_of_latents_children(self):
-        data = make_gaussian_bn(8, 1, 500, bipartite=True, random_state=0)
-        search = LatentSearch(
-            make_em(data.X, max_latents=2), GaussianStatistics.of(data.X)
-        )
+        X = make_gaussian_bn(8, 1, 500, bipartite=True, random_state=0).X
+        search = make_search((X - X.mean(axis=0)) / X.std(axis=0), max_latents=2)
         adjacency = np.zeros((9, 9), dtype=bool)
         adjacency[8, 1:8] = adjacency[0, 8] = adjacency[1, 2] = True
-        start = search.fit(search.bare().with_latents(np.arange(8), [[0.5] * 8], 0.7))
-        model = search.fit(start.with_adjacency(adjacency))
-        for drawn in search.redraws(model):
+        start = search.bare()._with_latents(np.arange(8), np.full((1, 8), 0.5), 0.7)
+        point = search.fit(search.fit(start).network._with_edges(adjacency))
+        for drawn in search.redraws(point):
             assert drawn.adjacency[8, :8].all()
             assert not drawn.adjacency[:8].any()
 
     def test_pairs_without_common_neighbours_are_not_redrawn(self, X):
-        search = LatentSearch(make_em(X, max_latents=2), GaussianStatistics.of(X))
-        model = search.bare().with_latents(
-            np.arange(5), [[0.5, 0.5, 0.0, 0.0, 0.0], [0, 0, 0.5, 0.5, 0.5]], 0.7
-        )
-        starts = list(search.redraws(model))
-        assert len(starts) == 4  # two each
-        assert all(same_edges(start, model) for start in starts)
-        shared = search.bare().with_latents(
-            np.arange(5), [[0.5, 0.5, 0.5, 0.0, 0.0], [0, 0, 0.5, 0.5, 0.5]], 0.7
-        )
-        assert len(list(search.redraws(shared))) == 5
-        assert not same_edges(shared, model)
+        search = make_search(X, max_latents=2)
+
+        def redrawn(*weights):
+            network = search.bare()._with_latents(np.arange(5), np.array(weights), 0.7)
+            point = fit_point(search.given, network, max_iter=0)
+            return network, list(search.redraws(point))
+
+        network, starts = redrawn([0.5, 0.5, 0, 0, 0], [0, 0, 0.5, 0.5, 0.5])
+        assert len(starts) == 2
+        assert all(same_edges(start, network) for start in starts)
+        shared, starts = redrawn([0.5, 0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5, 0.5])
+        assert len(starts) == 3
+        assert not same_edges(shared, network)
 
     def test_no_more_parents_than_allowed(self, X):
-        em = make_em(X, max_latents=2, max_parents=1)
-        search = LatentSearch(em, GaussianStatistics.of(X))
+        search = make_search(X, max_latents=2, max_parents=1)
         start = search.bare()
-        start = start.with_latents(np.arange(5), np.full((1, 5), 0.1), np.ones(5))
-        start = start.with_latents(np.arange(4), np.full((1, 4), 0.2), np.ones(4))
+        start = start._with_latents(np.arange(5), np.full((1, 5), 0.1), np.ones(5))
+        start = start._with_latents(np.arange(4), np.full((1, 4), 0.2), np.ones(4))
         limited = search._limited(start)
         np.testing.assert_array_equal(limited.adjacency[6, :5], [1, 1, 1, 1, 0])
         np.testing.assert_array_equal(limited.adjacency[5, :5], [0, 0, 0, 0, 1])
 
     def test_latents_under_a_new_one_keep_their_effects(self, X):
-        start = LatentSearch(make_em(X), GaussianStatistics.of(X)).bare()
-        start = start.with_latents(np.arange(5), np.full((1, 5), 0.5), np.full(5, 0.75))
-        grown = start.with_latents(np.array([5]), np.array([[0.8]]), np.array([0.36]))
+        start = make_search(X).bare()
+        own = np.arange(5), np.full((1, 5), 0.5), np.full(5, 0.75)
+        start = start._with_latents(*own)
+        grown = start._with_latents([5], np.array([[0.8]]), np.array([0.36]))
         # Latent 5 varies as before, in units of its noise.
         np.testing.assert_allclose(grown.weights[6, 5], 0.8 / 0.6)
         np.testing.assert_allclose(grown.weights[5, :5], 0.5 * 0.6)
-        np.testing.assert_allclose(grown.noise, 0.75)
+        np.testing.assert_allclose(grown.noise_variance, [*[0.75] * 5, 1, 1])
 
     def test_edges_that_would_close_a_cycle_are_left_out(self, X):
-        search = LatentSearch(make_em(X, max_latents=2), GaussianStatistics.of(X))
+        search = make_search(X, max_latents=2)
         moves = [(3.0, 0, 1, 0.5), (2.0, 1, 0, 0.5), (1.0, 1, 2, 0.25)]
         moved = search._moved(search.bare(), moves)
         assert np.argwhere(moved.adjacency).tolist() == [[0, 1], [1, 2]]
         assert (moved.weights[0, 1], moved.weights[1, 2]) == (0.5, 0.25)
 
-    def test_a_gain_below_the_tolerance_is_none(self, X):
-        em = make_em(X, tol=0.1)
-        one, two = (SimpleNamespace(n_latents=k, score=4.0 * k) for k in (0, 1))
-        # Forty rows of a tenth of a nat each.
-        assert growth.better(em, one, two, lambda s: s.score) is one
-        assert not em.history
-        two.score += 0.1
-        assert growth.better(em, one, two, lambda s: s.score) is two
-        assert em.history[0][0] == ("latent", 1)
-
     @pytest.mark.parametrize(("search", "kept"), [("greedy", 2), ("order", None)])
-    def test_candidates_are_pruned_if_that_was_asked_for(self, X, search, kept):
+    def test_candidates_are_pruned_if_that_was_asked_for(
+        self, X, search, kept, monkeypatch
+    ):
+        made = []
+
+        def evaluator(*arguments, **options):
+            made.append(options)
+            return LinearEvaluator(*arguments, **options)
+
+        monkeypatch.setattr(em_module, "LinearEvaluator", evaluator)
         em = make_em(X, search=search, n_candidates=2)
-        assert em.evaluator(GaussianStatistics.of(X)).n_candidates == kept
+        em.search(GaussianStatistics.of(X), np.zeros((5, 5), dtype=bool))
+        assert [options["n_candidates"] for options in made] == [kept]
 
 
 class TestNonlinear:
     def test_families_keep_what_is_better(self):
         X = make_gaussian_bn(3, 0, 100, link="sigmoid", random_state=0).X
-        em = _NonlinearEM(X, None, make_em(X, link="sigmoid"))
+        em = NonlinearEM(X, None, make_em(X, link="sigmoid"))
         graph = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
         field = MeanField(X, 3, positive=False)
         best = em.maximise(graph, 0, field)
@@ -270,50 +261,3 @@ class TestNonlinear:
         # A family with other parents has nothing to keep.
         other = em.maximise(graph & [True, True, False], 0, field, best)
         assert not other.weights[:, 2].any()
-
-
-@dataclass
-class Place:
-    """A point on a line, and what is maximised there."""
-
-    parameters: np.ndarray
-
-    @property
-    def log_likelihood(self):
-        """A parabola with a cliff behind its top."""
-        x = float(self.parameters[0])
-        return -((x - 1.0) ** 2) if x < 1.5 else -100.0
-
-
-class TestLeaps:
-    def climb(self, rate, start, **limits):
-        """EM that goes a share of the way; number of E-steps, and where it ends."""
-        places = []
-
-        def expect(parameters):
-            places.append(float(parameters[0]))
-            return Place(parameters)
-
-        def maximise(place):
-            # Steps that bend make leaps go wrong.
-            return place.parameters + rate(1.0 - place.parameters)
-
-        units = (lambda p: p), (lambda v: v)
-        limits = {"tol": 1e-12, "max_iter": 100} | limits
-        ascent = climb_by_leaps(
-            Place(np.array([start])), expect, maximise, lambda _: units, **limits
-        )
-        return ascent, places
-
-    def test_leaps_arrive_where_steps_crawl(self):
-        ascent, _ = self.climb(lambda left: 0.01 * left, 0.0)
-        assert ascent.converged and ascent.n_iter < 20
-        assert ascent.state.parameters[0] == pytest.approx(1.0, abs=1e-4)
-        assert (np.diff(ascent.objectives) >= 0).all()
-
-    def test_a_leap_off_the_cliff_is_not_taken(self):
-        ascent, places = self.climb(lambda left: 0.1 * np.sign(left), 0.0, max_iter=4)
-        # Steps of the same length promise a leap without end.
-        assert max(places) > 1.5
-        assert ascent.state.parameters[0] < 1.5
-        assert (np.diff(ascent.objectives) >= 0).all()

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from gaussian_strategies import free_options
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
@@ -15,9 +16,13 @@ from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
 from sklearn_latent.gaussian import GaussianNetwork, MixtureMargin, NormalMargin
 from sklearn_latent.gaussian import _fit as fit_module
-from sklearn_latent.gaussian._classes.em import ClassMoments, ClassParameters
-from sklearn_latent.gaussian._classes.evaluator import ClassEvaluator
-from sklearn_latent.gaussian._classes.search import _dependence, looks_mixed
+from sklearn_latent.gaussian._class_em import (
+    ClassEvaluator,
+    ClassSearch,
+    _dependence,
+    class_network,
+    looks_mixed,
+)
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator
 from sklearn_latent.gaussian._rows import Rows
 from sklearn_latent.gaussian._statistics import GaussianStatistics
@@ -196,14 +201,15 @@ def test_one_class_scores_as_a_network():
 def test_densities_of_parameters_are_those_of_the_network(gaps):
     network = make_network()
     X = network.sample(200, random_state=0)[0]
-    rows = Rows(X, None)
-    moments = ClassMoments.of(rows, network.class_posterior(X), None)
-    parameters = ClassParameters.of(network.adjacency, moments)
+    search = ClassSearch(Rows(X, None), free_options(3))
+    moments = search.statistics(network.class_posterior(X), None)
+    found = class_network(moments, network.adjacency)
     if gaps:
         X[::3, 1] = np.nan
-    densities = parameters.log_densities(Rows(X, None))
-    found = np.logaddexp.reduce(densities, axis=1)
-    assert_allclose(found, parameters.network.log_likelihood(X))
+    own = found._parameters
+    full = GaussianNetwork(found.adjacency, *own, class_weight=found.class_weight)
+    densities = found._class_log_densities(X)
+    assert_allclose(np.logaddexp.reduce(densities, axis=1), full.log_likelihood(X))
 
 
 # Fits.
@@ -323,7 +329,7 @@ def test_gaps(groups):
 
 
 def test_many_rows_are_fitted_after_some(monkeypatch, groups):
-    monkeypatch.setattr("sklearn_latent.gaussian._classes.search.MOST_ROWS", 100)
+    monkeypatch.setattr("sklearn_latent.gaussian._groups.MOST_ROWS", 100)
     model = IdealParentGaussianBN().fit(groups)
     assert model.n_classes_ == 3
     assert_allclose(model.network_.class_weight, 1 / 3, atol=0.01)

@@ -356,3 +356,13 @@ class TestEstimator:
         assert diagnose(network, X) == {"near-duplicates"}
         residuals = noise_of(network, X)
         np.testing.assert_array_equal(residuals.any(axis=0), [True, True, False, False])
+
+    def test_networks_without_residuals_have_pairs_of_sizes(self):
+        """Noise that a column multiplies, beside a link that is not linear."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(800, 3))
+        X[:, 1] *= X[:, 0]
+        checks = learn(X, link="sigmoid").diagnose(X)
+        pairs = checks[(checks.check == "pair") & ~checks.ok]
+        assert "size of x0, size of x1" in set(pairs.what)
+        assert not {"curvature", "changing spread"} & set(checks.check)

@@ -123,10 +123,8 @@ def test_names(data):
 
 
 def test_latents_give_way_to_features_of_their_name():
-    from sklearn_latent.gaussian._learn import extend_network
-
     network = random_linear_network(3, 0, n_latents=2)
-    names = extend_network(network, np.ones(1, dtype=bool), ["latent1"]).node_names
+    names = network._over(np.zeros(1), ["latent1"]).node_names
     assert names == ["latent1", "latent0", "latent1_"]
 
 

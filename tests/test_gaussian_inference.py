@@ -144,11 +144,13 @@ class TestExpectedStatistics:
         assert_allclose(parts.scatter, whole.scatter, atol=1e-8)
         assert_allclose(again, total)
 
-    def test_column_moments(self):
-        X = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
-        mean, variance = IncompleteData.of(X).column_moments()
-        assert_allclose(mean, [2.0, 5.0, 0.0])
-        assert_allclose(variance, [1.0, 0.0, 1.0])
+    def test_zero_weight_is_no_row(self):
+        joint = random_joint(4)
+        X = incomplete(joint, 40, 0.3)
+        weight = np.repeat([1.0, 0.0], 20)
+        some, _ = expected_statistics(joint, IncompleteData.of(X, weight))
+        few, _ = expected_statistics(joint, IncompleteData.of(X[:20]))
+        assert_allclose(some.scatter, few.scatter, atol=1e-9)
 
 
 class TestLeaveOneOut:

@@ -7,7 +7,7 @@ from sklearn_latent.gaussian._linear_scores import (
     LinearEvaluator,
     extended_correlation,
     fit_linear,
-    regress,
+    partial_out,
     scan_family,
 )
 from sklearn_latent.gaussian._orders import order_search
@@ -66,11 +66,11 @@ def test_a_candidate_that_is_a_sum_of_the_parents_adds_nothing(X):
     np.testing.assert_allclose(scores[0, 4], alone - evaluator.parameter_cost)
 
 
-def test_regress_agrees_with_the_full_scan(X):
+def test_partial_regression_agrees_with_the_full_scan(X):
     correlation = np.corrcoef(X.T)
     for parents in [(), (0,), (0, 2, 3)]:
         after = scan_family(extended_correlation(correlation), 1, parents).after
-        unexplained, without = regress(correlation, 1, parents)
+        unexplained, without = partial_out(correlation, 1, parents).unexplained(1)
         np.testing.assert_allclose([unexplained, *without], after[:, -1])
 
 

@@ -10,7 +10,8 @@ from sklearn_latent._core.graphs import (
 )
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian._bent_inference import integrate_features
+from sklearn_latent.gaussian._bent_inference import expect_each
+from sklearn_latent.gaussian._conditional import leave_one_out
 from sklearn_latent.gaussian._gaussian_graph import edge_strengths
 
 LINKS_AND_NOISES = [
@@ -120,13 +121,11 @@ def test_density_integrates_to_one(link, noise):
     np.testing.assert_allclose(density.sum() * area, 1.0, rtol=1e-3)
 
 
-def test_integration_agrees_with_the_closed_form():
+def test_mean_field_of_each_feature_agrees_with_the_closed_form():
     network = random_linear_network(6, 2)
     X, _ = network.sample(50, 0)
     np.testing.assert_allclose(
-        integrate_features(network, X, network.expectation(X), np.zeros(X.shape))[0],
-        network.leave_one_out(X),
-        atol=1e-6,
+        expect_each(network, X), leave_one_out(network._joint(), X), atol=1e-6
     )
 
 

@@ -147,21 +147,6 @@ def test_backward_search_thins_out_a_full_graph(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_trees_serve_searches_at_other_prices(seed):
-    evaluator = make_evaluator(seed=seed)
-    kept = make_trees(evaluator)
-    rng = np.random.default_rng(seed)
-    for edge_cost in (2.0, 0.0, 5.0, 1.0):
-        evaluator.set_costs(None, edge_cost)
-        fresh = make_trees(evaluator)
-        for child, tree in enumerate(kept):
-            tree.price()
-            for _ in range(10):
-                predecessors = bits((rng.random(8) < 0.6) & (np.arange(8) != child))
-                assert tree.grow(predecessors) == fresh[child].grow(predecessors)
-
-
 def test_restarts_find_what_one_start_misses():
     gains = []
     for seed in range(6):

@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ortho_group
 
-from sklearn_latent.gaussian._latents.clusters import (
+from sklearn_latent.gaussian._factors import fewest_edges, promax, varimax
+from sklearn_latent.gaussian._paper_latents import (
     agglomerate,
     leading,
     profile_gain,
 )
-from sklearn_latent.gaussian._latents.rotation import fewest_edges, promax, varimax
 
 WEIGHT, PRICE = np.full(32, 250.0), 3.0
 

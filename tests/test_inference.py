@@ -230,6 +230,25 @@ def test_sum_over_likeliest_states_is_a_close_bound(together, monkeypatch):
     np.testing.assert_allclose(posterior, expected[1], atol=1e-9)
 
 
+def test_bounds_hold_where_negative_findings_leave_nearly_nothing_of_a_latent(
+    monkeypatch,
+):
+    """Odds of 1e-40 count as such, although a beam has no parameters below 1e-15."""
+    failure = np.hstack([np.full((3, 2), 0.1), np.kron(np.eye(3), np.full(20, -0.99))])
+    failure[:, 2:] += 1.0
+    network = NoisyOrNetwork(np.full(3, 0.1), failure, np.full(62, 1e-9))
+    X = np.zeros((1, 62))
+    X[0, :2] = 1
+    exact = network.log_likelihood(X, "exact")
+    monkeypatch.setattr(_posterior, "MAX_TABLE", -1)
+    monkeypatch.setattr(_posterior, "MAX_COST", {"auto": 0, "exact": 0})
+    monkeypatch.setattr(_coupled_parts, "SURELY_OFF", -np.inf)
+    with pytest.warns(ApproximateInferenceWarning):
+        bound = network.log_likelihood(X)
+    assert bound <= exact
+    np.testing.assert_allclose(bound, exact, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["auto", "exact"])
 @pytest.mark.parametrize("leak", [1e-150, 1e-300, 1e-320])
 def test_findings_that_only_a_tiny_leak_explains(method, leak):

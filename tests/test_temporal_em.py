@@ -9,11 +9,10 @@ from sklearn_latent._core.climb import PATIENCE
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.mixed import TemporalGraph
-from sklearn_latent.mixed._edges.sem_search import _random_network
 from sklearn_latent.mixed._em.chain_em import EMOptions, fit_chain
 from sklearn_latent.mixed._graph import complete_graph
-from sklearn_latent.mixed._measurement.groups import chain_penalty
 from sklearn_latent.mixed._panels.panel import Panel
+from sklearn_latent.mixed._sem_rounds import _random_network
 
 few = settings(max_examples=25, deadline=None)
 
@@ -79,18 +78,6 @@ def test_weight_two_is_a_sequence_twice(model, seed):
     np.testing.assert_allclose(a.objectives, b.objectives, atol=1e-9)
     for x, y in zip(a.state.emission, b.state.emission, strict=True):
         np.testing.assert_allclose(x, y)
-
-
-def test_tables_of_all_slices_cost_as_one():
-    graph = TemporalGraph(np.eye(2), [[0, 1], [0, 0]], [[1, 0], [0, 0]])
-    network = random_dbn(graph, [3, 2], [3, 3], seed=0)
-    codes = np.zeros((50, 4, 2), dtype=int)
-    # Start and transition of the first latent, one table of the second, two features.
-    n_parameters = np.array([2, 6, 3, 6 + 4])
-    n_rows = np.array([50, 150, 200, 200])
-    expected = 0.5 * n_parameters @ np.log(n_rows)
-    panel = Panel.of(codes, [3, 3])
-    np.testing.assert_allclose(chain_penalty(network, panel), expected)
 
 
 @few

@@ -8,7 +8,6 @@ from dbn_strategies import seeds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sklearn_latent._tables.schema import Limits
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.mixed import sequences_from_frame
 from sklearn_latent.mixed._panels.encoding import PanelEncoder
@@ -42,7 +41,7 @@ def test_bins_are_ordered_and_balanced(seed, n_bins):
     rng = np.random.default_rng(seed)
     panel = rng.normal(size=(60, 3, 2))
     panel[rng.random(panel.shape) < 0.1] = np.nan
-    encoder = PanelEncoder(Limits(n_bins), requested=["categorical"] * 2).fit(panel)
+    encoder = PanelEncoder(n_bins, requested=["categorical"] * 2).fit(panel)
     codes = encoder.encode(panel)
     for f in range(2):
         known = codes[:, :, f] >= 0

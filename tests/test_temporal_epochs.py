@@ -279,7 +279,7 @@ def test_factored_inference_has_one_epoch():
 
 def test_a_stream_has_one_epoch(monkeypatch):
     # More sequences than the sample from which the structure is learned.
-    monkeypatch.setattr("sklearn_latent.mixed._structure_learner.MAX_SAMPLE", 200)
+    monkeypatch.setattr("sklearn_latent.mixed._lpcc.MAX_SAMPLE", 200)
     codes = make_latent_dbn("G1", 400, 6, random_state=0).codes
     model = LGLPCCTemporal(epochs=[3], random_state=0)
     with pytest.warns(ApproximateInferenceWarning, match="not in memory as a whole"):

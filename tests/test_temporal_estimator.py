@@ -202,7 +202,7 @@ def test_independent_feature_has_its_own_distribution(data):
 
 def test_zero_latents():
     X = np.random.default_rng(0).integers(2, size=(100, 6))
-    with pytest.warns(PoorDataWarning, match="No latent found.*own past"):
+    with pytest.warns(PoorDataWarning, match="No latent found.*do not depend on each"):
         model = LGLPCCTemporal(3, random_state=0).fit(X)
     assert model.n_latents_ == 0
     assert model.transform(X).shape == (100, 0)
@@ -290,9 +290,7 @@ def test_interrupted_fit_leaves_the_model_as_it_was(data, model, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "sklearn_latent.mixed._structure_learner.fit_with_kinds", interrupt
-    )
+    monkeypatch.setattr("sklearn_latent.mixed._lpcc.fit_with_kinds", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(data.X[:100])
     assert np.array_equal(fitted.transform(data.X[:5]), model.transform(data.X[:5]))

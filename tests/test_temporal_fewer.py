@@ -8,8 +8,11 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ModelMisfitWarning
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
 from sklearn_latent.mixed._em.chain_em import EMOptions, fit_chain
-from sklearn_latent.mixed._em.choice import fit_with_kinds
-from sklearn_latent.mixed._em.fewer import told_by_one_feature, with_fewer_states
+from sklearn_latent.mixed._em.choice import (
+    fit_with_kinds,
+    told_by_one_feature,
+    with_fewer_states,
+)
 from sklearn_latent.mixed._panels.panel import Panel
 
 GRAPHS = [

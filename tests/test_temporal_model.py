@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from sklearn_latent.export import edges_to_frame
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
 from sklearn_latent.mixed._emissions.categories import CategoricalMemory
-from sklearn_latent.mixed._local.local_to_global import Support
+from sklearn_latent.mixed._local_graphs import Support
 
 few = settings(max_examples=30, deadline=None)
 

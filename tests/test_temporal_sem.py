@@ -12,12 +12,14 @@ from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.mixed import SEMDBN, TemporalGraph
-from sklearn_latent.mixed._edges.sem_search import (
-    ExpectedCounts,
-    best_moves,
-    random_graph,
-)
 from sklearn_latent.mixed._inference.expectation import ChainData, expectation
+from sklearn_latent.mixed._panels.panel import Panel
+from sklearn_latent.mixed._sem_rounds import (
+    ExpectedCounts,
+    better_structure,
+    random_graph,
+    review_edges,
+)
 
 few = settings(max_examples=20, deadline=None)
 
@@ -42,47 +44,56 @@ def test_factored_counts_are_those_of_em(graph, seed):
     network = random_dbn(graph, [2] * n, [3] * graph.n_observed, seed)
     network.max_joint_states = 1
     codes = sequences(network, 20, 3, seed, missing=0.1)
+    counts = ExpectedCounts(network, Panel.of(codes, [3] * graph.n_observed))
     data = ChainData.of(codes, graph.structure)
-    counts = ExpectedCounts(network, data)
     expected = expectation(network, data, together=True).counts
     for j in range(n):
         before, within = graph.parents_before(j), graph.parents_within(j)
         np.testing.assert_allclose(
-            counts.counts(j, (), within, later=False), expected.start[j]
+            counts.counts((), within, j, later=False), expected.start[j]
         )
         np.testing.assert_allclose(
-            counts.counts(j, before, within, later=True), expected.transition[j]
+            counts.counts(before, within, j, later=True), expected.transition[j]
         )
 
 
 def total_score(counts, graph):
     parents = graph.structure.argmax(axis=0)
-    score = sum(counts.feature_score(f, j) for f, j in enumerate(parents))
+    total = counts.feature_scores()[np.arange(len(parents)), parents].sum()
     for j in range(graph.n_latents):
-        within, before = graph.parents_within(j), graph.parents_before(j)
-        score += counts.latent_score(j, before, within)
-    return score
+        parts = graph.parents_before(j), graph.parents_within(j)
+        value, n_free = counts.score(*parts, j)
+        total += value - counts.price * n_free
+    return total
 
 
 @few
 @given(graphs(undirected=False), seeds)
-def test_moves_gain_what_they_say(graph, seed):
+def test_a_better_structure_has_a_better_score(graph, seed):
     # A pure measurement model: each feature has a latent, each latent a feature.
     n = graph.n_latents
     structure = np.concatenate([np.eye(n), np.eye(n)[:1].repeat(2, axis=0)]).T
     graph = TemporalGraph(structure, graph.intra, graph.inter)
     network = random_dbn(graph, [2] * n, [3] * (n + 2), seed)
     codes = sequences(network, 30, 3, seed, missing=0.1)
-    counts = ExpectedCounts(network, ChainData.of(codes, graph.structure))
-    end, moves = best_moves(counts, graph)
-    gains = [gain for _, gain in moves]
-    assert all(gain > 0 for gain in gains)
-    np.testing.assert_allclose(
-        total_score(counts, end) - total_score(counts, graph), sum(gains), atol=1e-6
-    )
+    counts = ExpectedCounts(network, Panel.of(codes, [3] * (n + 2)))
+    end = better_structure(counts, graph)
+    none = np.zeros((n, n), dtype=bool)
+    empty = TemporalGraph(structure, none, none)
+    assert total_score(counts, end) >= total_score(counts, empty) - 1e-6
     assert (end.structure.sum(axis=0) == 1).all()
     assert end.structure.any(axis=1).all()
-    assert best_moves(counts, end) == (end, [])
+    assert counts.network(end).graph == end
+
+
+def test_the_better_of_two_graphs_is_kept():
+    data = make_latent_dbn("G3", 500, 4, random_state=0)
+    panel = Panel.of(data.codes, [4] * 6)
+    tables = data.network.emission
+    for intra in (data.graph.intra, data.graph.intra.T):
+        graph = TemporalGraph(data.graph.structure, intra, np.zeros((2, 2)))
+        assert review_edges(panel, graph, [4, 4], tables) == data.graph
+    assert review_edges(panel, data.graph, [4, 4], tables) == data.graph
 
 
 @pytest.mark.parametrize("name", ["G1", "G2"])

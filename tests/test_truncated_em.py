@@ -96,7 +96,7 @@ def test_blocks_add_up(missing, n_classes, monkeypatch):
     expected = expect_block(whole, parameters, MOST_VALUES)
     split = LocalBlocks(blocks).sum(expect_block, parameters, MOST_VALUES)
     assert_same(split, expected, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr(_maximum_likelihood, "PIECE", 11)
+    monkeypatch.setattr(_maximum_likelihood, "PIECE_VALUES", 132)
     pieces = expect_block(whole, parameters, MOST_VALUES)
     assert_same(pieces, expected, rtol=1e-9, atol=1e-9)
 
@@ -131,34 +131,14 @@ def perturbed(parameters, seed):
     )
 
 
-@settings(max_examples=30, deadline=None)
-@given(cases(n_classes=(1, 1)), st.integers(0, 100))
-def test_a_step_never_lowers_the_likelihood(case, seed):
-    network, X = case
-    beam = Beam(read(network, X), network.n_latents, EVERYTHING)
-    parameters = perturbed(network, seed)
-    before = beam.search(parameters)
-    for _ in range(5):
-        parameters = maximize(parameters, beam.expect(), smooth=False)
-        after = beam.search(parameters)
-        assert after >= before - 1e-6 * abs(before) - 1e-9
-        before = after
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_truth_is_a_fixed_point(seed):
+def test_em_reaches_the_truth(seed):
     """All rows, each weighted by its probability."""
-    network = random_network(seed, 4, 7, density=0.6, n_classes=1)
-    truth = network
-    patterns = read(network, states(7).astype(float))
-    patterns = patterns._replace(
-        weights=np.exp(network.log_likelihood(states(7))) * 1000
-    )
+    truth = random_network(seed, 4, 7, density=0.6, n_classes=1)
+    patterns = read(truth, states(7).astype(float))
+    patterns = patterns._replace(weights=np.exp(truth.log_likelihood(states(7))) * 1000)
     beam = Beam(patterns, 4, EVERYTHING)
-    beam.search(truth)
-    again = maximize(truth, beam.expect(), smooth=False)
-    assert_close(again, truth)
-    # From elsewhere EM gets as high, within what is left to gain.
+    # Within what is left to gain.
     start = perturbed(truth, seed)
     ascent = climb_beams(start, [beam], tol=1e-9, max_iter=50, smooth=False)
     assert (np.diff(ascent.objectives) > -1e-6).all()

@@ -21,12 +21,11 @@ from ..plotting import LatentGraphDisplay
 from .diagnosis import Subject, compare, diagnose
 from .explain import Evidence, Explanation, check_latents, explain_row
 from .pages import Summary
-from .protocol import Exported
+from .protocol import Exported, GraphParts
 from .report import Topic, columns_of, write_report
 from .summary import Parts, summarise
 
 if TYPE_CHECKING:
-    import networkx as nx
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -35,8 +34,9 @@ class BaseLatentModel(CallbackSupportMixin, Exported, TransformerMixin, BaseEsti
     """Base class of all estimators.
 
     A subclass provides ``fit``, ``transform``, ``score_samples``, ``_n_features_out``
-    (number of columns of ``transform``) and ``_evidence`` (for ``explain``), and sets
-    ``network_``, ``n_latents_`` and ``structure_``. The rest comes from here.
+    (number of columns of ``transform``), ``_evidence`` (for ``explain``), ``_subject``
+    (for ``diagnose``) and ``_describe`` (for ``summary``), and sets ``network_``,
+    ``n_latents_`` and ``structure_``. The rest comes from here.
     """
 
     network_: Any
@@ -403,21 +403,17 @@ class BaseLatentModel(CallbackSupportMixin, Exported, TransformerMixin, BaseEsti
         check_is_fitted(self)
         return self.network_.sample(n_samples, random_state=random_state)
 
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        names = self._export_names(latent_names, feature_names)
-        return self.network_.to_networkx(*names)
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        return self.network_.to_pgmpy(*self._export_names(latent_names, feature_names))
-
-    def _export_names(self, latent_names: Any, feature_names: Any) -> tuple[Any, Any]:
-        """Names of latents and features; None are those of the data."""
+    def _names(self, latent_names: Any, feature_names: Any) -> tuple[list, list]:
         check_is_fitted(self)
         latents = self.latent_names_ if latent_names is None else latent_names
         features = self._node_names() if feature_names is None else feature_names
-        return latents, features
+        return self.network_._names(latents, features)
+
+    def _graph(self, latents: list, features: list) -> GraphParts:
+        return self.network_._graph(latents, features)
+
+    def _pgmpy(self, latents: list, features: list) -> Any:
+        return self.network_._pgmpy(latents, features)
 
     def _node_names(self) -> Any:
         """Names of the features as nodes of a graph."""

@@ -227,10 +227,14 @@ class _Compared:
         return table_z(np.tanh(self.seen["pair"]), correlation, one, two, n)
 
     def _pairs(self, check, expected, z, limit) -> Comparison:
-        first, second, marks = self.of.first, self.of.second, self.subject.marks
+        first, second = self.of.first, self.of.second
+        labels = [
+            f"size of {mark.name}" if mark.code == SIZE else mark.name
+            for mark in self.subject.marks
+        ]
 
         def name(p):
-            return f"{marks[first[p]].name}, {marks[second[p]].name}"
+            return f"{labels[first[p]]}, {labels[second[p]]}"
 
         seen, expected = np.tanh(self.seen["pair"]), np.tanh(expected)
         return Comparison(check, name, seen, expected, z, limit)
@@ -239,7 +243,7 @@ class _Compared:
         """Pairs of columns that are almost the same, or almost the opposite."""
         rate = np.where(self.is_count, self.seen["column"], 0.5)
         varying = np.minimum(rate, 1.0 - rate) * self.n * np.where(self.is_count, 1, 2)
-        enough = varying >= VARYING_ROWS
+        enough = (varying >= VARYING_ROWS) & (self.codes != SIZE)
         pairs = self.pairs()
         both = enough[self.of.first] & enough[self.of.second]
         pairs = pairs._replace(observed=np.where(both, pairs.observed, 0.0))
@@ -273,8 +277,10 @@ class _Compared:
     def _shape(self, kind: str, names: Sequence[str]) -> Comparison:
         # The shape of a scale that was estimated has errors, too.
         learned = float(len(self.subject.bent) > 0)
-        # Ranks by themselves have a shape that hardly varies, but for ties.
-        z = self._z(kind, learned, least=0.1 / self.n)
+        # Ranks by themselves have a shape that hardly varies, but for ties: they count
+        # as a normal sample, which has these variances.
+        normal = {"skewed noise": 6.0, "tails": 24.0 / 9.0}.get(kind, 0.1)
+        z = self._z(kind, learned, least=normal / self.n)
         seen, mean = self.seen[kind], self.mean[kind]
         if kind == "tails":
             # Excess kurtosis.

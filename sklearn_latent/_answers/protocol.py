@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 class Exported:
     """Base class of what has a graph: estimators and networks.
 
-    A subclass provides ``to_networkx`` and ``to_pgmpy``. Names of nodes are None for
-    default ones: of an estimator those of the data, of a network latent0, latent1, ...
-    and x0, x1, ...
+    A subclass provides `_names`, unique names of latents and features where None stands
+    for default ones, and with these `_graph` and `_pgmpy`.
     """
+
+    if TYPE_CHECKING:
+
+        def _names(
+            self, latent_names: Any, feature_names: Any
+        ) -> tuple[list, list]: ...
+
+        def _graph(self, latents: list, features: list) -> GraphParts: ...
+
+        def _pgmpy(self, latents: list, features: list) -> Any: ...
 
     def to_networkx(
         self, latent_names: Any = None, feature_names: Any = None
@@ -48,7 +57,8 @@ class Exported:
             have a ``kind``: "measurement" from a latent to a feature, "intra" within a
             slice, "inter" into the next slice.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no graph.")
+        names = self._names(latent_names, feature_names)
+        return self._graph(*names).write()
 
     def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
         """Export to pgmpy.
@@ -66,7 +76,7 @@ class Exported:
             additive noise and one class, `DynamicBayesianNetwork` of two slices of
             latents behind columns of any kind.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no pgmpy model.")
+        return self._pgmpy(*self._names(latent_names, feature_names))
 
     def to_frame(
         self, latent_names: Any = None, feature_names: Any = None
@@ -203,27 +213,15 @@ class Network(Exported, Persistent):
     """Base class of model objects.
 
     A subclass provides ``sample``, ``log_likelihood``, ``posterior`` and
-    ``n_parameters``, for exports ``_sizes`` and, given the names of latents and
-    features, ``_graph`` and ``_pgmpy``, and lists the arguments of its constructor in
-    ``_fields``; plain dictionaries, JSON and ``==`` follow from these.
+    ``n_parameters``, for exports ``_graph``, ``_pgmpy`` and ``_sizes``, and lists the
+    arguments of its constructor in ``_fields``; plain dictionaries, JSON and ``==``
+    follow from these.
     """
 
     if TYPE_CHECKING:
 
         @property
         def _sizes(self) -> tuple[int, int]: ...
-
-        def _graph(self, latents: list, features: list) -> GraphParts: ...
-
-        def _pgmpy(self, latents: list, features: list) -> Any: ...
-
-    def to_networkx(
-        self, latent_names: Any = None, feature_names: Any = None
-    ) -> nx.DiGraph:
-        return self._graph(*self._names(latent_names, feature_names)).write()
-
-    def to_pgmpy(self, latent_names: Any = None, feature_names: Any = None) -> Any:
-        return self._pgmpy(*self._names(latent_names, feature_names))
 
     def _names(self, latent_names: Any, feature_names: Any) -> tuple[list, list]:
         """Names of latents and features, unique in the whole graph."""

@@ -24,8 +24,6 @@ REFERENCE = 20_000
 GRID = np.linspace(-3.5, 3.5, 57)
 # Scores beyond this say nothing where the tails of a scale are guesses.
 CLIPPED = 2.0
-# Smaller samples have no shapes to speak of.
-FEWEST = 20
 # Scores that are farther away are all alike: fourth powers must not overflow.
 FARTHEST = 1e30
 # Rows to compare at most, fewer where tables are wide: values and pairs of marks.
@@ -145,12 +143,11 @@ class Statistics:
     def _name_shapes(self) -> None:
         """What shapes are about: columns, or pairs of them."""
         names, before = self.subject.names, self.subject.before
-        enough = len(self.subject.values) >= FEWEST
-        own = [str(names[j]) for j in np.flatnonzero(self.is_number)] * enough
+        own = [str(names[j]) for j in np.flatnonzero(self.is_number)]
         if self.subject.noise is None:
             self.shapes = [("tails", own)]
             return
-        pairs = np.argwhere(before).tolist() * enough
+        pairs = np.argwhere(before).tolist()
         given = [f"{names[j]} given {names[i]}" for i, j in pairs]
         sizes = [f"{names[j]} given size of {names[i]}" for i, j in pairs]
         self.shapes = [

@@ -170,17 +170,6 @@ def compare_likelihoods(
     return Check("likelihood", what, observed, expected, z, ok)
 
 
-def independent_codes(codes, n_categories: int, weights=None) -> tuple[np.ndarray, int]:
-    """Log-likelihood of rows of codes by themselves, -1 = missing, and parameters."""
-    known = codes >= 0
-    whole = np.broadcast_to(1.0 if weights is None else weights, len(codes))
-    whole = np.broadcast_to(whole.reshape(-1, *[1] * (codes.ndim - 1)), codes.shape)
-    counts = np.bincount(codes[known], whole[known], minlength=n_categories)
-    logs = special.xlogy(counts > 0, counts / max(counts.sum(), 1e-300))
-    alone = np.where(known, logs[codes], 0.0)
-    return alone.reshape(len(codes), -1).sum(axis=1), n_categories - 1
-
-
 def count_z(count, mean, variance) -> NDArray[np.float64]:
     """Standard errors between counts and their means, with binomial tails.
 

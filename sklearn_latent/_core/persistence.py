@@ -69,22 +69,10 @@ class Array:
         if value is None and self.optional:
             return None
         stored = _mapping(name, value, {"shape", "values"})
-        shape, values = _checked_shape(name, stored["shape"]), stored["values"]
-        if self.ndim is not None and len(shape) != self.ndim:
-            raise ValueError(
-                f"{name} must have {self.ndim} dimension(s), got {len(shape)}."
-            )
-        if type(values) is not list or len(values) != prod(shape):
-            raise ValueError(
-                f"{name} must have a flat list of {prod(shape)} values for its shape, "
-                f"got {_described(values)}."
-            )
-        wrong = set(map(type, values)) - STORED[self.kind]
-        if wrong:
-            raise ValueError(
-                f"{name} must hold values of type {self.kind}, got "
-                f"{sorted(kind.__name__ for kind in wrong)}."
-            )
+        shape, values = stored["shape"], stored["values"]
+        problem = self._problem(shape, values)
+        if problem:
+            raise ValueError(f"{name} must {problem}.")
         try:
             array: np.ndarray = np.array(values, dtype=DTYPES[self.kind]).reshape(shape)
         except (OverflowError, ValueError) as error:
@@ -92,6 +80,29 @@ class Array:
         if self.kind == "float" and not np.isfinite(array).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity.")
         return array
+
+    def _problem(self, shape, values) -> str:
+        """What shape and values must be and are not."""
+        if (
+            type(shape) is not list
+            or len(shape) > MOST_DIMENSIONS
+            or any(type(n) is not int or not 0 <= n <= MOST_COLUMNS for n in shape)
+        ):
+            return (
+                f"have a list of sizes as shape, up to {MOST_DIMENSIONS} sizes of up "
+                f"to {MOST_COLUMNS}"
+            )
+        if self.ndim is not None and len(shape) != self.ndim:
+            return f"have {self.ndim} dimension(s), got {len(shape)}"
+        if type(values) is not list or len(values) != prod(shape):
+            return (
+                f"have a flat list of {prod(shape)} values for its shape, got "
+                f"{_described(values)}"
+            )
+        wrong = sorted(
+            kind.__name__ for kind in set(map(type, values)) - STORED[self.kind]
+        )
+        return f"hold values of type {self.kind}, got {wrong}" if wrong else ""
 
 
 @dataclass(frozen=True)
@@ -111,19 +122,6 @@ class Arrays:
         return [
             Array(self.kind).decode(f"{name}[{i}]", one) for i, one in enumerate(value)
         ]
-
-
-def _checked_shape(name: str, shape) -> list[int]:
-    if (
-        type(shape) is not list
-        or len(shape) > MOST_DIMENSIONS
-        or any(type(n) is not int or not 0 <= n <= MOST_COLUMNS for n in shape)
-    ):
-        raise ValueError(
-            f"{name} must have a list of sizes as shape, up to {MOST_DIMENSIONS} "
-            f"sizes of up to {MOST_COLUMNS}."
-        )
-    return shape
 
 
 @dataclass(frozen=True)
@@ -275,20 +273,17 @@ class Persistent:
             Equal to the model that was written.
         """
         head = _mapping("data", data, set(HEAD))
-        if type(head["format"]) is not str or head["format"] != FORMAT:
-            raise ValueError(
-                f"format must be {FORMAT!r}, got {_described(head['format'])}."
-            )
+        for key, wanted in (("format", FORMAT), ("type", cls.__name__)):
+            if type(head[key]) is not str or head[key] != wanted:
+                raise ValueError(
+                    f"{key} must be {wanted!r}, got {_described(head[key])}."
+                )
         version = head["version"]
         if type(version) is not int or version != VERSION:
             older = type(version) is int and version < VERSION
             raise ValueError(
                 f"version must be {VERSION}, got {_described(version)}; "
                 f"{'an older' if older else 'a newer'} sklearn_latent may read it."
-            )
-        if type(head["type"]) is not str or head["type"] != cls.__name__:
-            raise ValueError(
-                f"type must be {cls.__name__!r}, got {_described(head['type'])}."
             )
         may_lack = cls._may_lack()
         fields = _mapping(

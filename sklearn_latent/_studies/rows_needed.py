@@ -43,9 +43,6 @@ FEWEST_ROWS = 10
 # Further sizes, as multiples of the first that is enough.
 NEAR = (0.6, 0.8, 1.2)
 
-# Larger numbers of fits are mistakes.
-MOST_FITS = 1 << 20
-
 
 def rows_needed(
     network: Any,
@@ -131,7 +128,7 @@ def rows_needed(
             "probability must be a number between 0 and 1, both excluded, got "
             f"{shown(probability)}."
         )
-    check_count("n_repeats", n_repeats, 1, MOST_FITS)
+    check_count("n_repeats", n_repeats)
     check_count("max_rows", max_rows, FEWEST_ROWS, MOST_ROWS)
     if criterion is not None and not callable(criterion):
         raise TypeError(f"criterion must be callable or None, got {shown(criterion)}.")

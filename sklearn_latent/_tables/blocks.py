@@ -42,12 +42,8 @@ class Blocks(ABC):
         """Results of all blocks, in order; `each`: one more argument per block."""
 
     @abstractmethod
-    def reduce(self, function: Callable, merge: Callable, *shared) -> Any:
-        """Results merged a few at a time by ``merge(results)``, also of none."""
-
     def sum(self, function: Callable, *shared) -> Any:
-        """Sum of the results that are not None, or None."""
-        return self.reduce(function, add_present, *shared)
+        """Sum of the results that are not None, in order and in pairs, or None."""
 
 
 class LocalBlocks(Blocks):
@@ -82,20 +78,20 @@ class LocalBlocks(Blocks):
         """Results of all blocks, in order."""
         return list(self._results(function, shared, each))
 
-    def reduce(self, function, merge, *shared) -> Any:
-        """Results merged in pairs, as they come."""
-        # As in a binary counter: a few results wait, each merged from twice as many.
+    def sum(self, function, *shared) -> Any:
+        """Sum of the results, as they come."""
+        # As in a binary counter: a few results wait, each the sum of twice as many.
         waiting: list[tuple[int, Any]] = []
         for result in self._results(function, shared):
             size = 1
             while waiting and waiting[-1][0] == size:
-                result = merge([waiting.pop()[1], result])
+                result = add_present([waiting.pop()[1], result])
                 size *= 2
             waiting.append((size, result))
         while len(waiting) > 1:
             _, last = waiting.pop()
-            waiting[-1] = (0, merge([waiting[-1][1], last]))
-        return waiting[0][1] if waiting else merge([])
+            waiting[-1] = (0, add_present([waiting[-1][1], last]))
+        return waiting[0][1] if waiting else None
 
 
 def is_blockwise(X) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .._core.validation import check_training_weight, shown
-from .blocks import Blocks
+from .blocks import Blocks, add_present
 
 
 class DaskBlocks(Blocks):
@@ -39,13 +39,13 @@ class DaskBlocks(Blocks):
         """Results of all blocks, in order."""
         return list(dask.compute(*self._results(function, shared, each)))
 
-    def reduce(self, function, merge, *shared):
-        """Results merged in pairs, so that no worker holds more."""
-        combine = dask.delayed(merge, pure=False)
-        parts = self._results(function, shared) or [combine([])]
+    def sum(self, function, *shared):
+        """Sum of the results, added where they are: no worker holds more than two."""
+        combine = dask.delayed(add_present, pure=False)
+        parts = self._results(function, shared)
         while len(parts) > 1:
             parts = [combine(parts[i : i + 2]) for i in range(0, len(parts), 2)]
-        return parts[0].compute()
+        return parts[0].compute() if parts else None
 
 
 def read_collection(X, sample_weight, check, check_block) -> DaskBlocks:

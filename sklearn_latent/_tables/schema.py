@@ -39,13 +39,6 @@ EXPECTED = "labels or numbers"
 DATES = "make labels of it; sequences_from_frame takes a column of times"
 
 
-class Limits(NamedTuple):
-    """Number of bins of numbers, and most integers that stay categories."""
-
-    n_bins: int = 4
-    max_categories: int = 10
-
-
 class Feature(NamedTuple):
     """Labels or bins of a feature.
 
@@ -63,10 +56,13 @@ class Feature(NamedTuple):
     is_ordered: bool = False
 
     @classmethod
-    def of_labels(cls, name, column: Column, weights, order, limits: Limits) -> Feature:
-        """Labels of a column, of which rare ones are one; order: None if not known."""
+    def of_labels(cls, name, column: Column, weights, order, most: float) -> Feature:
+        """Labels of a column, of which rare ones are one.
+
+        order: of the labels, None if they may be none; most: as in `_check_labels`
+        """
         labels = _sorted_labels(column, order or ())
-        most = limits.max_categories if order is None else np.inf
+        most = most if order is None else np.inf
         _check_labels(labels.tolist(), name, most)
         found = _common_labels(labels, column, weights, most)
         is_all = len(found) == len(labels)
@@ -74,18 +70,18 @@ class Feature(NamedTuple):
         return cls(name, found, None, others, bool(is_all and order))
 
     @classmethod
-    def of_numbers(cls, name, numbers, weights, limits: Limits) -> Feature:
-        """Numbers as they are if they are few, else bins of about equal weight."""
+    def of_numbers(cls, name, numbers, weights, n_bins: int, most: int) -> Feature:
+        """Numbers as they are if few (most: of integers), else bins of equal weight."""
         if not len(numbers):
             # Nothing is known of the feature: one category, which says nothing.
             return cls(name, np.zeros(1))
         _refuse_infinity(numbers, name)
         values, inverse = np.unique(numbers, return_inverse=True)
         whole = (values == np.round(values)).all()
-        if len(values) <= (max(limits.max_categories, 2) if whole else limits.n_bins):
+        if len(values) <= (max(most, 2) if whole else n_bins):
             return cls(name, values)
         mass = np.bincount(inverse.ravel(), weights, minlength=len(values))
-        return cls(name, *_quantile_bins(values, mass, limits.n_bins))
+        return cls(name, *_quantile_bins(values, mass, n_bins))
 
     @property
     def names_rows(self) -> bool:

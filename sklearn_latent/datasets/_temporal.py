@@ -111,16 +111,20 @@ def make_latent_dbn(
     n_sequences = check_count("n_sequences", n_sequences, 1, MOST_ROWS)
     rng = check_random_state(random_state)
     graph = _check_graph(graph)
-    cards = _counts("cardinality", cardinality, graph.n_latents, "latent")
+    cards = _per(
+        "cardinality",
+        check_counts("cardinality", cardinality),
+        graph.n_latents,
+        "latent",
+    )
     keep = _shares("persistence", persistence, graph.n_latents, "latent")
     right = _shares("reliability", reliability, graph.n_observed, "feature")
     parent = np.where(graph.structure.any(axis=0), graph.structure.argmax(axis=0), -1)
     default = np.array([cards[j] if j >= 0 else 2 for j in parent], dtype=int)
-    widths = (
-        default
-        if n_categories is None
-        else _counts("n_categories", n_categories, graph.n_observed, "feature")
-    )
+    widths = default
+    if n_categories is not None:
+        given = check_counts("n_categories", n_categories)
+        widths = _per("n_categories", given, graph.n_observed, "feature")
     directed = graph.directed()
     latents = range(graph.n_latents)
     start = [
@@ -182,11 +186,6 @@ def _shares(name, value, n, what) -> np.ndarray:
     return _per(name, values, n, what)
 
 
-def _counts(name, value, n, what) -> np.ndarray:
-    """One whole number per latent or feature."""
-    return _per(name, check_counts(name, value), n, what)
-
-
 def _table(shape, keep: float, rng) -> np.ndarray:
     """Conditional table with `keep` on one value of every row."""
     *parents, card = shape
@@ -205,20 +204,15 @@ def _influenced_by_all(parents, card: int, rng) -> np.ndarray:
     Draws rows until each parent alone, averaged over the others, shifts the
     distribution; a table such as the sum modulo card would hide every parent.
     """
-    best, best_shift = None, -1.0
-    for _ in range(200):
-        peak = rng.randint(card, size=tuple(parents))
+
+    def least_shift(peak):
         indicator = peak[..., None] == np.arange(card)
-        shift = min(
-            indicator.mean(axis=tuple(a for a in range(len(parents)) if a != axis))
-            .std(axis=0)
-            .mean()
-            for axis in range(len(parents))
-        )
-        if shift > best_shift:
-            best, best_shift = peak, shift
-    assert best is not None
-    return best
+        axes = range(len(parents))
+        alone = [indicator.mean(axis=tuple({*axes} - {axis})) for axis in axes]
+        return min(means.std(axis=0).mean() for means in alone)
+
+    tables = [rng.randint(card, size=tuple(parents)) for _ in range(200)]
+    return max(tables, key=least_shift)
 
 
 def _peaked(peak: np.ndarray, card: int, mass: float) -> np.ndarray:

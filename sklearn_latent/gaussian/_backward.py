@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from .._core.graphs import equivalence_class
-from ._linear_scores import LinearEvaluator, regress
+from ._linear_scores import LinearEvaluator, partial_out
 from ._rules import TIE, SearchResult
 
 # Neighbours of both ends of an edge, all of whose cliques are looked at.
@@ -59,7 +59,8 @@ def _deletions(evaluator: LinearEvaluator, pattern) -> Iterator[tuple]:
             parents = tuple(sorted({x, *fixed, *clique}))
             known = regressions.get((y, parents))
             if known is None:
-                known = regress(evaluator.correlation, y, parents)
+                partial = partial_out(evaluator.correlation, y, parents)
+                known = partial.unexplained(y)
                 regressions[y, parents] = known
             unexplained, without = known
             after = without[parents.index(x)]

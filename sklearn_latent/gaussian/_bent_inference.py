@@ -26,9 +26,6 @@ from ._densities import Densities
 MAX_SIGNS = 64
 # Draws per row for the likelihood; half of them are mirror images of the others.
 N_DRAWS = 256
-# Points of the grid of one value, and the standard deviations that they reach: a smooth
-# density is integrated to many more digits than the model is worth.
-N_POINTS, REACH = 81, 8.0
 
 
 def sign_points(n_missing: int) -> np.ndarray:
@@ -331,60 +328,13 @@ def _improved(network: Densities, X) -> tuple[MeanField, np.ndarray]:
     return field, field.improve(network)
 
 
-def integrate_features(network: Densities, X, values, variance):
-    """Mean and variance of each feature given the others of its row, by integration.
-
-    The density of a node given all others is a product of its own family and those of
-    its children, a function of one variable. The grid is laid around what the parents
-    say, and once more around what comes out, because the children may know better.
-    Missing and latent values of the others are taken at their expectations.
-    """
-    n = network.n_features
-    means = network.conditional_means(values)
-    spread = np.broadcast_to(network._spread(means), means.shape)
-    predicted, variances = np.empty(X.shape), np.empty(X.shape)
-    for node in range(n):
-        width = N_POINTS * int(network.adjacency[node].sum() + 1)
-        step = max(1, CHUNK // width)
-        for start in range(0, len(values), step):
-            rows = slice(start, start + step)
-            mean, deviation = means[rows, node], spread[rows, node]
-            for _ in range(3):
-                mean, deviation = _moments(network, node, values[rows], mean, deviation)
-            predicted[rows, node], variances[rows, node] = mean, deviation**2
-    missing = np.isnan(X)
-    predicted = np.where(missing, values[:, :n], predicted)
-    return predicted, np.where(missing, variance[:, :n], variances)
-
-
-def _moments(network, node, values, centre, deviation):
-    """Mean and standard deviation of a node given all others, on a grid."""
-    grid = centre[:, None] + deviation[:, None] * np.linspace(-REACH, REACH, N_POINTS)
-    log_density = log_conditional(network, node, values, grid)
-    share = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    mean = (share * grid).sum(axis=1)
-    variance = (share * (grid - mean[:, None]) ** 2).sum(axis=1)
-    # A density narrower than the grid's step shows no width at all.
-    step = 2.0 * REACH * deviation / (N_POINTS - 1)
-    return mean, np.sqrt(variance + (0.5 * step) ** 2)
-
-
-def log_conditional(network, node, values, grid) -> np.ndarray:
-    """Log-density of a node given all others, up to a constant.
-
-    values (n_samples, n_nodes), grid (n_samples, n_points) -> log_density (n_samples,
-    n_points).
-    """
-    own = np.array([node])
-    mean = network._family_means(values @ network.weights[:, own], own)
-    total = network._log_densities(grid[..., None], mean[:, None], own)[..., 0]
-    if network._noise.positive:
-        total = np.where(grid > 0, total, -np.inf)
-    children = np.flatnonzero(network.adjacency[node])
-    weights = network.weights[:, children]
-    without = values @ weights - np.outer(values[:, node], weights[node])
-    eta = without[:, None] + grid[..., None] * weights[node]
-    means = network._family_means(eta, children)
-    seen = values[:, None, children]
-    return total + network._log_densities(seen, means, children).sum(axis=-1)
+def expect_each(network: Densities, X) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each feature given the others of its row."""
+    mean, variance = np.empty(X.shape), np.empty(X.shape)
+    for feature in range(X.shape[1]):
+        hidden = X.copy()
+        hidden[:, feature] = np.nan
+        field, _ = _improved(network, hidden)
+        mean[:, feature] = field.expectation()[:, feature]
+        variance[:, feature] = field.variance()[:, feature]
+    return mean, variance

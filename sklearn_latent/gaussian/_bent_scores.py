@@ -147,6 +147,7 @@ class NonlinearEvaluator(MoveEvaluator):
 
     def _reversals(self, family: Family, expected, children) -> list[_Move]:
         """Children that are among the nodes most similar to the ideal parent."""
+        self.n_considered += int(np.count_nonzero(children))
         similar = expected.copy()
         similar[[family[0], *family[1]]] = -np.inf
         size = min(self.n_candidates or self.n_nodes, self.n_nodes)

@@ -107,31 +107,6 @@ class IncompleteData:
             self.order[rows],
         )
 
-    def column_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the observed values of each feature.
-
-        A feature without any value has mean 0 and variance 1.
-        """
-        observed = ~np.isnan(self.values)
-        filled = np.where(observed, self.values, 0.0)
-        count = self.sample_weight @ observed
-        safe = np.where(count > 0, count, 1.0)
-        mean = self.sample_weight @ filled / safe
-        centred = np.where(observed, filled - mean, 0.0)
-        variance = self.sample_weight @ centred**2 / safe
-        return mean, np.where(count > 0, variance, 1.0)
-
-    @cached_property
-    def noise_floor(self) -> np.ndarray:
-        """Smallest noise variance of each feature, by its observed values.
-
-        It must not move with what is expected of the missing ones, or EM would chase
-        it.
-        """
-        mean, variance = self.column_moments()
-        scatter = np.diag(variance * self.weight)
-        return GaussianStatistics(self.weight, mean, scatter).noise_floor
-
     def batches(self, n_nodes: int) -> Iterator[np.ndarray]:
         """Patterns solved in one call: large ones alone, small ones by size."""
         counts = np.diff(self.starts)

@@ -10,21 +10,14 @@ from sklearn.base import clone
 from .._core.criteria import bic
 from .._core.warn import unheard, warn
 from ..exceptions import ModelMisfitWarning
+from ._atom_margins import ConstantMargin
 from ._background import Background
-from ._classes.learn import learn_classes
+from ._class_em import learn_classes
 from ._gaussian_answers import describe_edges
 from ._groups import warn_groups
-from ._learn import (
-    choose_search,
-    extend_network,
-    learn_network,
-    log_likelihood,
-    restrict_network,
-    settled,
-    with_constants,
-)
+from ._learn import choose_search, learn_network, log_likelihood
 from ._margin_fit import estimate_margins, rank_statistics, score
-from ._missing.structural_em import LearnedNetwork
+from ._margin_kinds import NormalMargin
 from ._network import GaussianNetwork
 from ._noise import Additive, get_noise
 from ._options import SearchOptions
@@ -41,6 +34,7 @@ from ._reading import (
     warn_without_noise,
 )
 from ._rows import Rows, RowSums
+from ._structural_em import LearnedNetwork
 from ._table_margins import Margins, atom_columns, estimated
 
 
@@ -140,7 +134,7 @@ def _fit_once(
     own_names, n_known = np.array(names)[seen], int(seen.sum()) + len(constants)
     warn_degenerate(known, learned.network, own_names, n_known)
     warn_few_rows(data.weight, learned.network)
-    network = extend_network(learned.network, np.flatnonzero(seen), names)
+    network = learned.network._over(np.flatnonzero(seen), names)
     unseen = network.n_latents > 0 or (isinstance(data, Rows) and data.has_gaps)
     is_exact = network.is_jointly_gaussian or not unseen
     network = network.with_margins(margins)
@@ -150,7 +144,7 @@ def _fit_once(
     choices, everywhere = [network], has_background(estimator)
     if not is_scored:
         choices = _with_classes(estimator, rows, network, seen, options, n_known)
-    choices = [with_constants(choice, constants) for choice in choices]
+    choices = [_with_constants(choice, constants) for choice in choices]
     network = choices[-1]
     atoms = bool(atom_columns(margins))
     if not is_scored and (everywhere or atoms or network.classes):
@@ -162,7 +156,7 @@ def _fit_once(
         fitted = log_likelihood(learned.network, known) + log_slope
     if is_scored:
         # Of rows that are gone, the share of those far away stays as it was.
-        network = settled(network)._with(background=estimator.network_.background)
+        network = _settled(network)._with(background=estimator.network_.background)
         if network.background is not None:
             fitted += data.weight * np.log1p(-network.background.share)
         is_exact = network.background is None and not atoms
@@ -182,7 +176,7 @@ def _with_atoms(
     everywhere: whether also to let rows be anywhere
     """
     kept = _kept(rows)
-    network = settled(network)
+    network = _settled(network)
     found = network.log_likelihood(kept.X)
     if everywhere:
         background = Background.of(kept)
@@ -237,7 +231,7 @@ def _with_classes(
         return [network]
     atoms = bool(atom_columns(network.margins))
     rows = _kept(rows)
-    known = restrict_network(network, seen)
+    known = network if seen.all() else network._among(seen)
     choices: list[Margins] = [known.margins]
     if wanted_margins(estimator) == "auto" and known.margins is not None and not atoms:
         choices.append(None)
@@ -249,6 +243,34 @@ def _with_classes(
     each = [np.diagonal(part.joint()[1]) for part in found.classes]
     spread = found.class_weight @ np.array(each)
     warn_without_noise(spread, found, np.array(network.node_names)[seen], n_known)
-    mixed = extend_network(found, np.flatnonzero(seen), network.node_names)
+    mixed = found._over(np.flatnonzero(seen), network.node_names)
     # Classes may have spikes on the scores of atoms, where they will gain nothing.
     return [network, mixed] if atoms and estimator.n_classes == "auto" else [mixed]
+
+
+def _with_constants(network: GaussianNetwork, constants) -> GaussianNetwork:
+    """Network with the values of features that have only one, by number."""
+    if not constants:
+        return network
+    margins = list(network.margins or [NormalMargin()] * network.n_features)
+    for number, value in constants.items():
+        margins[number] = ConstantMargin(value)
+    # With a density of 1 at its score, a column adds nothing.
+    noise = network._parameters[2].copy()
+    density = network._noise.root.log_density(np.zeros(1), np.zeros(1), np.ones(1))
+    noise[..., list(constants)] = np.exp(2.0 * density)
+    return network._with(margins=margins, noise_variance=noise)
+
+
+def _settled(network: GaussianNetwork) -> GaussianNetwork:
+    """Network with as much noise as the scores have behind atoms.
+
+    A network learns from a single score for each atom. How much these vary less than
+    all is explained by parents to the same extent as the rest.
+    """
+    factor = np.ones(network.n_nodes)
+    for column, margin in atom_columns(network.margins).items():
+        factor[column] = 1.0 / (1.0 - margin.hidden_variance)
+    if (factor == 1.0).all():
+        return network
+    return network._with(noise_variance=network._parameters[2] * factor)

@@ -21,7 +21,7 @@ from .._core.validation import (
     check_random_state,
     check_running,
 )
-from ._confidence import bootstrap_shares
+from ._bootstrap_edges import bootstrap_shares
 from ._fit import fit_rows
 from ._gaussian_answers import describe_edges
 from ._gaussian_model import GaussianModel
@@ -29,7 +29,7 @@ from ._links import Link
 from ._margin_fit import score
 from ._margin_kinds import Margin
 from ._noise import Noise
-from ._parameters import check_parameters, make_options
+from ._options import check_parameters, make_options
 from ._reading import NO_GAPS, can_add_up, read
 from ._rows import Rows, RowSums
 from ._table_margins import estimated

@@ -198,8 +198,7 @@ class GaussianModel(BaseLatentModel):
         -------
         predicted : ndarray of shape (n_samples, n_features)
             Expected value of each feature given all other observed values, its own not
-            used. Exact for linear networks; otherwise by numerical integration over
-            the one feature, the missing ones and latents at their expectations.
+            used. Exact for linear networks, otherwise by mean field.
         """
         check_is_fitted(self)
         return self.network_.leave_one_out(self._check_X(X))

@@ -24,15 +24,13 @@ from ._table_margins import atom_columns
 MOST_GROUPS = 8
 # Groups that matter show in these; 100 columns x 4,000 rows would double the time.
 MOST_ROWS = 1000
-# Rows per column below which no mixture is tried: covariances of groups cost more there
-# than groups can gain, and fits to few rows should be fast.
+# Rows per column below which no groups are tried, and rows in all: parameters of groups
+# cost more there than groups can gain, and fits to few rows should be fast.
 FEWEST_PER_COLUMN = 5
 FEWEST_ROWS = 40
 # Share of rows that must be different. Others are resamples or counts, on whose values
 # mixtures have spikes.
 DIFFERENT = 0.9
-# Smallest variance of a component, as a share of that of the column.
-LEAST_VARIANCE = 1e-4
 
 
 def warn_groups(network: GaussianNetwork, rows: Rows) -> bool:
@@ -69,25 +67,65 @@ def compare_groups(network: GaussianNetwork, X, weights=None) -> Groups | None:
     """
     if not network.is_jointly_gaussian or atom_columns(network.margins):
         return None
-    rows = _comparable(X, np.ones(len(X)) if weights is None else weights)
     constant = [isinstance(m, ConstantMargin) for m in network.margins or ()]
     varies = ~np.array(constant or [False] * network.n_features)
-    if rows is None or not (rows.std(axis=0)[varies] > 0.0).all() or not varies.any():
+    rows = comparable(X, weights, varies)
+    if rows is None:
         return None
-    n_groups, mixture = best_mixture(rows[:, varies])
-    own = bic(network.log_likelihood(rows).sum(), network.n_parameters, len(rows))
-    return Groups(n_groups, -0.5 * own / len(rows), -0.5 * mixture / len(rows))
+    n_groups, mixture = best_mixture(rows.X[:, varies])
+    fit, n_rows = network.log_likelihood(rows.X).sum(), len(rows.X)
+    own = bic(fit, network.n_parameters, n_rows)
+    return Groups(n_groups, -0.5 * own / n_rows, -0.5 * mixture / n_rows)
 
 
-def _comparable(X, weights) -> np.ndarray | None:
-    """Rows that mixtures can be fitted to; None if there are too few."""
+def comparable(X, weights, varies) -> Rows | None:
+    """Rows by which a number of groups can be chosen; None if there are no such.
+
+    varies: columns that are not constant by themselves, (n_features,)
+    """
     X, weights = distinct_rows(X, weights)
-    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]):
+    if len(X) < max(FEWEST_ROWS, FEWEST_PER_COLUMN * X.shape[1]) or not varies.any():
         return None
-    once = weights == weights.min()
-    if once.mean() < DIFFERENT or few_values(X).any():
+    if (weights == weights.min()).mean() < DIFFERENT:
         return None
-    return ordered_sample(X, weights)[0][:MOST_ROWS]
+    few = X[:, varies & few_values(X)].T
+    if any(len(np.unique(column)) < 2 * MOST_GROUPS for column in few):
+        return None  # groups would have spikes on their values as well
+    rows = first_rows(X, weights)
+    return rows if (np.nanstd(rows.X[:, varies], axis=0) > 0.0).all() else None
+
+
+def first_rows(X, weights) -> Rows:
+    """Some of the rows, drawn by their values, whatever their order."""
+    X, weights = ordered_sample(X, weights)
+    return Rows(X[:MOST_ROWS], weights[:MOST_ROWS])
+
+
+def best_mixture(X) -> tuple[int, float]:
+    """Number of components and completed BIC of the best mixture of rows."""
+    scale = X.std(axis=0)
+    standard = (X - X.mean(axis=0)) / scale
+    found = []
+    with warnings.catch_warnings():
+        # A mixture that is not quite fitted is rated too low, which does no harm.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for kind in ("full", "diag"):
+            growth = grow(
+                partial(_mixture, standard, kind),
+                range(1, MOST_GROUPS + 1),
+                partial(completed_bic, X=standard),
+            )
+            found.append((min(growth.costs), int(growth.size)))
+    criterion, n_groups = min(found)
+    return n_groups, criterion + 2.0 * len(X) * float(np.log(scale).sum())
+
+
+def _mixture(X, kind: str, n_groups: int) -> GaussianMixture:
+    """A mixture of standardised rows, none of whose components is a spike."""
+    mixture = GaussianMixture(
+        n_groups, covariance_type=kind, reg_covar=1e-4, random_state=0
+    )
+    return mixture.fit(X)
 
 
 def completed_bic(mixture, X) -> float:
@@ -97,30 +135,3 @@ def completed_bic(mixture, X) -> float:
     """
     share = mixture.predict_proba(X)
     return float(mixture.bic(X) + 2.0 * entr(share).sum())
-
-
-def best_mixture(X) -> tuple[int, float]:
-    """Number of components and completed BIC of the best mixture of rows."""
-    scale = X.std(axis=0)
-    standard = (X - X.mean(axis=0)) / scale
-
-    def fit(n_groups, kind):
-        mixture = GaussianMixture(
-            n_groups, covariance_type=kind, reg_covar=LEAST_VARIANCE, random_state=0
-        )
-        return mixture.fit(standard)
-
-    with warnings.catch_warnings():
-        # A mixture that is not quite fitted is rated too low, which does no harm.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        grown = [
-            grow(
-                partial(fit, kind=kind),
-                range(1, MOST_GROUPS + 1),
-                lambda mixture: completed_bic(mixture, standard),
-            )
-            for kind in ("full", "diag")
-        ]
-    best = min(grown, key=lambda own: (min(own.costs), own.size))
-    unit = 2.0 * len(X) * float(np.log(scale).sum())
-    return int(best.size), min(best.costs) + unit

@@ -145,30 +145,6 @@ def _explain(covariance, variance, child) -> np.ndarray:
     return np.maximum(explained, 0.0, out=explained)
 
 
-def regress(
-    correlation, child: int, parents: tuple[int, ...]
-) -> tuple[float, list[float]]:
-    """Unexplained share of a node, and without each of its parents.
-
-    The part of a scan that shrinking parents needs.
-    """
-    variance = float(correlation[child, child])
-    if not parents:
-        return variance, []
-    if len(parents) == 1:
-        # Most families have one parent, and need no matrix.
-        (parent,) = parents
-        common = float(correlation[child, parent])
-        left = variance - common**2 / float(correlation[parent, parent] or 1.0)
-        return max(left, 0.0), [variance]
-    rows = correlation.take(parents, axis=0)
-    inverse = _invert(rows.take(parents, axis=1))
-    common = rows[:, child]
-    beta = inverse @ common
-    unexplained = max(variance - float(beta @ common), 0.0)
-    return unexplained, (unexplained + beta**2 / inverse.diagonal()).tolist()
-
-
 class LinearEvaluator(MoveEvaluator):
     """Exact scores of all moves of linear Gaussian families.
 
@@ -219,7 +195,8 @@ class LinearEvaluator(MoveEvaluator):
 
     def family_score(self, child: int, parents: tuple[int, ...]) -> float:
         """Score of one family."""
-        unexplained, _ = regress(self.correlation, child, parents)
+        partial = partial_out(self.correlation, child, parents)
+        unexplained, _ = partial.unexplained(child)
         return self.score(child, len(parents), unexplained)
 
     def graph_score(self, adjacency) -> float:
@@ -247,6 +224,7 @@ class LinearEvaluator(MoveEvaluator):
         if self.n_candidates is not None and self.n_candidates < self.n_nodes:
             kept = self._most_similar(child, parents, scan, allowed, self.n_candidates)
             kept[0] |= children
+            self.n_considered += room * int(np.count_nonzero(children))
         self.n_evaluated += int(np.count_nonzero(kept[not room :])) + len(parents)
         scores[:, :-1][~kept] = -np.inf
         if not room:
@@ -293,9 +271,10 @@ class LinearEvaluator(MoveEvaluator):
         return kept & allowed
 
 
-def fit_linear(statistics: GaussianStatistics, adjacency):
+def fit_linear(statistics: GaussianStatistics, adjacency, floor=None):
     """Maximum-likelihood parameters of a linear network of known structure.
 
+    floor: smallest noise variance; None is that of the statistics
     adjacency (n_nodes, n_nodes) -> weights (n_nodes, n_nodes), intercept (n_nodes,),
     noise_variance (n_nodes,).
     """
@@ -312,4 +291,5 @@ def fit_linear(statistics: GaussianStatistics, adjacency):
         left = correlation[child, child] - beta @ common
         noise[child] = left * scale[child] ** 2
     intercept = statistics.mean - statistics.mean @ weights
-    return weights, intercept, np.maximum(noise, statistics.noise_floor)
+    floor = statistics.noise_floor if floor is None else floor
+    return weights, intercept, np.maximum(noise, floor)

@@ -93,13 +93,8 @@ class Link(ABC):
         flat = np.abs(scale) < np.finfo(float).tiny
         level = (mean - offset) / np.where(flat, 1.0, scale)
         low, high = self.image
-        width = high - low
-        if np.isfinite(width):
-            level = np.clip(level, low + _MARGIN * width, high - _MARGIN * width)
-        elif np.isfinite(low):
-            level = np.maximum(level, low + _MARGIN)
-        elif np.isfinite(high):
-            level = np.minimum(level, high - _MARGIN)
+        margin = _MARGIN * (high - low if np.isfinite(high - low) else 1.0)
+        level = np.clip(level, low + margin, high - margin)
         return np.where(flat, 0.0, self.shape_inverse(level) - bias)
 
     def spanning(self, mean: ArrayLike, reach: ArrayLike) -> Floats:

@@ -203,12 +203,11 @@ def fit_mixtures(X, sample_weight=None) -> list[Margin]:
 def _fit_column(column, sample_weight) -> Margin:
     """Margin of a column."""
     seen = ~np.isnan(column) & (sample_weight > 0)
-    if not seen.any():
-        return NormalMargin()
     values, group = np.unique(column[seen], return_inverse=True)
+    if len(values) < 2:
+        return NormalMargin()
     counts = np.bincount(group.ravel(), sample_weight[seen], minlength=len(values))
-    n_rows = counts.sum()
-    shares = counts / n_rows
+    n_rows, shares = counts.sum(), counts / counts.sum()
     # Seen from one of the values, a column that is far from zero keeps its digits.
     origin = values[np.searchsorted(np.cumsum(shares), 0.5).clip(0, len(values) - 1)]
     values = values - origin
@@ -216,6 +215,10 @@ def _fit_column(column, sample_weight) -> Margin:
     scale = np.sqrt(shares @ (values - centre) ** 2)
     if not scale > 0.0:
         return NormalMargin()
+    window = max(2, int(np.ceil(np.sqrt(len(values)))))
+    narrowest = (values[window - 1 :] - values[: len(values) - window + 1]).min()
+    # The last for numerical reasons.
+    floor = max(RESOLUTION_SHARE * narrowest / scale, 1e-6)
     # To so many digits values in other units are the same, also in mirrored ones.
     points = ((values - centre) / scale).round(12)
     if shares @ points**3 < 0.0:
@@ -223,20 +226,22 @@ def _fit_column(column, sample_weight) -> Margin:
     points, shares = _merged(points, shares)
     if n_rows * _distance(points, shares) < NEARLY_NORMAL:
         return NormalMargin()
-    window = max(2, int(np.ceil(np.sqrt(len(values)))))
-    narrowest = (values[window - 1 :] - values[: len(values) - window + 1]).min()
-    # The last for numerical reasons.
-    floor = max(RESOLUTION_SHARE * narrowest / abs(scale), 1e-6)
     found = _best_mixture(points, shares, n_rows, floor)
     if found is None:
         return NormalMargin()
-    # As if one more row came from the normal density of the column: no value has a
-    # density far below that one.
     weight, mean, deviation = found
-    weight = np.append(weight * n_rows, 1.0) / (n_rows + 1.0)
+    return _with_one_row(weight * n_rows, mean, deviation, origin + centre, scale)
+
+
+def _with_one_row(counts, mean, deviation, centre, scale) -> MixtureMargin:
+    """A mixture as if one more row came from the normal density of the column.
+
+    No value has a density far below that one.
+    """
+    counts = np.append(counts, 1.0)
     mean, deviation = np.append(mean, 0.0), np.append(deviation, 1.0)
-    mean = origin + centre + scale * mean
-    return MixtureMargin(weight / weight.sum(), mean, abs(scale) * deviation)
+    mean = centre + scale * mean
+    return MixtureMargin(counts / counts.sum(), mean, abs(scale) * deviation)
 
 
 def _merged(values, shares) -> tuple[np.ndarray, np.ndarray]:
@@ -317,15 +322,46 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
     """Which columns are better bent; X (n_samples, n_features) -> (n_features,).
 
     The network is not known yet, so rows are described by a normal distribution with a
-    full covariance matrix, which is pulled towards independence by as many rows as
-    there are columns. All are bent or none, whatever has the better BIC, and then those
-    that improve it much are changed one by one: bends may break what is linear.
+    full covariance matrix. All are bent or none, whatever has the better BIC, and then
+    those that improve it much are changed one by one: bends may break what is linear.
     """
-    n, n_rows = X.shape[1], weights.sum()
+    n = X.shape[1]
     bent = np.zeros(n, dtype=bool)
     bent[[column for column, _ in bent_columns(margins)]] = True
     if not bent.any():
         return bent
+    correlation, gain = _both_forms(X, weights, margins)
+    weight, least = weights.sum() + n, LEAST_GAIN * weights.sum()
+
+    def log_det(own):
+        return np.linalg.slogdet(correlation[np.ix_(own, own)])[1]
+
+    columns = np.arange(n)
+    loss = 0.5 * weight * (log_det(columns + n * bent) - log_det(columns))
+    chosen = bent & bool(gain.sum() - loss > least)
+    while True:
+        own, other = columns + n * chosen, columns + n * ~chosen
+        inverse = np.linalg.inv(correlation[np.ix_(own, own)])
+        cross = correlation[np.ix_(own, other)]
+        slopes = inverse @ cross
+        # What the other form of a column leaves, given all other columns.
+        explained = np.einsum("ij,ij->j", cross, slopes)
+        explained -= slopes.diagonal() ** 2 / inverse.diagonal()
+        left = np.maximum(correlation.diagonal()[other] - explained, 1e-300)
+        change = -0.5 * weight * np.log(left * inverse.diagonal())
+        change += np.where(chosen, -gain, gain)
+        column = int(np.argmax(np.where(bent, change, -np.inf)))
+        if change[column] <= least:
+            return chosen
+        chosen[column] = not chosen[column]
+
+
+def _both_forms(X, weights, margins) -> tuple[np.ndarray, np.ndarray]:
+    """Correlations of columns as they are, then of their scores; what slopes gain.
+
+    Correlations are pulled towards independence by as many rows as there are columns.
+    """
+    n, n_rows = X.shape[1], weights.sum()
     # Seen from their minima, columns that are far from zero keep their digits.
     near = X - np.nan_to_num(np.fmin.reduce(X))
     Z, gain = near.copy(), np.zeros(n)
@@ -341,30 +377,7 @@ def choose_bent(X, weights, margins: list[Margin]) -> np.ndarray:
     scale[~(scale > 0.0)] = 1.0
     values /= scale
     gain -= count[:n] * np.log(scale[n:] / scale[:n])
-    correlation = ((values.T * weights) @ values + n * np.eye(2 * n)) / (n_rows + n)
-
-    def log_det(own):
-        return np.linalg.slogdet(correlation[np.ix_(own, own)])[1]
-
-    gained = gain.sum() - 0.5 * (n_rows + n) * (
-        log_det(np.arange(n) + n * bent) - log_det(np.arange(n))
-    )
-    chosen = bent & bool(gained > LEAST_GAIN * n_rows)
-    while True:
-        own, other = np.arange(n) + n * chosen, np.arange(n) + n * ~chosen
-        inverse = np.linalg.inv(correlation[np.ix_(own, own)])
-        cross = correlation[np.ix_(own, other)]
-        slopes = inverse @ cross
-        # What the other form of a column leaves, given all other columns.
-        explained = np.einsum("ij,ij->j", cross, slopes)
-        explained -= slopes.diagonal() ** 2 / inverse.diagonal()
-        left = np.maximum(correlation.diagonal()[other] - explained, 1e-300)
-        change = -0.5 * (n_rows + n) * np.log(left * inverse.diagonal())
-        change += np.where(chosen, -gain, gain)
-        column = int(np.argmax(np.where(bent, change, -np.inf)))
-        if change[column] <= LEAST_GAIN * n_rows:
-            return chosen
-        chosen[column] = not chosen[column]
+    return ((values.T * weights) @ values + n * np.eye(2 * n)) / (n_rows + n), gain
 
 
 # Scores

@@ -23,8 +23,6 @@ from ._table_margins import (
     to_values,
 )
 
-# Patterns of gaps take a matrix each: fewer rows where these are large.
-MOST_GAPS, LEAST_ROWS = 2e10, 200
 # Rows whose latents are inferred where that has no formula.
 MOST_INFERRED = 500
 # Features that correlate more than this say the same.
@@ -32,9 +30,8 @@ SAME = 0.99
 # Residuals of this size, in spreads of their column, are lost digits of products, and
 # in values of their column, of sums: of exact copies they are 1e-16 of either.
 ROUNDING, DIGITS = 1e-8, 1e-14
-# Where there is no formula, one of so many particles is kept, which then makes so many
-# steps of a Markov chain.
-PARTICLES, STEPS = 50, 20
+# Where there is no formula, a Markov chain makes so many steps.
+STEPS = 50
 
 
 def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subject:
@@ -44,10 +41,7 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
         those leave open
     """
     n = network.n_features
-    most = row_limit(n)
-    if network.is_jointly_gaussian and np.isnan(X).any():
-        most = min(most, int(max(MOST_GAPS / n**3, LEAST_ROWS)))
-    X = X[some_rows(len(X), most)]
+    X = X[some_rows(len(X), row_limit(n))]
     few = X if network.is_jointly_gaussian else X[:MOST_INFERRED]
     bent = [j for j, _ in bent_columns(network.margins)]
     scores = to_scores(network.margins, X)[0]
@@ -67,8 +61,7 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
     )
     if network.is_jointly_gaussian:
         mean, covariance = (part[:n] for part in network.joint())
-        if network.background is None:
-            subject.scale = mean, np.sqrt(np.diagonal(covariance))
+        subject.scale = mean, np.sqrt(np.diagonal(covariance))
         subject.noise = partial(_noise, network, mean, covariance[:, :n])
         place = np.argsort([node for node in network.topological_order if node < n])
         subject.before = place[:, None] < place
@@ -81,12 +74,8 @@ def subject_of(network: Any, X, names, latent_names, n_learned=np.inf) -> Subjec
 
 
 def _drawn(network, n_rows, rng) -> np.ndarray:
-    """Scores of rows of the network, (n_rows, 1, n_features)."""
-    if network.background is None:
-        scores = network._draw(n_rows, rng)[:, : network.n_features]
-    else:
-        X = network.sample(n_rows, rng)[0]
-        scores = complete(network, to_scores(network.margins, X)[0])
+    """Scores of rows of the network without background, (n_rows, 1, n_features)."""
+    scores = network._draw(n_rows, rng)[:, : network.n_features]
     return scores[:, np.newaxis]
 
 
@@ -195,7 +184,7 @@ def _draw(network, Z, rng) -> np.ndarray:
             drawn[members] = _draw(own, Z[members], rng)
         return drawn
     if not network.is_jointly_gaussian:
-        return _draw_by_particles(network, Z, rng)
+        return _draw_by_steps(network, Z, rng)
     # A row of the network, moved by what others differ in that show other values.
     free = network._draw(len(Z), rng)
     joint = network._joint()
@@ -203,37 +192,24 @@ def _draw(network, Z, rng) -> np.ndarray:
     return free + condition(joint, Z)[0] - condition(joint, seen)[0]
 
 
-def _draw_by_particles(network, Z, rng) -> np.ndarray:
-    """The same by importance sampling, and Metropolis steps from there."""
+def _draw_by_steps(network, Z, rng) -> np.ndarray:
+    """The same by Metropolis steps, from values that the network has of itself."""
     known = np.pad(~np.isnan(Z), [(0, 0), (0, network.n_latents)])
-    start = np.pad(np.nan_to_num(Z), [(0, 0), (0, network.n_latents)])
-    kept, total = start, np.full(len(Z), -np.inf)
-    for _ in range(PARTICLES):
-        values = start.copy()
-        for node in network.topological_order:
-            free = ~known[:, node]
-            values[free, node] = _draw_node(network, values[free], node, rng)
-        found = network._family_log_likelihoods(values)
-        log_weight = np.where(known, found, 0.0).sum(axis=1)
-        total = np.logaddexp(total, log_weight)
-        kept = _choose(kept, values, log_weight - total, rng)
-    for _ in range(STEPS):
-        for node in np.flatnonzero(~known.all(axis=0)):
+    values = np.pad(np.nan_to_num(Z), [(0, 0), (0, network.n_latents)])
+    nodes = [j for j in network.topological_order.tolist() if not known[:, j].all()]
+    for step in range(STEPS):
+        for node in nodes:
             free = np.flatnonzero(~known[:, node])
-            old = kept[free]
+            old = values[free]
             new = old.copy()
             new[:, node] = _draw_node(network, old, node, rng)
             before, after = (network._family_log_likelihoods(v) for v in (old, new))
-            children = network.adjacency[node]
-            log_ratio = (after - before)[:, children].sum(axis=1)
-            kept[free] = _choose(old, new, log_ratio, rng)
-    return kept
-
-
-def _choose(old, new, log_chance, rng) -> np.ndarray:
-    """New rows with some probabilities, else the old ones."""
-    log_draw = np.log1p(-rng.random_sample(len(old)))
-    return np.where((log_draw < log_chance)[:, None], new, old)
+            log_ratio = (after - before)[:, network.adjacency[node]].sum(axis=1)
+            # Nothing is there to stay with at first.
+            log_draw = np.log1p(-rng.random_sample(len(free)))
+            taken = (log_draw < log_ratio) | (step == 0)
+            values[free] = np.where(taken[:, None], new, old)
+    return values
 
 
 def _draw_node(network, values, node, rng) -> np.ndarray:

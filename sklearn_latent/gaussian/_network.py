@@ -21,11 +21,12 @@ from .._core.validation import (
 )
 from ._atom_margins import ConstantMargin
 from ._background import Background
+from ._editing import Editable
 from ._gaussian_graph import graph_of, pgmpy_of
 from ._links import Linear, Link, get_link
 from ._margin_kinds import Margin
 from ._network_checks import check_class_weight, check_network, within_range
-from ._noise import Additive, Noise, get_noise
+from ._noise import KNOWN, Additive, Noise, get_noise
 from ._row_inference import RowInference
 from ._table_margins import (
     MarginsField,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     pass
 
 
-class GaussianNetwork(RowInference, Network):
+class GaussianNetwork(RowInference, Editable, Network):
     """A directed network of continuous variables with Gaussian noise.
 
     Nodes are the features, then the latents. The mean of a node is a link
@@ -174,11 +175,11 @@ class GaussianNetwork(RowInference, Network):
             )
         )
         self.link = link
-        self.noise = noise
         self.link_parameters = None
         if link_parameters is not None:
             self.link_parameters = _own("link_parameters", link_parameters)
         self._link, self._noise = get_link(link), get_noise(noise)
+        self.noise = noise if type(self._noise) not in KNOWN else self._noise.name
         self.n_latents = n_latents
         check_network(self)
         n_nodes = len(self.intercept)

@@ -206,6 +206,8 @@ NOISES: dict[str, Noise] = {
     "additive": Additive(),
     "multiplicative": Multiplicative(),
 }
+# These are known by name.
+KNOWN = tuple(map(type, NOISES.values()))
 
 
 def get_noise(noise) -> Noise:

@@ -9,7 +9,6 @@ place.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 from .._core.graphs import parents_of, topological_order
 from .._core.validation import check_random_state
 from ._backward import backward_search
-from ._linear_scores import COLLINEAR, LinearEvaluator, Partial, partial_out, regress
+from ._linear_scores import COLLINEAR, LinearEvaluator, Partial, partial_out
 from ._rules import (
     TIE,
     Rules,
@@ -57,41 +56,16 @@ class Growth(NamedTuple):
 class _Step:
     """A set of parents, and the candidates that improve its score, the best first.
 
-    members: the parents as bits
-    candidates, gains: those that improve it at some price, and minus what each of them
-        explains of what the parents leave unexplained
+    members, bits: the parents, and these candidates, as bits
     regression: unexplained share of the node, and without each of the parents
-    ranked, bits: those that improve it at the prices that `worth` stands for
-    shrunk: score and parents that are left at these prices, once they are asked for
+    shrunk: score and parents that are left, once they are asked for
     """
 
-    __slots__ = (
-        "bits",
-        "candidates",
-        "gains",
-        "members",
-        "parents",
-        "ranked",
-        "regression",
-        "shrunk",
-        "worth",
-    )
+    __slots__ = "bits", "members", "parents", "ranked", "regression", "shrunk"
 
-    def __init__(self, parents: tuple[int, ...], candidates, gains, regression):
-        self.parents = parents
-        self.members = _as_bits(parents)
-        self.candidates, self.gains = candidates, gains
-        self.regression = regression
-        self.worth: list[float] | None = None
-
-    def price(self, worth: list[float]) -> None:
-        """Keep the candidates that leave little enough unexplained."""
-        self.worth = worth
-        self.ranked = self.candidates
-        if self.ranked:
-            least = worth[len(self.parents)] - 1.0
-            self.ranked = self.candidates[: bisect_left(self.gains, least)]
-        self.bits = _as_bits(self.ranked)
+    def __init__(self, parents: tuple[int, ...], ranked: list[int], regression):
+        self.parents, self.ranked, self.regression = parents, ranked, regression
+        self.members, self.bits = _as_bits(parents), _as_bits(ranked)
         self.shrunk: tuple[float, tuple[int, ...]] | None = None
 
 
@@ -108,40 +82,24 @@ class GrowShrinkTree:
     """
 
     def __init__(self, evaluator: LinearEvaluator, child: int, rules: Rules):
-        self.evaluator = evaluator
-        self.child = child
+        self.evaluator, self.child = evaluator, child
         allowed = ~(rules.forbidden[:, child] | rules.required[:, child])
         # What the parents must leave of a candidate's variance.
         self.least_left = np.where(allowed, COLLINEAR, np.inf)
         self.n_allowed = int(allowed.sum())
         self.required = parents_of(rules.required, child)
         self.max_parents = max(rules.max_parents, len(self.required))
-        self._known: dict[int, _Step] = {}
-        self._loosest = -1.0
-        self.price()
-
-    def price(self) -> None:
-        """Take the prices of the evaluator, which may have changed."""
-        evaluator = self.evaluator
         # What one more parent must leave unexplained at most to be worth its cost, by
         # the number of those that are there.
         costs = np.diff(evaluator.parent_costs)
         self.worth = np.exp(-2.0 * costs / evaluator.weight).tolist()
-        if max(self.worth) > self._loosest:
-            # Edges cost at least a parameter, whatever their number.
-            least = min(evaluator.parameter_cost, *costs)
-            self._loosest = float(np.exp(-2.0 * least / evaluator.weight))
-            self._known.clear()
-            self._root = self._make_step(self.required)
+        self._known: dict[int, _Step] = {}
+        self._root = self._make_step(self.required)
 
     def grow(self, predecessors: int) -> Growth:
         """Grow parents one by one, the best first, then shrink them."""
         step, sensitive = self._root, 0
-        while True:
-            if step.worth is not self.worth:
-                step.price(self.worth)
-            if not step.bits & predecessors:
-                break
+        while step.bits & predecessors:
             for chosen in step.ranked:
                 bit = 1 << chosen
                 sensitive |= bit
@@ -156,33 +114,30 @@ class GrowShrinkTree:
     def _make_step(self, parents) -> _Step:
         """Regress on a set of parents, rank candidates, and remember both."""
         partial = partial_out(self.evaluator.correlation, self.child, parents)
-        regression = partial.unexplained(self.child)
-        step = _Step(parents, *self._rank(parents, partial), regression)
+        ranked = self._rank(parents, partial)
+        step = _Step(parents, ranked, partial.unexplained(self.child))
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         self._known[step.members] = step
         return step
 
-    def _rank(self, parents, partial: Partial) -> tuple[list[int], list[float]]:
-        """Candidates that may improve the score of a set of parents, best first."""
-        variance = partial.variance
-        unexplained = variance[self.child]
-        full = len(parents) >= self.max_parents
-        if full or self._loosest * unexplained <= NOISE_SHARE:
-            return [], []
+    def _rank(self, parents, partial: Partial) -> list[int]:
+        """Candidates that improve the score of a set of parents, best first."""
+        unexplained = partial.variance[self.child]
+        if len(parents) >= self.max_parents:
+            return []
+        worth = self.worth[len(parents)]
+        if worth * unexplained <= NOISE_SHARE:
+            return []
         count = self.n_allowed - len(parents) + len(self.required)
         self.evaluator.n_evaluated += count
         self.evaluator.n_considered += count
-        usable = variance > self.least_left
+        usable = partial.variance > self.least_left
         gains = partial.covariance**2
-        gains /= np.maximum(variance, COLLINEAR) * -unexplained
-        usable &= gains < self._loosest - 1.0
+        gains /= np.maximum(partial.variance, COLLINEAR) * -unexplained
+        usable &= gains < worth - 1.0
         found = usable.nonzero()[0]
-        if not len(found):
-            return [], []
-        gains = gains[found]
-        order = gains.argsort()
-        return found[order].tolist(), gains[order].tolist()
+        return found[gains[found].argsort()].tolist()
 
     def _shrink(self, step: _Step) -> tuple[float, tuple[int, ...]]:
         """Drop parents as long as that improves the score; score, parents."""
@@ -197,7 +152,8 @@ class GrowShrinkTree:
             if max(unexplained, NOISE_SHARE) < worth * max(least, NOISE_SHARE):
                 break
             kept = without_parent(kept, kept[without.index(least)])
-            unexplained, without = regress(evaluator.correlation, self.child, kept)
+            partial = partial_out(evaluator.correlation, self.child, kept)
+            unexplained, without = partial.unexplained(self.child)
         return evaluator.score(self.child, len(kept), unexplained), kept
 
 
@@ -358,48 +314,36 @@ def _settle(state: _OrderState, rules: Rules, rng, history: list) -> bool:
     return False
 
 
-def grow_shrink_trees(evaluator: LinearEvaluator, rules: Rules) -> list[GrowShrinkTree]:
-    """A tree for each node; they serve searches at other prices too."""
-    n = evaluator.n_nodes
-    return [GrowShrinkTree(evaluator, child, rules) for child in range(n)]
-
-
 def order_search(
     evaluator: LinearEvaluator,
     rules: Rules | None = None,
     *,
     initial=None,
     n_restarts=0,
-    trees: list[GrowShrinkTree] | None = None,
 ) -> SearchResult:
-    """Best-order score search with grow-shrink trees, then backward search.
-
-    trees: those of an earlier search with the same rules
-    """
+    """Best-order score search with grow-shrink trees, then backward search."""
     n = evaluator.n_nodes
     rules = Rules.free(n) if rules is None else rules
     alone = [evaluator.family_score(node, ()) for node in range(n)]
     rules = replace(rules, tol=max(rules.tol, least_gain(np.array(alone))))
-    for tree in trees or ():
-        tree.price()
-    trees = trees or grow_shrink_trees(evaluator, rules)
+    trees = [GrowShrinkTree(evaluator, child, rules) for child in range(n)]
     rng = check_random_state(rules.random_state)
     start = rules.required if initial is None else initial | rules.required
-    best = _OrderState(trees, topological_order(start), rules.required)
     history: list = []
+    best = _OrderState(trees, topological_order(start), rules.required)
     stop = _settle(best, rules, rng, history)
     n_failed = 0
     for _ in range(n_restarts if n > 1 else 0):
         if stop or n_failed == PATIENCE:
             break
         order = best.shuffled(rng, max(1, int(RESTART_SHARE * n)))
+        moves: list = [(("restart",), 0.0)]
         trial = _OrderState(trees, order, rules.required)
-        moves: list = []
         stop = _settle(trial, rules, rng, moves)
         n_failed += 1
         if trial.score > best.score + rules.tol:
-            history += [(("restart",), 0.0), *moves]
             best, n_failed = trial, 0
+            history += moves
     result = SearchResult(best.adjacency, best.score, history)
     # Graphs of one class keep the same rules only if there are none.
     is_free = not rules.required.any() and rules.forbidden.sum() == n

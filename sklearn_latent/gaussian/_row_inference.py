@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from .._core.validation import within_floats
 from ._background import Background
-from ._bent_inference import infer, integrate_features
+from ._bent_inference import expect_each, infer
 from ._conditional import Joint, condition, leave_one_out
 from ._densities import Densities
 from ._network_checks import within_range
@@ -84,7 +84,6 @@ class RowInference(Densities):
             density = self._family_log_likelihoods(Z).sum(axis=1)
         else:
             density = self._infer(Z)[1]
-        order = [node for node in self.topological_order if node < self.n_features]
         for column, rows, low, high in cells:
             # Given those before it in the graph, an atom is any score of its interval.
             before = Z[rows]
@@ -92,7 +91,8 @@ class RowInference(Densities):
                 mean = self.conditional_means(before)[:, column]
                 variance = np.broadcast_to(self.noise_variance[column], mean.shape)
             else:
-                before[:, order[order.index(column) :]] = np.nan
+                order = self.topological_order[self.topological_order < self.n_features]
+                before[:, order[int(np.argmax(order == column)) :]] = np.nan
                 means, _, variances = self._infer(before)
                 mean, variance = means[:, column], variances[:, column]
             density[rows] += _log_interval(Z[rows, column], low, high, mean, variance)
@@ -224,10 +224,7 @@ class RowInference(Densities):
         """Means and variances of scores given the others of their rows."""
         if self.is_jointly_gaussian:
             return leave_one_out(self._joint(), Z)
-        values, variance = Z, np.zeros_like(Z)
-        if self.n_latents or np.isnan(Z).any():
-            values, _, variance = infer(self, Z)
-        return integrate_features(self, Z, values, variance)
+        return expect_each(self, Z)
 
 
 def _log_normal(x, mean, variance) -> np.ndarray:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._statistics import GaussianStatistics, canonical_order
+from ._statistics import GaussianStatistics
 
 # Values of the rows that are kept: 32 megabytes. A thousandth of them would still tell
 # a margin to about a percent.
@@ -194,16 +194,3 @@ def distinct_rows(X, sample_weight=None) -> tuple[np.ndarray, np.ndarray]:
     weights = np.bincount(group.ravel(), weights=sample_weight, minlength=len(first))
     present = weights > 0
     return values[first[present]], weights[present].astype(np.float64)
-
-
-def column_order(X, sample_weight=None) -> np.ndarray:
-    """Order of the columns that depends on their values alone; each has some value.
-
-    X (n_samples, n_features), sample_weight (n_samples,) -> (n_features,).
-    """
-    X, weights = distinct_rows(X, sample_weight)
-    seen = ~np.isnan(X)
-    # Seen from one of the values, columns that are far from zero keep their digits.
-    near = np.where(seen, X - np.fmin.reduce(X), 0.0)
-    mean = weights @ near / (weights @ seen)
-    return canonical_order(GaussianStatistics.of(np.where(seen, near, mean), weights))

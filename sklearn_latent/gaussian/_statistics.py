@@ -50,7 +50,7 @@ class GaussianStatistics:
             # np.average divides by zero if there are no columns.
             step = centred.mean(axis=0)
         else:
-            step = np.average(centred, axis=0, weights=sample_weight)
+            step = np.asarray(sample_weight, dtype=float) @ centred / weight
         centred -= step
         if sample_weight is not None:
             centred *= np.sqrt(np.asarray(sample_weight, dtype=float))[:, None]

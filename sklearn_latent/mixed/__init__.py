@@ -9,10 +9,10 @@ from ._emissions.categories import (
 )
 from ._emissions.emission import Emission
 from ._emissions.numbers import Gaussian, GaussianMemory, LogNormal, LogNormalMemory
-from ._estimator import LGLPCCTemporal
 from ._forecast import Forecast
 from ._graph import TemporalGraph
-from ._lpcc_estimator import LPCC
+from ._lglpcc import LGLPCCTemporal
+from ._lpcc import LPCC
 from ._model import LatentDBN
 from ._panels.frames import sequences_from_frame
 from ._panels.sequences import Sequences

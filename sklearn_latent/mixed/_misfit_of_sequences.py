@@ -15,7 +15,6 @@ from .._core.checks import (
     Comparison,
     compare_likelihoods,
     critical_z,
-    independent_codes,
     note_certainty,
 )
 from .._tables.thin import some_rows
@@ -100,17 +99,25 @@ def _check_likelihood(network, values, log_likelihood) -> Check:
     alone, n_free = np.zeros(len(values)), 0
     for f, emission in enumerate(network.emissions):
         column = values[:, :, f]
-        if emission.is_numeric:
-            own, parameters = _independent_numbers(column)
-        else:
-            own, parameters = independent_codes(as_codes(column), emission.n_categories)
+        independent = _numbers if emission.is_numeric else _categories
+        own, parameters = independent(column)
         alone += own
         n_free += parameters
     return compare_likelihoods(log_likelihood, alone, n_free, "values")
 
 
-def _independent_numbers(column) -> tuple[np.ndarray, int]:
-    """Log-likelihood of each sequence of a number by itself, and parameters."""
+def _categories(column) -> tuple[np.ndarray, int]:
+    """Log-likelihood of each sequence of a category by itself, and parameters."""
+    codes = as_codes(column)
+    counts = np.bincount(codes[codes >= 0])
+    shares = counts / max(counts.sum(), 1)
+    # Nothing is known of the last one, the code -1.
+    logs = np.append(special.xlogy(counts > 0, shares), 0.0)
+    return logs[codes].sum(axis=1), max(len(counts) - 1, 0)
+
+
+def _numbers(column) -> tuple[np.ndarray, int]:
+    """The same of a number."""
     known = ~np.isnan(column)
     if not known.any():
         return np.zeros(len(column)), 0

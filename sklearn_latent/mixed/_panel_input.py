@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._answers.base import BaseLatentModel
 from .._core.validation import check_count, check_table, check_tol
 from .._tables.blocks import Blocks, read_blocks
-from .._tables.schema import Limits, check_columns_of, known_orders
+from .._tables.schema import check_columns_of, known_orders
 from .._tables.single_row import SingleRow
 from ._emissions.kinds import requested_kinds
 from ._model import MOST_JOINT_STATES
@@ -139,7 +139,7 @@ class PanelInput(BaseLatentModel):
 
         return check
 
-    def _read_training(self, X, sample_weight, seed, most=None) -> Training:
+    def _read_training(self, X, sample_weight, most=None) -> Training:
         """Validate the data of ``fit``, and encode at most so many sequences.
 
         Rows of weight 0 are left out, so that they leave no trace in categories and
@@ -157,7 +157,7 @@ class PanelInput(BaseLatentModel):
             warn_of_layout(X, self.n_slices)
         if isinstance(X, Iterator):
             blocks = blocks.map(keep_block)
-        sample = draw_sample(blocks, seed, most)
+        sample = draw_sample(blocks, most)
         encoder = self._new_encoder(X, sample.values.shape[2])
         with labels_only():
             encoder.fit(sample.values, sample.weights)
@@ -171,7 +171,8 @@ class PanelInput(BaseLatentModel):
         own = self._labels
         dtypes = getattr(X, "dtypes", ()) if own is None else own.dtypes
         return PanelEncoder(
-            Limits(self.n_bins, self.max_categories),
+            self.n_bins,
+            self.max_categories,
             requested_kinds(self.emissions, n_observed, columns, names),
             known_orders(list(dtypes)[:n_observed]),
             names,

@@ -19,12 +19,12 @@ from .._core.validation import (
 )
 from .._core.warn import warn
 from ..exceptions import PoorDataWarning
-from ._edges.sem_search import structural_em
 from ._em.chain_em import EMOptions
 from ._em.hybrid import Hybrid
-from ._forecaster import Forecaster
 from ._inference.expectation import warn_if_approximate
 from ._model import MAX_JOINT_STATES
+from ._panel_estimator import Forecaster
+from ._sem_rounds import structural_em
 
 
 class SEMDBN(Forecaster):
@@ -32,8 +32,8 @@ class SEMDBN(Forecaster):
 
     The baseline of [1]_: it must be told the number of latents and their numbers of
     states, starts from random pure measurement models, and takes turns between EM [2]_
-    and moves of the structure that raise the expected score: a feature goes to another
-    latent; an edge between latents is added, deleted or reversed. Each round runs
+    and the structure of highest expected score: features go to the latent that explains
+    them best, and edges between latents are those of highest BIC. Each round runs
     forward-backward over all sequences many times, and a start may end in a poor local
     optimum, so that several are needed. On small panels with few latents it is often
     faster than `LGLPCCTemporal`, because it has less to find; where latents are many it
@@ -55,7 +55,7 @@ class SEMDBN(Forecaster):
         First tables of a start: of a latent class model of the features that the start
         gives to each latent, or drawn at random, as is usual.
     max_rounds : int, default=50
-        Maximum number of rounds of EM and moves of a start.
+        Maximum number of further rounds, each of a structure and EM, of a start.
     max_iter : int, default=200
         Maximum number of EM iterations of a round.
     tol : float, default=1e-4
@@ -108,11 +108,11 @@ class SEMDBN(Forecaster):
     bics_ : ndarray of shape (n_starts,)
         The same for each start; lower is better.
     history_ : list of (str, float)
-        Moves of the best start and what they gained in expectation.
+        Structures of the rounds of the best start, and what the BIC gained.
     n_iter_ : int
         Rounds of EM of the best start.
     converged_ : bool
-        Whether the best start ended because no move helped.
+        Whether the best start ended because no other structure helped.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -138,7 +138,7 @@ class SEMDBN(Forecaster):
     TemporalGraph(n_latents=1, n_observed=3, n_intra=0, n_inter=1)
     """
 
-    # Moves compare tables of categories.
+    # Structures are compared by tables of categories.
     emissions = "categorical"
     bics_: np.ndarray
     history_: list[tuple[str, float]]
@@ -184,7 +184,7 @@ class SEMDBN(Forecaster):
     def _learn(self, X, sample_weight, progress):
         """From sequences to fitted attributes."""
         rng = check_random_state(self.random_state)
-        training = self._read_training(X, sample_weight, seed=0)
+        training = self._read_training(X, sample_weight)
         panel = training.panel.merged()
         cardinality = self._check_cardinality(panel.n_observed)
         last = self._last_network(cardinality, panel.n_categories)

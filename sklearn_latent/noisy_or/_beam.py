@@ -30,6 +30,10 @@ TINY, FACTORS = 1e-15, 20
 # Rounds of switches of a search; each adds or drops one latent of each state.
 MAX_ROUNDS = 100
 
+# Share of edges among all pairs of latents and features above which dense matrices are
+# faster than sparse ones.
+DENSE = 0.3
+
 # States of a row on the way from the empty state to the likeliest ones, times the
 # square of the number of latents: where latents are many, the likeliest state on the
 # way is all that matters. (With one of three latents that share features, the second
@@ -157,12 +161,6 @@ class Beam:
         return self.per_row(self.share[:, np.newaxis] * self.states)
 
     @property
-    def likeliest(self) -> np.ndarray:
-        """The likeliest state of each row, (n_rows, n_latents)."""
-        first = np.lexsort((-self.log_joint, self.row))[self.starts]
-        return self.states[first]
-
-    @property
     def class_posterior(self) -> np.ndarray:
         """P(class | row), (n_rows, n_classes)."""
         shares = self._log_prior(self.states.astype(np.float64))[1]
@@ -174,7 +172,9 @@ class Beam:
         log_failure = np.log(network.failure)
         self.log_leak_off = np.log1p(-network.leak)
         self.children = [np.flatnonzero(edges) for edges in network.structure]
-        self._effects = sparse.csr_array(log_failure.T)
+        self._effects: Any = np.ascontiguousarray(log_failure.T)
+        if network.structure.sum() < DENSE * network.structure.size:
+            self._effects = sparse.csr_array(self._effects)
         # What is off multiplies into the odds of the latents.
         self._off_latents = self._off @ log_failure.T + log_odds
         self._off_leak = self._off @ self.log_leak_off
@@ -342,9 +342,12 @@ class Beam:
         self._take(self.log_joint >= peak[self.row] + np.log(self.width.least))
         counts = np.diff(np.append(self.starts, len(self.row)))
         if counts.max(initial=0) > most:
-            order = np.lexsort((-self.log_joint, self.row))
+            crowded = np.flatnonzero((counts > most)[self.row])
+            order = crowded[np.lexsort((-self.log_joint[crowded], self.row[crowded]))]
+            counts = counts[counts > most]
+            rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
             kept = np.ones(len(self.row), dtype=bool)
-            kept[order] = np.arange(len(order)) - np.repeat(self.starts, counts) < most
+            kept[order[rank >= most]] = False
             self._take(kept)
 
     def _take(self, kept):
@@ -367,9 +370,7 @@ class Beam:
             states = self.states[part].astype(np.float64)
             fired = self.fired(part)
             fired *= mass[part]
-            for latent, on in enumerate(np.ascontiguousarray(states.T)):
-                children = self.children[latent]
-                causes[latent, children] += fired[children] @ on
+            causes += self._edge_sums(states, fired)
             leak_causes += fired.sum(axis=1)
             shares = self._log_prior(states)[1] * mass[part, np.newaxis]
             classes += shares.sum(axis=0)
@@ -384,6 +385,16 @@ class Beam:
         return Expected(
             log_likelihood, classes, latent_on, trials, causes, leak_trials, leak_causes
         )
+
+    def _edge_sums(self, states, fired) -> np.ndarray:
+        """Sums over states with the latent on, where there is an edge."""
+        if not sparse.issparse(self._effects):
+            return np.where(self.network.structure, states.T @ fired.T, 0.0)
+        sums = np.zeros(self.network.failure.shape)
+        for latent, on in enumerate(np.ascontiguousarray(states.T)):
+            children = self.children[latent]
+            sums[latent, children] = fired[children] @ on
+        return sums
 
     def scores(self, network, latent, feature):
         """Expectations of single rows, for their scores; see `standard_errors`.

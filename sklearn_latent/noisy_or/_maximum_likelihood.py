@@ -37,8 +37,8 @@ GROUPINGS, LEAST_GAIN = 2, 0.02
 # takes twice as long as one that does not.
 FOLLOWED = 4
 
-# Rows that share a beam, at most, and their values, so that memory is bounded.
-PIECE, PIECE_VALUES = 1 << 13, 1 << 22
+# Values of the rows that share a beam, so that memory is bounded.
+PIECE_VALUES = 1 << 22
 
 # Parameters whose information is inverted together; of more, each is taken as if the
 # others were known.
@@ -107,7 +107,7 @@ def climb_beams(
 def cut(patterns: Patterns) -> list[Patterns]:
     """Pieces of the rows that share a beam each."""
     n_rows, n_features = patterns.on.shape
-    step = max(1, min(PIECE, PIECE_VALUES // max(1, n_features)))
+    step = max(1, PIECE_VALUES // max(1, n_features))
     return [patterns.take(slice(i, i + step)) for i in range(0, n_rows, step)]
 
 

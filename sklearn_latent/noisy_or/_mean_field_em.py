@@ -93,8 +93,7 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
     """Improve the shares for a given factored distribution.
 
     The fixed-point update of Jaakkola and Jordan, q_i proportional to q_i times the
-    derivative of the bound. It points uphill and the bound is concave in the shares of
-    a finding, so half of a step that goes too far is tried next, and no step last.
+    derivative of the bound. Findings for which it goes too far stay as they are.
     """
     on = posterior[couplings.latent]
     reach = couplings.reach(shares)
@@ -102,21 +101,12 @@ def better_shares(couplings: Couplings, shares, lift, posterior):
     uphill = shares * on * np.maximum(lift - reach * slope, 0.0)
     total = couplings.per_finding(uphill)[couplings.finding]
     moved = np.where(total > 0, uphill / np.where(total > 0, total, 1.0), shares)
-    value = couplings.per_finding(shares * on * lift)
-    for step in (1.0, 0.5):
-        proposal = shares + step * (moved - shares)
-        new_lift = couplings.lift(proposal)
-        # Rounding aside: near the optimum it would call half of the steps worse.
-        worse = couplings.per_finding(proposal * on * new_lift) < value * (1 - 1e-13)
-        if not worse.any():
-            return proposal, new_lift
-        keep = worse[couplings.finding]
-        # Findings that took the step stand still in the next, smaller attempt.
-        shares = np.where(keep, shares, proposal)
-        lift = np.where(keep, lift, new_lift)
-        moved = np.where(keep, moved, shares)
-        value = couplings.per_finding(shares * on * lift)
-    return shares, lift
+    new_lift = couplings.lift(moved)
+    before = couplings.per_finding(shares * on * lift)
+    # Rounding aside: near the optimum it would call half of the steps worse.
+    worse = couplings.per_finding(moved * on * new_lift) < before * (1 - 1e-13)
+    stays = worse[couplings.finding]
+    return np.where(stays, shares, moved), np.where(stays, lift, new_lift)
 
 
 class VariationalEM:

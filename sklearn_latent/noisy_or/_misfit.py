@@ -23,9 +23,8 @@ from ._probabilities import log_not, safe_log
 from ._statistics.moments import NegativeMoments
 from ._statistics.patterns import Patterns, turn
 
-# Rows to infer at most, and rows to draw at least; rows of which a fit knows the
-# likelihood.
-MOST_INFERRED, LEAST_DRAWN, MOST_SCORED = 2000, 1000, 1000
+# Rows to infer at most, as many as are drawn; rows of which a fit knows the likelihood.
+MOST_INFERRED, MOST_SCORED = 2000, 1000
 # Values that a fit counts, 128 MB as floats.
 MOST_VALUES = 1 << 24
 # Differences that a fit speaks of: of rates, and of correlations of pairs. No table
@@ -71,8 +70,7 @@ def subject_of(
             few = thin_out(sample, MOST_INFERRED)
             posterior = infer_network(network, few.on, few.observed).posterior
             whole = _posteriors(posterior, few.weights)
-        n_drawn = int(np.clip(len(whole.mean), LEAST_DRAWN, MOST_INFERRED))
-        on = network.sample(n_drawn, np.random.RandomState(0))[0] == 1
+        on = network.sample(MOST_INFERRED, np.random.RandomState(0))[0] == 1
         drawn = _posteriors(
             infer_network(network, on, None).posterior, np.ones(len(on))
         )

@@ -35,9 +35,15 @@ from ._named_structure import read_structure
 from ._network import NoisyOrNetwork, warn_of_bounds
 from ._noisy_or_answers import describe, part_of
 from ._posterior import infer_network, predict_off
-from ._statistics.columns import Columns, Watched, as_packed, columns_of, result_of
 from ._statistics.packed import PackedRows, binarize_rows
 from ._statistics.patterns import Patterns
+from ._statistics.watched_columns import (
+    Columns,
+    Watched,
+    as_packed,
+    columns_of,
+    result_of,
+)
 
 # Values that are turned into binary ones at a time, 32 MB as bool, and limits of the
 # number of rows; multiples of 64 keep the bit-packed words full.

@@ -28,9 +28,9 @@ MAX_TABLE = 12
 # tenths of a millisecond; with method="exact", a second or two and 400 MB.
 MAX_COST = {"auto": 1 << 16, "exact": 1 << 24}
 
-# Rows that share a beam, and edges and non-edges of all of these together: of a wide
-# network, few rows share one, which has but the features that are on in some of them.
-BEAM_ROWS, BEAM_VALUES = 1 << 11, 1 << 23
+# Rows that share a beam, times edges and non-edges of the network: of a wide one few
+# rows share a beam, which has but the features that are on in some of them.
+BEAM_VALUES = 1 << 23
 
 
 class Inference(NamedTuple):
@@ -100,7 +100,7 @@ def _infer_piece(network, on, observed, method) -> Inference:
             "out of reach. method='auto' gives those a lower bound."
         )
     beyond = np.flatnonzero(found.is_bound & ~np.isneginf(found.log_likelihood))
-    step = int(np.clip(BEAM_VALUES // max(1, network.failure.size), 1, BEAM_ROWS))
+    step = max(1, BEAM_VALUES // max(1, network.failure.size))
     for start in range(0, len(beyond), step):
         rows = beyond[start : start + step]
         known = None if observed is None else observed[rows]

@@ -20,10 +20,10 @@ from ._model import NoisyOrModel, check_flags
 from ._noisy_or_graph import latents_to_frame
 from ._quartets import Causes, Thresholds
 from ._refine_causes import Settings, learn_table, scored_rows
-from ._statistics.columns import as_packed
 from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
+from ._statistics.watched_columns import as_packed
 from ._wide_tables import WIDE, learn_groups, score_groups
 
 if TYPE_CHECKING:

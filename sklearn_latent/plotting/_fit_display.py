@@ -128,7 +128,7 @@ class FitDisplay(Display):
 
 
 def _draw_panel(panel: Axes, checks: pd.DataFrame, n_labels: int) -> None:
-    """Points, diagonal, labels of the worst, and a legend."""
+    """Points, diagonal and labels of the worst."""
     checks = checks[np.isfinite(checks.observed) & np.isfinite(checks.expected)]
     ok = checks.ok.to_numpy(dtype=bool)
     x, y = (checks[name].to_numpy(float) for name in ("expected", "observed"))

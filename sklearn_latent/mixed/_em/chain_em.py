@@ -9,10 +9,10 @@ import numpy as np
 
 from ..._core.climb import Ascent, climb, is_hopeless
 from ..._tables.blocks import Blocks, LocalBlocks
-from .._classes.latent_class import Rows, fit_classes
 from .._emissions.emission import SMOOTHING, Emission
 from .._emissions.kinds import KINDS, as_emission, column_of, marginal_tables
 from .._graph import TemporalGraph
+from .._hidden_classes import Rows, fit_classes
 from .._inference.chain_data import ChainData, Patterns
 from .._inference.expectation import ChainCounts, expectation
 from .._model import MAX_JOINT_STATES, LatentDBN
@@ -219,7 +219,7 @@ def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
         if len(features):
             rows = Rows.pooled(panel.of_features(features))
             model = fit_classes(rows, int(cardinality[j]), random_state=random_state)
-            for f, table in zip(features, model.tables(rows), strict=True):
+            for f, table in zip(features, model.tables(), strict=True):
                 emission[f] = table
     return emission
 

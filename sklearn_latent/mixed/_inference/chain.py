@@ -20,9 +20,10 @@ from .tree import NEVER, UNDERFLOW, careful_log
 SCALED = 8
 
 # Steps from which on products of two of them save time, and states times sequences up
-# to which they do.
+# to which they do. (One series of 2,000 slices: .05 s instead of .16 with 4 states, as
+# much with 16, and longer with 32.)
 LONG = 32
-FEW = 64
+FEW = 16
 
 # Share of a product below which digits may have been lost.
 LOST = 1e-100

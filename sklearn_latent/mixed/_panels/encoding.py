@@ -14,7 +14,6 @@ from ..._tables.schema import (
     MISSING,
     OTHERS,
     Feature,
-    Limits,
     check_slices,
     is_missing,
     numbers_or_nan,
@@ -40,7 +39,8 @@ class PanelEncoder:
     have codes too, those of bins of about equal weight. Of many labels the rare ones
     are one category; labels that name the rows are none, and count as missing.
 
-    limits: number of bins, and most integers that stay categories
+    n_bins: number of bins of a numeric feature
+    max_categories: most values of a feature of integers that stay categories
     requested: kind of emission of each feature; "auto" follows from the values, and so
         do all if it is None
     orders: labels of features that the table says are categories, by number of the
@@ -50,7 +50,8 @@ class PanelEncoder:
     kinds_: kinds of emissions that each feature may have, the first to begin with
     """
 
-    limits: Limits = field(default_factory=Limits)
+    n_bins: int = 4
+    max_categories: int = 10
     requested: Sequence[str] | None = None
     orders: Mapping[int, Sequence] = field(default_factory=dict)
     names: Sequence | None = None
@@ -123,8 +124,9 @@ class PanelEncoder:
         kind = "auto" if self.requested is None else self.requested[j]
         known = ~is_missing(values.ravel())
         cells = values.ravel()[known]
-        column = Column(j, None, cells.astype(object))
-        is_plain = cells.dtype.kind in "biuf" or column.kind == "numbers"
+        is_plain = cells.dtype.kind in "biuf"
+        column = Column(j, None, cells if is_plain else cells.astype(object))
+        is_plain = is_plain or column.kind == "numbers"
         if not is_plain or (order is not None and kind not in NUMERIC):
             if kind in NUMERIC:
                 raise ValueError(
@@ -133,12 +135,14 @@ class PanelEncoder:
                 )
             check_slices(values, name)
             feature = Feature.of_labels(
-                name, column, weights[known], order, self.limits
+                name, column, weights[known], order, self.max_categories
             )
             auto = ORDERED if feature.is_ordered else LABELS
             return feature, auto if kind == "auto" else (kind,)
         numbers = cells.astype(np.float64)
-        feature = Feature.of_numbers(name, numbers, weights[known], self.limits)
+        feature = Feature.of_numbers(
+            name, numbers, weights[known], self.n_bins, self.max_categories
+        )
         if kind in LOGARITHMIC and numbers.min(initial=1.0) <= 0:
             raise ValueError(
                 f"emissions must be {kind!r} for features of positive numbers alone, "

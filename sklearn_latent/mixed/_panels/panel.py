@@ -84,6 +84,15 @@ class Panel:
         numbers = None if self.numbers is None else self.numbers[:, window]
         return replace(self, codes=self.codes[:, window], numbers=numbers)
 
+    def pooled(self) -> Panel:
+        """All slices that say something, as sequences of one slice."""
+        known = (self.codes >= 0).any(axis=2)
+        numbers = None if self.numbers is None else self.numbers[known][:, None]
+        weights = np.broadcast_to(self.weights[:, None], known.shape)[known]
+        return replace(
+            self, codes=self.codes[known][:, None], weights=weights, numbers=numbers
+        )
+
     def of_sequences(self, rows, weights=None) -> Panel:
         """Some of the sequences, perhaps with other weights."""
         weights = self.weights[rows] if weights is None else weights

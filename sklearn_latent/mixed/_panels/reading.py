@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from ..._core.validation import within_floats
 from ..._tables.blocks import Blocks
 from ..._tables.schema import check_columns_of
+from ..._tables.thin import some_rows
 from .encoding import PanelEncoder
 from .panel import Panel
 
@@ -57,14 +58,14 @@ def check_block(block, n_slices: int) -> np.ndarray:
     return values.reshape(len(values), n_slices, -1)
 
 
-def draw_sample(blocks: Blocks, seed: int, most: int | None = None) -> Sample:
+def draw_sample(blocks: Blocks, most: int | None = None) -> Sample:
     """Gather at most so many sequences of all blocks, spread evenly over them."""
     sizes = [size or (0, 0.0) for size in blocks.gather(_size)]
     ends = np.cumsum([n for n, _ in sizes], dtype=int)
     if not len(ends) or not ends[-1]:
         raise ValueError("X must have at least one sequence, got none.")
     n_sequences = int(ends[-1])
-    chosen = _choose(n_sequences, seed, most)
+    chosen = some_rows(n_sequences, n_sequences if most is None else most)
     own = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
     starts = np.concatenate([[0], ends[:-1]])
     places = [rows - start for rows, start in zip(own, starts, strict=True)]
@@ -91,18 +92,6 @@ def labels_only():
             "Each value of the X argument must be a string, a number or another label "
             f"that can be told from others, got an error: {error}."
         ) from error
-
-
-def _choose(n: int, seed: int, most: int | None) -> np.ndarray:
-    """Draw one row from each of many ranges of about equal size; all rows if few.
-
-    It does not matter how the rows are split into blocks, and rows that take turns in
-    some way are chosen alike, as those at regular distances would not be.
-    """
-    if most is None or n <= most:
-        return np.arange(n)
-    edges = np.arange(most + 1) * n // most
-    return np.random.RandomState(seed).randint(edges[:-1], edges[1:])
 
 
 def _present(block):

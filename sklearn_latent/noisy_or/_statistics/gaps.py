@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core.checks import count_z, critical_z
 from ..._core.warn import warn
+from ..._tables.thin import evenly_spaced
 from ...exceptions import PoorDataWarning
 from .patterns import Patterns
 
@@ -34,8 +35,7 @@ class Gaps:
         """Count in rows, in some of many."""
         n_rows, n_features = patterns.on.shape
         most = max(LEAST_ROWS, MOST_VALUES // max(n_features, 1))
-        if n_rows > most:
-            patterns = patterns.take(np.linspace(0, n_rows - 1, most).astype(np.intp))
+        patterns = patterns.take(evenly_spaced(n_rows, most))
         weights = patterns.weights
         if patterns.observed is None:
             on = np.repeat(weights @ patterns.on, n_features).reshape(n_features, -1)

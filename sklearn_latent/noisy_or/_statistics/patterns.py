@@ -102,11 +102,6 @@ class Patterns(NamedTuple):
         """Columns of polarity -1 read as their opposite, and back again."""
         return self._replace(on=turn(self.on, self.observed, polarity))
 
-    @property
-    def opposite(self) -> Patterns:
-        """All columns read as their opposite."""
-        return self.turn(np.full(self.on.shape[1], -1, dtype=np.int8))
-
     def take(self, rows) -> Patterns:
         """Some of the rows."""
         observed = None if self.observed is None else self.observed[rows]

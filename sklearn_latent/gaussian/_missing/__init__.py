@@ -1,1 +1,0 @@
-"""Structural EM for missing values and latents."""

@@ -1,1 +1,0 @@
-"""Latent class models of rows without time."""

@@ -1,1 +1,0 @@
-"""Edges between latents, and structural EM."""

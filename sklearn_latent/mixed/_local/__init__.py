@@ -1,1 +1,0 @@
-"""Pairwise cluster comparison, local graphs and their vote."""

@@ -1,1 +1,0 @@
-"""Which features measure the same latent, and how many states it has."""
