@@ -9,14 +9,14 @@ from gaussian_strategies import free_options
 
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
-from sklearn_latent.gaussian import _latent_search as search_module
+from sklearn_latent.gaussian import _latent_placement as search_module
 from sklearn_latent.gaussian import _structural_em as em_module
 from sklearn_latent.gaussian._bent_em import NonlinearEM, bent_network
 from sklearn_latent.gaussian._bent_inference import MeanField
 from sklearn_latent.gaussian._conditional import IncompleteData
 from sklearn_latent.gaussian._latent_likelihood import fit_point
-from sklearn_latent.gaussian._latent_search import LatentSearch
-from sklearn_latent.gaussian._latent_search import _same_edges as same_edges
+from sklearn_latent.gaussian._latent_placement import LatentSearch
+from sklearn_latent.gaussian._latent_placement import _same_edges as same_edges
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator
 from sklearn_latent.gaussian._paper_latents import (
     Cluster,

@@ -21,7 +21,7 @@ from sklearn_latent.gaussian._factors import (
     near_cliques,
 )
 from sklearn_latent.gaussian._latent_likelihood import Point, edge_gains, fit_point
-from sklearn_latent.gaussian._latent_search import LatentSearch
+from sklearn_latent.gaussian._latent_placement import LatentSearch
 from sklearn_latent.gaussian._options import SearchOptions
 from sklearn_latent.gaussian._paper_latents import profile_correlation
 from sklearn_latent.gaussian._statistics import GaussianStatistics

@@ -116,14 +116,6 @@ def test_number_of_parameters():
     assert network().n_parameters == 5 + 14 + 9
 
 
-def test_joint_tables_are_distributions():
-    start, transition = network().joint_tables()
-    assert start.shape == (2, 3)
-    assert transition.shape == (2, 3, 2, 3)
-    np.testing.assert_allclose(start.sum(), 1.0)
-    np.testing.assert_allclose(transition.sum(axis=(2, 3)), 1.0)
-
-
 def test_model_without_latents():
     graph = TemporalGraph(np.zeros((0, 2)), [], [])
     model = LatentDBN(graph, [], [], [], [[[0.25, 0.75]], [[1.0]]])

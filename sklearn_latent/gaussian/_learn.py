@@ -12,7 +12,7 @@ from ._conditional import IncompleteData
 from ._editing import Units
 from ._families import fit_network
 from ._greedy import greedy_search
-from ._latent_search import place_latents
+from ._latent_placement import place_latents
 from ._linear_scores import LinearEvaluator, fit_linear
 from ._network import GaussianNetwork
 from ._options import SearchOptions, is_linear

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from scipy.stats import norm
 
 from .._answers.diagnosis import Posteriors, Subject
-from .._answers.statistics import NUMBER, SIZE, Mark, row_limit
+from .._answers.statistics import GRID, NUMBER, SIZE, Mark, row_limit
 from .._core.checks import Check, compare_likelihoods, note_certainty
 from .._tables.thin import some_rows
 from ._conditional import condition
@@ -131,7 +131,10 @@ def _noise(network, mean, covariance, Z) -> np.ndarray:
     # Rounding depends on the processor.
     size = np.abs(residuals * scale * spread).max(axis=0, initial=0.0)
     least = ROUNDING * Z.std(axis=0) + DIGITS * np.abs(Z).max(axis=0, initial=0.0)
-    return np.where(size > least, residuals, 0.0)
+    residuals = np.where(size > least, residuals, 0.0)
+    # Rows of a background are few, and as far away as any.
+    end = GRID[-1] if network.background is not None else np.inf
+    return np.clip(residuals, -end, end)
 
 
 def _root(correlation) -> np.ndarray:

@@ -102,9 +102,17 @@ def maximise(
 
 
 def fit_parameters(
-    data: IncompleteData, start: GaussianNetwork, *, tol=2e-5, max_iter=150
+    data: IncompleteData,
+    start: GaussianNetwork,
+    *,
+    tol=5e-5,
+    max_iter=150,
+    patient=False,
 ) -> Expected:
-    """Maximise the likelihood of the observed values by EM; the graph stays."""
+    """Maximise the likelihood of the observed values by EM; the graph stays.
+
+    patient: as in `climb`; where graphs are compared, it may end on a plateau
+    """
 
     def expect(network):
         statistics, log_likelihood = expected_statistics(network._joint(), data)
@@ -121,6 +129,7 @@ def fit_parameters(
         start,
         tol=tol * data.weight,
         max_iter=1 if is_complete else max_iter,
+        patient=patient,
         accelerate=True,
     )
     return Expected(ascent.state, ascent.statistics, float(ascent.objective))
@@ -304,7 +313,7 @@ class StructuralEM:
 
     def finish(self, network: GaussianNetwork) -> LearnedNetwork:
         """Fit the parameters to the end and put everything together."""
-        state = fit_parameters(self.data, network, tol=1e-8, max_iter=300)
+        state = fit_parameters(self.data, network, tol=1e-8, max_iter=300, patient=True)
         network = state.network._canonical()
         return LearnedNetwork(
             network, self.history, self.n_evaluated, self.n_considered

@@ -38,9 +38,9 @@ from ._panels.panel import Panel
 from ._redundant import Redundant
 from ._sem_rounds import review_edges
 
-# Products of a step of EM of all latents together; more take long, and where rows are
-# many, guessed states have found the edges of random networks as well.
-MAX_PRODUCTS = 5e8
+# Products of a step of EM of all latents together; more take long, and guessed states
+# have found the edges of random networks as well.
+MAX_PRODUCTS = 1e8
 
 
 def find_latents(

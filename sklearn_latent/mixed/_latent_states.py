@@ -159,11 +159,10 @@ def in_context(panel, latent: Latent, context, guessed, least: int, options) -> 
     if not context:
         return latent
     own = list(latent.features)
-    columns = [guessed.shifted(i, step) for i, step in context]
+    around = [guessed.shifted(i, step)[:, :, None] for i, step in context]
+    codes = np.concatenate([panel.codes[:, :, own], *around], axis=2)
     rows = Rows.of(
-        np.concatenate(
-            [panel.codes[:, :, own], np.stack(columns, axis=2)], axis=2
-        ).reshape(panel.codes.shape[0] * panel.n_slices, -1),
+        codes.reshape(-1, codes.shape[2]),
         np.repeat(panel.weights, panel.n_slices),
         [*panel.n_categories[own], *(guessed.cardinality[i] for i, _ in context)],
     )
@@ -206,9 +205,8 @@ def guess_states(panel: Panel, latents: list[Latent]) -> GuessedStates:
         picked = np.eye(posterior.shape[1])[suggested] * weights[:, None]
         confusions.append(normalized(posterior.T @ picked + 1e-3))
         known = (rows.codes >= 0).any(axis=1)
-        states[:, :, j] = np.where(known, suggested, -1)[index].reshape(
-            states.shape[:2]
-        )
+        suggested = np.where(known, suggested, -1)[index]
+        states[:, :, j] = suggested.reshape(states.shape[:2])
     return GuessedStates(states, confusions, panel.weights)
 
 
@@ -232,10 +230,12 @@ def _posterior(logs, weights, shares) -> np.ndarray:
     ).statistics
 
 
-def compared(panel: Panel, graph: TemporalGraph, cardinality, emission) -> Ascent:
+def compared(
+    panel: Panel, graph: TemporalGraph, cardinality, emission, max_iter: int = 100
+) -> Ascent:
     """EM of a network whose BIC is compared with that of others."""
     tol = COMPARED_GAIN / max(float(panel.weights.sum()), 1.0)
-    options = EMOptions(max_iter=100, tol=tol, tied=True, patient=False)
+    options = EMOptions(max_iter, tol=tol, tied=True, patient=False)
     return fit_chain(panel, graph, cardinality, emission, options)
 
 

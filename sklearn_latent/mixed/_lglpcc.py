@@ -85,8 +85,8 @@ class LGLPCCTemporal(LatentLearner, Forecaster):
     max_categories : int, default=10
         Whole numbers up to this many values are categories.
     max_joint_states : int, default=500
-        Joint states of connected latents up to which inference is exact, at most 4,096.
-        Above, it is factored, with a warning.
+        Joint states of latents that inference keeps together, up to which it is exact,
+        at most 4,096. Above, it is factored, with a warning; see `LatentDBN`.
     max_iter : int, default=200
         Maximum number of EM iterations on the chain of all slices.
     tol : float, default=1e-4

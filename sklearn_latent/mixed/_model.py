@@ -50,7 +50,6 @@ from ._tables import (
     draw_categories,
     family_of,
     free_parameters,
-    joint_table,
     slice_order,
     table_shape,
 )
@@ -455,30 +454,6 @@ class LatentDBN(Network):
             for network, span in spans:
                 codes[:, span, f] = network.emissions[f].draw(behind[:, span], rng)
         return codes, states
-
-    def joint_tables(
-        self, latents: Sequence[int] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Start and transition of the joint states of some latents.
-
-        Parameters
-        ----------
-        latents : sequence of int or None, default=None
-            Latents that have no parent outside; None takes all.
-
-        Returns
-        -------
-        start : ndarray
-            P(states in the first slice), one axis per latent.
-        transition : ndarray
-            P(states now | states before), one axis per latent of the slice before, then
-            one per latent of this slice.
-        """
-        latents = list(range(self.n_latents)) if latents is None else list(latents)
-        return (
-            joint_table(self.directed_graph, self.start, latents, later=False),
-            joint_table(self.directed_graph, self.transition, latents, later=True),
-        )
 
     @property
     def _sizes(self) -> tuple[int, int]:

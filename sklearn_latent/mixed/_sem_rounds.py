@@ -182,7 +182,8 @@ def review_edges(panel: Panel, graph: TemporalGraph, cardinality, emission):
     Guessed states of single slices hide some of the past, and directions.
     """
     every = complete_graph(graph.structure)
-    network = compared(panel, every, cardinality, emission).state
+    # A few steps are enough to see what the guessed states hide.
+    network = compared(panel, every, cardinality, emission, max_iter=20).state
     n_rows = (panel.weights @ (panel.codes >= 0).any(axis=2)).sum()
     intra, inter = best_edges(ExpectedCounts(network, panel, bic_price(n_rows)))
     other = replace(graph, intra=intra, inter=inter)

@@ -88,11 +88,18 @@ def family_counts(
 
 
 def weighted_products(states: Sequence[np.ndarray], weights) -> np.ndarray:
-    """Weighted sum of the outer products of states (*rows, n_states) of latents."""
-    operands: list = [weights.ravel(), [0]]
-    for axis, state in enumerate(states, start=1):
-        operands += [state.reshape(weights.size, state.shape[-1]), [0, axis]]
-    return np.einsum(*operands, [*range(1, len(states) + 1)], optimize=True)
+    """Weighted sum of the outer products of states, (*rows, ...) of each latent."""
+    shapes = [state.shape[weights.ndim :] for state in states]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    # Two halves and one matrix product between them: never all axes at once for every
+    # sequence.
+    half = np.searchsorted(np.cumprod(sizes), np.sqrt(np.prod(sizes, dtype=float)))
+    sides = [weights.reshape(-1, 1), np.ones((weights.size, 1))]
+    for place, (state, size) in enumerate(zip(states, sizes, strict=True)):
+        side, flat = int(place > half), state.reshape(weights.size, 1, size)
+        product = sides[side][:, :, None] * flat
+        sides[side] = product.reshape(weights.size, product.shape[1] * size)
+    return (sides[0].T @ sides[1]).reshape([n for shape in shapes for n in shape])
 
 
 def spread(table: np.ndarray, axes: Sequence[int], n_axes: int) -> np.ndarray:

@@ -200,17 +200,6 @@ def _tie(network: LatentDBN, tables=None) -> dict[str, list]:
     return {"start": start, "transition": transition}
 
 
-def slice_patterns(panel: Panel, features, tables):
-    """Patterns of some features and their emissions; tables are those of codes."""
-    values = panel.values[:, :, list(features)]
-    for place, (f, table) in enumerate(zip(features, tables, strict=True)):
-        if not isinstance(table, Emission) and panel.numbers is not None:
-            codes = panel.codes[:, :, f]
-            values[:, :, place] = np.where(codes < 0, np.nan, codes)
-    emissions = [as_emission(table) for table in tables]
-    return Patterns(values, emissions), emissions
-
-
 def _class_tables(panel: Panel, graph, cardinality, random_state) -> list:
     """Emission tables of each latent, as if slices and latents were independent."""
     emission = marginal_tables(panel)
@@ -261,7 +250,14 @@ def _slice_states(panel: Panel, features, tables, n_states: int) -> np.ndarray:
     """States of a latent that each slice suggests by itself."""
     if not tables:
         return np.full((*panel.codes.shape[:2], n_states), 1.0 / n_states)
-    patterns, emissions = slice_patterns(panel, features, tables)
+    values = panel.values[:, :, features]
+    for place, (f, table) in enumerate(zip(features, tables, strict=True)):
+        # Tables are those of codes, also where values are numbers.
+        if not isinstance(table, Emission) and panel.numbers is not None:
+            codes = panel.codes[:, :, f]
+            values[:, :, place] = np.where(codes < 0, np.nan, codes)
+    emissions = [as_emission(table) for table in tables]
+    patterns = Patterns(values, emissions)
     log = patterns.log_likelihood(emissions)
     state = np.exp(log - log.max(axis=1, keepdims=True))
     return (state / state.sum(axis=1, keepdims=True))[patterns.index]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import xlogy
 
-from .._tables import family_of
+from .._tables import family_of, weighted_products
 from .chain import best_path, messages, unit
 from .chain_data import ChainData, Evidence
 from .tree import SliceTree
@@ -131,8 +131,9 @@ class MeanField:
         """Expected counts of some latents."""
         operands = _states(family, None, later, *self.chains)
         weights = self.weights[:, 1:] if later else self.weights[:, :1]
-        axes = list(range(1, len(family) + 1))
-        return np.einsum(weights.ravel(), [0], *operands, axes, optimize=True)
+        axes = [axis for own in operands[1::2] for axis in own[1:]]
+        found = weighted_products(operands[::2], weights.ravel())
+        return found.transpose(np.argsort(axes))
 
     def _potentials(self, j, active, nodes, pairs):
         """Log potentials of the chain of a latent, given the other chains."""

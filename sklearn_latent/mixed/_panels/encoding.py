@@ -122,10 +122,10 @@ class PanelEncoder:
         """Labels or bins, and kinds of emissions; values (n, n_slices)."""
         name, order = self.name_of(j), self.orders.get(j)
         kind = "auto" if self.requested is None else self.requested[j]
-        known = ~is_missing(values.ravel())
-        cells = values.ravel()[known]
-        is_plain = cells.dtype.kind in "biuf"
-        column = Column(j, None, cells if is_plain else cells.astype(object))
+        flat = values.ravel()
+        is_plain = flat.dtype.kind in "biuf"
+        column = Column(j, None, flat if is_plain else flat.astype(object))
+        known = ~column.missing
         is_plain = is_plain or column.kind == "numbers"
         if not is_plain or (order is not None and kind not in NUMERIC):
             if kind in NUMERIC:
@@ -139,7 +139,7 @@ class PanelEncoder:
             )
             auto = ORDERED if feature.is_ordered else LABELS
             return feature, auto if kind == "auto" else (kind,)
-        numbers = cells.astype(np.float64)
+        numbers = column.known.astype(np.float64)
         feature = Feature.of_numbers(
             name, numbers, weights[known], self.n_bins, self.max_categories
         )

@@ -96,8 +96,8 @@ def _look_at_dense(X) -> tuple[Any, Any, Any]:
     extremes = np.stack([low, high])
     other = ((extremes != 0) & (extremes != 1) & ~np.isnan(extremes)).any(axis=0)
     if X.dtype.kind == "f":
-        # Between 0 and 1, with NaN left out.
-        other |= (X * X < X).any(axis=0)
+        # NaN is neither.
+        other |= ((X > 0) & (X < 1)).any(axis=0)
     return low, high, other
 
 
