@@ -37,7 +37,7 @@ from sklearn.utils import Bunch
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import ModelMisfitWarning, PoorDataWarning
-from sklearn_latent.noisy_or._parameters.plan import Plan, Statistics
+from sklearn_latent.noisy_or._moment_plan import Plan, Statistics
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
 
 STRUCTURE = figure_1_structure()

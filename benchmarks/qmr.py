@@ -28,7 +28,7 @@ from sklearn_latent import NoisyOrMoMLearner
 from sklearn_latent.datasets import make_qmr_like
 from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
 from sklearn_latent.noisy_or import find_schedule
-from sklearn_latent.noisy_or._parameters.plan import Plan, Statistics
+from sklearn_latent.noisy_or._moment_plan import Plan, Statistics
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
 
 BATCH = 8192

@@ -274,7 +274,7 @@ def test_rows_survive_packing(rows_and_cuts):
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
 def test_last_steps_see_all_rows(monkeypatch):
     """A search on a sample ends with steps over all blocks, however they are cut."""
-    from sklearn_latent.noisy_or._structure_search import refine as _refine_structure
+    from sklearn_latent.noisy_or import _refine_causes as _refine_structure
 
     monkeypatch.setattr(_rows, "KEPT_ROWS", (400, 400))
     monkeypatch.setattr(_rows, "KEPT_VALUES", 0)

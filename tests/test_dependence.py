@@ -9,10 +9,9 @@ from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import LatentWarning, ModelMisfitWarning
 from sklearn_latent.metrics import edge_f1, match_latents
+from sklearn_latent.noisy_or import _refine_causes
+from sklearn_latent.noisy_or._refine_causes import propose_polarity, thin
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._structure_search import refine as _refine
-from sklearn_latent.noisy_or._structure_search import table
-from sklearn_latent.noisy_or._structure_search.polarity import propose_polarity
 
 
 def dependent_network(seed=0, n_latents=8, children=6):
@@ -182,6 +181,53 @@ def test_twenty_coupled_latents(seed):
     assert learner.n_classes_ == 1
 
 
+@pytest.mark.parametrize("weight", [1.0, 1e-3])
+def test_samples_stand_for_all(weight):
+    rng = np.random.default_rng(0)
+    on = np.unique(rng.random((900, 12)) < 0.5, axis=0)
+    patterns = Patterns(on, None, weight * rng.uniform(0.5, 3.0, len(on)))
+    assert thin(patterns, len(on), None) is patterns
+    few = thin(patterns, 100, np.random.RandomState(0))
+    assert few.weights.sum() == pytest.approx(100, abs=1)
+    rates = [p.weights @ p.on / p.weights.sum() for p in (few, patterns)]
+    np.testing.assert_allclose(*rates, atol=0.15)
+
+
+def test_a_heavy_row_that_is_drawn_twice_is_one_row():
+    weights = np.r_[50.0, np.full(49, 0.5)]
+    on = np.arange(50)[:, np.newaxis] >> np.arange(6) & 1 == 1
+    few = thin(Patterns(on, None, weights, weights**2), 20, np.random.RandomState(0))
+    np.testing.assert_allclose(few.copies, 1.0)
+
+
+class TestReadable:
+    """A table is not a mixture whose classes are dressed as latents."""
+
+    @pytest.mark.parametrize("n_rows", [300, 3000, 30_000])
+    def test_one_trait_is_one_latent_whatever_the_rows(self, n_rows):
+        rng = np.random.default_rng(1)
+        trait = rng.standard_normal((n_rows, 1))
+        odds = np.exp(np.linspace(0.8, 2.0, 7) * trait + np.linspace(-1.5, 1.5, 7))
+        X = rng.random(odds.shape) < odds / (1.0 + odds)
+        assert learn(X).n_latents_ <= 2
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_classes_of_rows_are_no_latents(self, seed):
+        rng = np.random.default_rng(seed)
+        rates = rng.uniform(0.05, 0.95, (6, 12))
+        X = rng.random((1500, 12)) < rates[rng.integers(6, size=1500)]
+        learner = learn(X)
+        assert learner.n_classes_ < max(2, learner.n_latents_)
+        assert learner.network_.n_parameters <= 1500 / 5
+        assert not (learner.structure_.all() and learner.n_latents_ > 2)
+
+    @pytest.mark.parametrize("option", ["dependence", "polarity"])
+    def test_switching_an_option_off_never_improves_the_bic(self, option, dependent):
+        for X in (dependent[1], dependent[1][:, ::-1][:300]):
+            simpler = learn(X, **{option: None})
+            assert learn(X).bic_ <= simpler.bic_ + 1e-6 * abs(simpler.bic_)
+
+
 class TestSameFit:
     def results(self, learner):
         return learner.prior_, learner.failure_, learner.leak_, learner.class_prior_
@@ -203,7 +249,7 @@ class TestSameFit:
 
     def test_same_seed_where_rows_are_chosen(self, monkeypatch):
         for name in ("FIRST_ROWS", "MOST_ROWS"):
-            monkeypatch.setattr(_refine, name, 300)
+            monkeypatch.setattr(_refine_causes, name, 300)
         X, _ = independent_network(n_latents=4).sample(900, random_state=0)
         one, two = (learn(X, random_state=5) for _ in range(2))
         for a, b in zip(self.results(one), self.results(two), strict=True):
@@ -217,7 +263,7 @@ def test_a_wrong_network_is_not_returned_in_silence(monkeypatch):
     wrong = NoisyOrNetwork._of(
         np.array([0.5]), np.full((1, n_features), 0.2), np.full(n_features, 0.3)
     )
-    monkeypatch.setattr(table, "refine_structure", lambda *_, **__: wrong)
+    monkeypatch.setattr(_refine_causes, "refine_network", lambda *_: wrong)
     with pytest.warns(ModelMisfitWarning, match="below that of independent columns"):
         learner = QuartetStructureLearner().fit(X)
     assert learner.n_latents_ == 1

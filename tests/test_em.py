@@ -18,6 +18,7 @@ from sklearn_latent.exceptions import (
     PoorDataWarning,
 )
 from sklearn_latent.noisy_or import _em, _maximum_likelihood
+from sklearn_latent.noisy_or import _refine_causes as sampling
 from sklearn_latent.noisy_or._beam import FINE, Beam
 from sklearn_latent.noisy_or._em import NoisyOrEM, advance
 from sklearn_latent.noisy_or._maximum_likelihood import (
@@ -27,7 +28,6 @@ from sklearn_latent.noisy_or._maximum_likelihood import (
 )
 from sklearn_latent.noisy_or._state_table import TableRows
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._structure_search import sampling
 
 
 @pytest.fixture

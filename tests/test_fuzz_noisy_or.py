@@ -292,7 +292,6 @@ def test_functions_of_structures(data):
         find_schedule,
         structure,
         use_pairs=data.draw(arguments(True, False)),
-        n_per_edge=data.draw(arguments(1, 2)),
     )
     if schedule is not None:
         assert schedule.depth.ndim == 2

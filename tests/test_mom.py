@@ -19,7 +19,7 @@ from strategies import with_parameters
 from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, NoisyOrNetwork
 from sklearn_latent.datasets import figure_1_structure, make_noisy_or
 from sklearn_latent.exceptions import PoorDataWarning, UnidentifiableWarning
-from sklearn_latent.noisy_or._parameters import plan as _plan
+from sklearn_latent.noisy_or import _moment_plan as _plan
 
 FIGURE_1 = figure_1_structure()
 
@@ -142,15 +142,6 @@ class TestStandardErrors:
         learner = NoisyOrMoMLearner(FIGURE_1).fit(figure_1_data().X)
         assert learner.prior_stderr_.shape == (2,)
         np.testing.assert_array_equal(np.isnan(learner.failure_stderr_), ~FIGURE_1)
-
-    def test_very_large_components_use_the_plain_errors(self, monkeypatch):
-        from sklearn_latent.noisy_or._parameters import learn as _learn
-
-        monkeypatch.setattr(_learn, "MAX_MOMENTS", 10)
-        network = wide_network()
-        X, _ = network.sample(5_000, random_state=0)
-        refined = NoisyOrMoMLearner(network.structure).fit(X)
-        assert np.isfinite(refined.failure_stderr_[network.structure]).mean() > 0.9
 
 
 class TestRows:

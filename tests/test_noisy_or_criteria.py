@@ -8,7 +8,7 @@ from sklearn_latent import NoisyOrEM, NoisyOrMoMLearner, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.exceptions import ModelMisfitWarning
 from sklearn_latent.noisy_or import _posterior
-from sklearn_latent.noisy_or._structure_search import sampling
+from sklearn_latent.noisy_or import _refine_causes as sampling
 
 MODELS = [
     QuartetStructureLearner(),

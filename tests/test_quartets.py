@@ -11,17 +11,17 @@ from strategies import seeds, structures
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.datasets import image_sources
+from sklearn_latent.noisy_or import _coupled_sets as coupling
+from sklearn_latent.noisy_or import _quartets as quartets
 from sklearn_latent.noisy_or import quartet_depth
+from sklearn_latent.noisy_or._quartets import (
+    conditional_prior,
+    extend,
+    latent_of_quartet,
+)
 from sklearn_latent.noisy_or._statistics.moments import Residual
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.noisy_or._statistics.rows import BlockMoments
-from sklearn_latent.noisy_or._structure_search import coupling as coupling
-from sklearn_latent.noisy_or._structure_search import quartets as quartets
-from sklearn_latent.noisy_or._structure_search.extend import (
-    conditional_prior,
-    extend,
-    mixture,
-)
 
 SINGLE = NoisyOrNetwork([0.3], [[0.1, 0.2, 0.4, 0.6, 0.5, 1.0]], [0.05] * 6)
 DOUBLE = NoisyOrNetwork(
@@ -222,7 +222,7 @@ def test_one_root_is_the_conditional_prior(prior, fa, fb, fx):
 def test_mixture_and_extend_on_exact_moments():
     source = ExactMoments(SINGLE)
     _, moments = moments_of(source, [0, 1, 2, 3])
-    prior, failure, valid = mixture(moments[0])
+    prior, failure, valid = latent_of_quartet(moments[0])
     assert valid
     assert prior == pytest.approx(0.3)
     np.testing.assert_allclose(failure, SINGLE.failure[0, :4])
@@ -234,7 +234,7 @@ def test_mixture_and_extend_on_exact_moments():
 def test_mixture_of_independent_features_is_not_valid():
     independent = NoisyOrNetwork(np.zeros(0), np.ones((0, 4)), [0.1, 0.2, 0.3, 0.4])
     _, moments = moments_of(ExactMoments(independent), [0, 1, 2, 3])
-    assert not mixture(moments[0])[2]
+    assert not latent_of_quartet(moments[0])[2]
 
 
 def plain_depth(structure):

@@ -243,9 +243,7 @@ def test_order_of_features_does_not_matter(images, fitted):
 def test_same_random_state_same_result(monkeypatch):
     # Small tables, so that rows must be chosen.
     for name in ("FIRST_ROWS", "MOST_ROWS"):
-        monkeypatch.setattr(
-            f"sklearn_latent.noisy_or._structure_search.refine.{name}", 200
-        )
+        monkeypatch.setattr(f"sklearn_latent.noisy_or._refine_causes.{name}", 200)
     data = make_noisy_or_images(1500, random_state=0)
     results = []
     for random_state in (3, 3, 4):

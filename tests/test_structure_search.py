@@ -11,21 +11,19 @@ from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
 from sklearn_latent.metrics import edge_f1
 from sklearn_latent.noisy_or import _beam
+from sklearn_latent.noisy_or import _cause_search as _search
 from sklearn_latent.noisy_or._beam import FINE, Beam, Width
-from sklearn_latent.noisy_or._statistics.patterns import Patterns
-from sklearn_latent.noisy_or._structure_search import search as _search
-from sklearn_latent.noisy_or._structure_search.births import (
-    propose_children,
-    residual_dependence,
-)
-from sklearn_latent.noisy_or._structure_search.edges import (
+from sklearn_latent.noisy_or._cause_search import Search
+from sklearn_latent.noisy_or._proposals import (
     failure_gains,
     least_gains,
     new_edges,
+    propose_children,
+    propose_splits,
+    residual_dependence,
     weak_edges,
 )
-from sklearn_latent.noisy_or._structure_search.search import Search
-from sklearn_latent.noisy_or._structure_search.splits import propose_splits
+from sklearn_latent.noisy_or._statistics.patterns import Patterns
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from sklearn_latent import QuartetStructureLearner
 from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.exceptions import PoorDataWarning
 from sklearn_latent.metrics import edge_f1
-from sklearn_latent.noisy_or import _structure
+from sklearn_latent.noisy_or import _structure, _wide_tables
+from sklearn_latent.noisy_or._coupled_sets import discovery_threshold
 from sklearn_latent.noisy_or._statistics import together
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
 from sklearn_latent.noisy_or._statistics.together import (
@@ -21,12 +22,7 @@ from sklearn_latent.noisy_or._statistics.together import (
     dependence_z,
     find_links,
 )
-from sklearn_latent.noisy_or._structure_search import groups as groups_module
-from sklearn_latent.noisy_or._structure_search.coupling import discovery_threshold
-from sklearn_latent.noisy_or._structure_search.groups import (
-    find_groups,
-    split_columns,
-)
+from sklearn_latent.noisy_or._wide_tables import find_groups, split_columns
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:X has poor columns:sklearn_latent.exceptions.PoorDataWarning"
@@ -204,8 +200,7 @@ class TestGroups:
             graph[np.ix_(clique, clique)] = rng.uniform(5.0, 20.0)
         np.fill_diagonal(graph, 0.0)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(groups_module, "LARGE", large)
-            patch.setattr(groups_module, "TOO_LARGE", 2 * large)
+            patch.setattr(_wide_tables, "LARGE", large)
             found = split_columns(sparse.csr_array(graph))
         cores = np.concatenate([group.core for group in found])
         assert len(cores) == len(np.unique(cores))
@@ -263,7 +258,7 @@ class TestLearner:
         learner = QuartetStructureLearner(random_state=0)
         whole = edge_f1(network[1] < 1.0, learner.fit(X).structure_)
         monkeypatch.setattr(_structure, "WIDE", 100)
-        monkeypatch.setattr(groups_module, "LARGE", 30)
+        monkeypatch.setattr(_wide_tables, "LARGE", 30)
         learner.fit(X)
         assert edge_f1(network[1] < 1.0, learner.structure_) > whole - 0.02
         assert learner.n_latents_ == 20

@@ -20,16 +20,18 @@ def some_rows(n_rows: int, most: int) -> np.ndarray:
     return np.sort(chosen)
 
 
-def thinned_weights(weights, most: int) -> np.ndarray:
+def thinned_weights(weights, most: int, phase: float = 0.5) -> np.ndarray:
     """Weights of a sample of about `most` rows, drawn evenly along the total weight.
 
     Neighbours are often alike, so that even steps make a representative sample. Rows
     that are not drawn have the weight 0.
+
+    phase: where the first step ends, as a share of a step
     """
     weights = np.asarray(weights, dtype=float)
     ends = np.cumsum(weights)
     if not len(ends) or ends[-1] <= most:
         return weights
-    places = (np.arange(most) + 0.5) / most * ends[-1]
+    places = (np.arange(most) + phase) / most * ends[-1]
     drawn = np.searchsorted(ends, places)
     return np.bincount(drawn, minlength=len(ends)).astype(float)

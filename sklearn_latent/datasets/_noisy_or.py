@@ -17,8 +17,8 @@ from .._core.validation import (
     check_probabilities,
     check_random_state,
 )
-from ..noisy_or._identifiability.schedule import check_structure
 from ..noisy_or._network import NoisyOrNetwork
+from ..noisy_or._schedule import check_structure
 
 _SOURCES = """
 ...##... ...#.... ######## #....... .......# ........ ........ ........

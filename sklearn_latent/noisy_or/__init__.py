@@ -6,10 +6,10 @@
 # of the 7 (or 16) subsets of triplets (quartets) M (n_sets, 7).
 
 from ._em import NoisyOrEM
-from ._identifiability.identifiability import identifiability_order, quartet_depth
-from ._identifiability.schedule import Schedule, Step, find_schedule
+from ._identifiability import identifiability_order, quartet_depth
 from ._mom import NoisyOrMoMLearner
 from ._network import NoisyOrNetwork
+from ._schedule import Schedule, Step, find_schedule
 from ._structure import QuartetStructureLearner
 
 __all__ = [

@@ -31,10 +31,10 @@ from ._misfit import contradictions, misfit_message
 from ._model import NoisyOrModel, check_flags, network_attributes
 from ._network import NoisyOrNetwork
 from ._posterior import MAX_TABLE
+from ._refine_causes import scored_rows
 from ._state_table import MAX_ENUMERATED, TableRows
 from ._statistics.packed import PackedRows
 from ._statistics.patterns import Component, Patterns
-from ._structure_search.sampling import scored_rows
 
 INFERENCES = ("auto", "exact", "variational")
 

@@ -14,16 +14,16 @@ from .._core.transaction import all_or_nothing
 from .._core.validation import check_flag
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning, PoorDataWarning, UnidentifiableWarning
-from ._identifiability.schedule import Schedule
 from ._misfit import (
     contradictions,
     contradictions_of_moments,
     misfit_message,
 )
 from ._model import NoisyOrModel, check_flags
+from ._moment_fit import learn_parameters, parameter_errors
+from ._moment_plan import Plan, Statistics
 from ._network import NoisyOrNetwork
-from ._parameters.learn import learn_parameters, parameter_errors
-from ._parameters.plan import Plan, Statistics
+from ._schedule import Schedule
 
 
 class NoisyOrMoMLearner(NoisyOrModel):
@@ -48,12 +48,12 @@ default=None
     use_pairs : bool, default=True
         Whether to use pairs of features too, once a latent is partly known.
     clean_up : bool, default=True
-        Whether to learn edges that no schedule reaches, by a grid search and least
-        squares. Without it they are left without effect.
+        Whether to learn edges that no schedule reaches, by least squares from random
+        starts. Without it they are left without effect.
     refine : bool, default=True
-        Whether to improve on the published estimator: combine several triplets per
-        edge by their estimated variance, then maximise the likelihood of connected
-        components of the network that are small enough for it, and fit the others by
+        Whether to improve on the published estimator: maximise the likelihood of
+        connected components of the network that are small enough for it, and fit the
+        others by
         least squares to pairs and triplets of siblings. No feature is then on more
         often by its latents than it is in the data, and a latent that the data do not
         show is rare. False is the estimator of [1]_: one triplet per edge.
@@ -83,9 +83,9 @@ default=None
         a guess: any prior that the rates of its features allow.
     failure_stderr_ : ndarray of shape (n_latents, n_features)
         Standard errors of the failures, computed at first use; NaN without an edge, or
-        where only the clean-up reached and nothing was refined. For refined components
-        with very many moments they are simulated from the fitted network, with a fixed
-        seed.
+        where only the clean-up reached and nothing was refined. Where they do not
+        come from the likelihood, they are simulated from the fitted network, with a
+        fixed seed.
     network_ : NoisyOrNetwork
         The fitted model.
     depth_ : ndarray of shape (n_latents, n_features)

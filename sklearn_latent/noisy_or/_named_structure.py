@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.validation import check_columns
-from ._identifiability.schedule import check_structure
+from ._schedule import check_structure
 
 
 def read_structure(structure, feature_names) -> tuple[np.ndarray, list | None]:

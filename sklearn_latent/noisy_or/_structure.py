@@ -18,20 +18,13 @@ from ..plotting import LatentImagesDisplay
 from ._misfit import contradictions, counted_rows, misfit_message
 from ._model import NoisyOrModel, check_flags
 from ._noisy_or_graph import latents_to_frame
+from ._quartets import Causes, Thresholds
+from ._refine_causes import Settings, learn_table, scored_rows
 from ._statistics.gaps import Gaps
 from ._statistics.packed import PackedRows
 from ._statistics.rows import BlockMoments, append_blocks, open_blocks, sample_rows
 from ._statistics.watched_columns import as_packed
-from ._structure_search.groups import WIDE
-from ._structure_search.quartets import Thresholds
-from ._structure_search.sampling import scored_rows
-from ._structure_search.table import (
-    Learned,
-    Settings,
-    learn_groups,
-    learn_table,
-    score_groups,
-)
+from ._wide_tables import WIDE, learn_groups, score_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -334,10 +327,10 @@ class QuartetStructureLearner(NoisyOrModel):
             source, patterns = open_blocks(blocks, self.n_jobs)
             progress(f"packed {len(patterns.weights):,} distinct rows")
 
-            def report(found) -> bool:
-                return progress(f"{len(found.failure)} latents so far")
+            def report(network) -> bool:
+                return progress(f"{len(network.failure)} latents so far")
 
-            self._store_learned(learn_table(source, patterns, settings, rng, report))
+            self._store_causes(*learn_table(source, patterns, settings, rng, report))
             if not self.refine:
                 Gaps.of(patterns).warn(self._feature_names())
             rows = scored_rows(patterns, self.structure_)
@@ -353,23 +346,21 @@ class QuartetStructureLearner(NoisyOrModel):
         def report(n_groups, n_latents) -> bool:
             return progress(f"{n_latents} latents in {n_groups} groups so far")
 
-        self._store_learned(learn_groups(blocks, settings, rng, report))
+        self._store_causes(*learn_groups(blocks, settings, rng, report))
         score, n_rows, is_exact = score_groups(blocks, self.network_, self.n_jobs)
         self._store_fit(score, n_rows, is_exact=is_exact)
         return sample_rows(source, counted_rows(source.n_features))
 
-    def _store_learned(self, learned: Learned):
+    def _store_causes(self, found: Causes, polarity):
         """Set the fitted attributes but for those of the likelihood."""
-        network = learned.network
+        network = found.network._with(polarity=polarity)._checked()
         self._store(network)
-        self.depth_, self.quartets_ = learned.depth, learned.quartets
-        self.prior_stderr_ = learned.prior_errors
-        self.failure_stderr_ = learned.failure_errors
+        self.depth_, self.quartets_ = found.depth, found.quartets
+        self.prior_stderr_ = found.prior_errors
+        self.failure_stderr_ = found.failure_errors
         self.n_classes_, self.polarity_ = network.n_classes, network.polarity
-        self.class_weight_, self.class_prior_ = (
-            network.class_weight,
-            network.class_prior,
-        )
+        self.class_weight_ = network.class_weight
+        self.class_prior_ = network.class_prior
 
     def _warn(self):
         self._warn_if_no_latents(

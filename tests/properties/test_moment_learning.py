@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from strategies import networks, structures, with_parameters
 
 from sklearn_latent.noisy_or import find_schedule
-from sklearn_latent.noisy_or._parameters.plan import Plan
-from sklearn_latent.noisy_or._parameters.solve import solve_leak, solve_schedule
+from sklearn_latent.noisy_or._moment_plan import Plan
+from sklearn_latent.noisy_or._triplets import solve_leak, solve_schedule
 
 TOLERANCE = 1e-8
 
@@ -20,7 +20,7 @@ def worst_error(network, *, use_pairs, refine):
         network.structure, use_pairs=use_pairs, clean_up=False, refine=refine
     )
     moments = exact_moments(network, plan.sets)
-    estimates = solve_schedule(moments, plan.schedule, combine=refine)
+    estimates = solve_schedule(moments, plan.schedule)
     reached = np.isfinite(plan.schedule.depth)
     prior_reached = reached.any(axis=1)
     errors = [

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sklearn_latent import NoisyOrNetwork
 from sklearn_latent.noisy_or import quartet_depth
-from sklearn_latent.noisy_or._structure_search.extend import Thresholds, discover
+from sklearn_latent.noisy_or._quartets import Thresholds, discover
 
 
 def chained_network(seed, n_rounds, n_others, n_extra, highest_prior=0.5):
@@ -43,16 +43,16 @@ networks = st.builds(
 
 def in_true_order(network, found):
     """The discovery with its latents in the order of the network."""
-    assert len(found.prior) == network.n_latents
-    distance = np.abs(network.failure[:, None] - found.failure).sum(axis=2)
-    return found.select(linear_sum_assignment(distance)[1])
+    assert len(found.depth) == network.n_latents
+    distance = np.abs(network.failure[:, None] - found.network.failure).sum(axis=2)
+    return found.keep(linear_sum_assignment(distance)[1])
 
 
 def assert_recovered(network, found, atol):
     found = in_true_order(network, found)
-    np.testing.assert_array_equal(found.failure < 1.0, network.structure)
-    np.testing.assert_allclose(found.prior, network.prior, atol=atol)
-    np.testing.assert_allclose(found.failure, network.failure, atol=atol)
+    np.testing.assert_array_equal(found.network.failure < 1.0, network.structure)
+    np.testing.assert_allclose(found.network.prior, network.prior, atol=atol)
+    np.testing.assert_allclose(found.network.failure, network.failure, atol=atol)
     return found
 
 
@@ -64,7 +64,7 @@ def test_exact_moments_give_back_the_network(network):
     source = ExactMoments(network)
     found = assert_recovered(network, discover(source, Thresholds()), atol=1e-5)
     np.testing.assert_array_equal(found.depth, depth)
-    np.testing.assert_allclose(found.leaks(source), network.leak, atol=1e-5)
+    np.testing.assert_allclose(found.network.leak, network.leak, atol=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
@@ -98,7 +98,7 @@ def test_max_depth_stops_the_rounds(network, max_depth):
     depth = quartet_depth(network.structure)
     assume(np.isfinite(depth).all())
     found = discover(ExactMoments(network), Thresholds(), max_depth)
-    assert len(found.prior) == (depth <= max_depth).sum()
+    assert len(found.network.prior) == (depth <= max_depth).sum()
 
 
 @settings(max_examples=10, deadline=None)

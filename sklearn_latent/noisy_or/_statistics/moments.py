@@ -200,6 +200,14 @@ class NegativeMoments:
         """P(all of the set off), see `off_probability`."""
         return off_probability(self.off, self.total)
 
+    @property
+    def varies(self) -> np.ndarray:
+        """Whether each feature is on in some rows and off in others, (n_features,)."""
+        single = np.full((self.n_features, self.sets.shape[1]), -1)
+        single[:, -1] = np.arange(self.n_features)
+        place = self.index(single)
+        return (self.off[place] > 0) & (self.off[place] < self.total[place])
+
 
 class MomentSource(Protocol):
     """What a structure search needs of the data, or of a known network.

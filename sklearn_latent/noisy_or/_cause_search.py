@@ -13,14 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.criteria import bic_price, log_choices
-from .._beam import NARROW, Beam
-from .._expected import Expected
-from .._maximum_likelihood import climb_beams
-from .._network import NoisyOrNetwork
-from .births import propose_children, residual_dependence
-from .edges import new_edges, weak_edges
-from .splits import propose_splits
+from .._core.criteria import bic_price, log_choices
+from ._beam import NARROW, Beam
+from ._expected import Expected
+from ._maximum_likelihood import climb_beams
+from ._network import NoisyOrNetwork
+from ._proposals import (
+    new_edges,
+    propose_children,
+    propose_splits,
+    residual_dependence,
+    weak_edges,
+)
 
 # Latents that a round may propose.
 MOST_BIRTHS = 20
@@ -48,7 +52,7 @@ MAX_ROUNDS, MAX_EDGE_ROUNDS = 50, 5
 LEAST_LEAK = 0.1
 
 # Largest number of edges and non-edges of a network whose edges are all opened again,
-# and where they start.
+# and where they start. (On the roles of developers the BIC is 99 higher without.)
 MOST_REOPENED, REOPENED_FAILURE = 200, 0.9
 
 # Random starts of small networks, with so many more latents than were found, their
@@ -96,8 +100,7 @@ class Search:
         self.beam.add(start.n_latents)
         if max_iter:
             start = self.fit(start, search=True, max_iter=max_iter).parameters
-        best = self._grow(self._improve(start), max_rounds)
-        return self._reopen(best)
+        return self._reopen(self._grow(self._improve(start), max_rounds))
 
     def _grow(self, best: Fitted, max_rounds) -> Fitted:
         """Rounds of births and splits, where residuals go together."""
@@ -122,13 +125,13 @@ class Search:
 
         Latents that share most children get stuck with too few of them.
         """
-        parameters = best.parameters
-        closed = ~parameters.structure
+        network = best.parameters
+        closed = ~network.structure
         if not closed.any() or closed.size > MOST_REOPENED:
             return best
         snapshot = self.beam.snapshot()
-        failure = np.where(closed, REOPENED_FAILURE, parameters.failure)
-        opened = self._improve(parameters._with(failure=failure))
+        failure = np.where(closed, REOPENED_FAILURE, network.failure)
+        opened = self._improve(network._with(failure=failure))
         if opened.score > best.score:
             return opened
         self.beam.restore(snapshot)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ..._core.validation import check_count, check_flag, check_numbers
+from .._core.validation import check_flag, check_numbers
 
 
 class Step(NamedTuple):
@@ -188,49 +188,25 @@ def _pick(key, allowed):
     return np.where(np.isfinite(masked[np.arange(len(best)), best]), best, -1)
 
 
-def _choose_triplets(graph, cost, targets, n_per_edge):
-    """Triangles of the graph through each target, cheapest first, disjoint otherwise.
+def _choose_triplets(graph, cost, targets):
+    """The cheapest triangle of the graph through each target that is in one.
 
     Returns rows (target, second, third) of positions among the children.
     """
     G = graph.astype(np.float32)
-    in_triangle = ((G @ G) * G)[targets] > 0
-    free = np.ones((len(targets), len(graph)), dtype=bool)
-    found = []
-    rows = np.arange(len(targets))
-    for _ in range(n_per_edge):
-        second = _pick(cost[targets], in_triangle & free)
-        third = _pick(
-            cost[targets] + cost[second], graph[targets] & graph[second] & free
-        )
-        # The cheapest second may have lost its partners to an earlier triplet.
-        hit = (second >= 0) & (third >= 0)
-        if not hit.any():
-            break
-        found.append(np.column_stack([targets, second, third])[hit])
-        free[rows[hit], second[hit]] = False
-        free[rows[hit], third[hit]] = False
-    return np.concatenate(found) if found else np.zeros((0, 3), dtype=np.intp)
+    second = _pick(cost[targets], ((G @ G) * G)[targets] > 0)
+    third = _pick(cost[targets] + cost[second], graph[targets] & graph[second])
+    return np.column_stack([targets, second, third])[second >= 0]
 
 
-def _choose_pairs(graph, cost, targets, known_children, n_per_edge):
-    """Pair each target with known siblings that only this latent couples to it."""
-    allowed = graph[targets] & known_children
-    found = []
-    rows = np.arange(len(targets))
-    for _ in range(n_per_edge):
-        second = _pick(cost[targets], allowed)
-        hit = second >= 0
-        if not hit.any():
-            break
-        found.append(
-            np.column_stack([targets[hit], second[hit], np.full(hit.sum(), -1)])
-        )
-        allowed[rows[hit], second[hit]] = False
-    return np.concatenate(found) if found else np.zeros((0, 3), dtype=np.intp)
+def _choose_pairs(graph, cost, targets, known_children):
+    """Pair each target with a known sibling that only this latent couples to it."""
+    second = _pick(cost[targets], graph[targets] & known_children)
+    pairs = np.column_stack([targets, second, np.full(len(targets), -1)])
+    return pairs[second >= 0]
 
 
-def _latent_steps(structure, known, latent, in_degree, use_pairs, n_per_edge):
+def _latent_steps(structure, known, latent, in_degree, use_pairs):
     """All that this round can learn of one latent, as rows of features."""
     children = np.flatnonzero(structure[latent])
     graph, removed = open_pairs(structure, known, latent, children)
@@ -238,47 +214,15 @@ def _latent_steps(structure, known, latent, in_degree, use_pairs, n_per_edge):
     cost = removed + in_degree[children] / (in_degree.max() + 1.0)
     known_children = known[latent, children] > 0
     targets = np.flatnonzero(~known_children)
-    steps = _choose_triplets(graph, cost, targets, n_per_edge)
+    steps = _choose_triplets(graph, cost, targets)
     if use_pairs and known_children.any():
         rest = np.setdiff1d(targets, steps[:, 0])
-        pairs = _choose_pairs(graph, cost, rest, known_children, n_per_edge)
+        pairs = _choose_pairs(graph, cost, rest, known_children)
         steps = np.concatenate([steps, pairs])
     return np.where(steps >= 0, children[steps], -1)
 
 
-def run_rounds(structure, known, *, use_pairs=True, n_per_edge=1):
-    """Learn in rounds from a given state of knowledge.
-
-    Algorithm 1 of Halpern and Sontag (2013).
-    """
-    A = structure.astype(np.float32)
-    K = known.astype(np.float32)
-    in_degree = A.sum(axis=0)
-    depth = np.where(structure & ~known, np.inf, np.nan)
-    depths = [np.zeros(0, dtype=np.intp)]
-    latents = [np.zeros(0, dtype=np.intp)]
-    features = [np.zeros((0, 3), dtype=np.intp)]
-    for level in range(int(structure.sum()) + 1):
-        learned = []
-        for latent in np.flatnonzero(np.isinf(depth).any(axis=1)):
-            rows = _latent_steps(A, K, latent, in_degree, use_pairs, n_per_edge)
-            if len(rows):
-                learned.append((latent, rows))
-        if not learned:
-            break
-        for latent, rows in learned:
-            K[latent, rows[:, 0]] = 1
-            depth[latent, rows[:, 0]] = level
-            depths.append(np.full(len(rows), level))
-            latents.append(np.full(len(rows), latent))
-            features.append(rows)
-    steps = (np.concatenate(parts) for parts in (depths, latents, features))
-    return Schedule(structure, depth, *steps)
-
-
-def find_schedule(
-    structure: Any, *, use_pairs: bool = True, n_per_edge: int = 1
-) -> Schedule:
+def find_schedule(structure: Any, *, use_pairs: bool = True) -> Schedule:
     """Find a valid schedule for learning a noisy-or network of known structure.
 
     An edge can be learned in a round if its feature lies in a triplet of children
@@ -292,8 +236,6 @@ def find_schedule(
         True where a latent is a parent of a feature.
     use_pairs : bool, default=True
         Whether singly coupled pairs may be used; that makes schedules shallower.
-    n_per_edge : int, default=1
-        Largest number of steps for one edge. More than one lets estimates be combined.
 
     Returns
     -------
@@ -319,6 +261,23 @@ def find_schedule(
     """
     structure = check_structure(structure)
     check_flag("use_pairs", use_pairs)
-    check_count("n_per_edge", n_per_edge)
-    known = np.zeros_like(structure)
-    return run_rounds(structure, known, use_pairs=use_pairs, n_per_edge=n_per_edge)
+    A, K = structure.astype(np.float32), np.zeros(structure.shape, dtype=np.float32)
+    in_degree = A.sum(axis=0)
+    depth = np.where(structure, np.inf, np.nan)
+    # Round, latent and features of steps.
+    steps = [[np.zeros(shape, dtype=np.intp)] for shape in (0, 0, (0, 3))]
+    for level in range(int(structure.sum()) + 1):
+        learned = []
+        for latent in np.flatnonzero(np.isinf(depth).any(axis=1)):
+            rows = _latent_steps(A, K, latent, in_degree, use_pairs)
+            if len(rows):
+                learned.append((latent, rows))
+        if not learned:
+            break
+        for latent, rows in learned:
+            K[latent, rows[:, 0]] = 1
+            depth[latent, rows[:, 0]] = level
+            new = np.full(len(rows), level), np.full(len(rows), latent), rows
+            for parts, part in zip(steps, new, strict=True):
+                parts.append(part)
+    return Schedule(structure, depth, *map(np.concatenate, steps))

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from .._identifiability.schedule import coupling_parents
-from .._probabilities import EPSILON, clip_probability
-from .._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
+from ._probabilities import EPSILON, clip_probability
+from ._schedule import coupling_parents
+from ._statistics.subsets import MEMBERS, all_subsets, subset_products, subset_variance
 
 # Up to this many parameters, normal equations are solved directly.
 DENSE_COLUMNS = 400
@@ -213,8 +213,8 @@ def fit_interactions(
     failure,
     free_prior,
     free_edge,
-    *,
     guess=None,
+    *,
     max_iter=100,
     tol=0.01,
 ):

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse, special
 
-from .._maximum_likelihood import UNIFORM_INFORMATION
-from .._network import NoisyOrNetwork
-from .._probabilities import clip_probability
-from .._state_table import TableRows
-from .._statistics.patterns import Patterns
+from ._maximum_likelihood import UNIFORM_INFORMATION
+from ._network import NoisyOrNetwork
+from ._probabilities import clip_probability
+from ._state_table import TableRows
+from ._statistics.patterns import Patterns
 
 # Where nothing is known: the middle of the range of a failure, and a rare latent.
 LIKELY_FAILURE = 0.5

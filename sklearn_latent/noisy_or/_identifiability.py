@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.validation import check_count, check_random_state
-from .schedule import check_structure, open_pairs
+from .._core.validation import check_count, check_random_state
+from ._schedule import check_structure, open_pairs
 
 # Arithmetic modulo a prime: products of two residues fit 64 bits, and the rank of a
 # matrix of polynomials at a random point is exact, with no tolerance to choose. It is

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from .._statistics.moments import MomentSource, Residual, set_keys
-from .._statistics.subsets import MEMBERS, subset_variance
+from ._statistics.moments import MomentSource, Residual, set_keys
+from ._statistics.subsets import MEMBERS, subset_variance
 
 # Expected share of wrong ones among the triplets that "auto" calls coupled
 # (Benjamini and Hochberg); if all features are independent, the probability that any

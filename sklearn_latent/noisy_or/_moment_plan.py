@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._identifiability.schedule import Schedule, find_schedule
-from .._state_table import MAX_ENUMERATED
-from .._statistics.gaps import Gaps
-from .._statistics.moments import NegativeMoments, canonical_sets
-from .._statistics.packed import PackedRows
-from .._statistics.patterns import Component, Patterns, components
-from .._statistics.subsets import all_subsets
-from .cleanup import CleanUp, plan_clean_up
-from .interactions import open_sets, pairs_of, random_triplets, sibling_pairs
+from ._interactions import open_sets, pairs_of, random_triplets, sibling_pairs
+from ._schedule import Schedule, find_schedule
+from ._state_table import MAX_ENUMERATED
+from ._statistics.gaps import Gaps
+from ._statistics.moments import NegativeMoments, canonical_sets
+from ._statistics.packed import PackedRows
+from ._statistics.patterns import Component, Patterns, components
+from ._statistics.subsets import all_subsets
 
 # Exact likelihood visits every pair of distinct row and configuration of the latents;
 # beyond this many the moments alone are used.
 MAX_TABLE = 2**24
 MAX_PATTERNS = 2**16
-# Steps of the schedule that combine into one estimate, and further triplets of each
-# latent's children: fewer when the network is so large that counting would dominate.
-STEPS_PER_EDGE = 10
+# Triplets of each latent's children to which the refinement fits the parameters: fewer
+# when the network is so large that counting would dominate.
 TRIPLETS_PER_LATENT = 100
 MAX_SETS = 100_000
+# Sets of features that judge what no schedule reaches.
+REST_SETS = 10_000
 # Features whose missing values are compared with all others: two tables of 8 MB.
 MOST_GAPS = 1000
 
@@ -34,15 +34,15 @@ class Plan:
     """All that follows from the structure, before any data.
 
     schedule: how to learn what can be reached
-    rest: how to learn the rest, if anything is to be learned of it
-    fit_sets: pairs and triplets to which the refinement fits the parameters,
-        (n_fit_sets, 3)
+    rest_sets: pairs and triplets of siblings to which the clean-up fits what the
+        schedule leaves; None: nothing is left, or it stays without effect
+    fit_sets: the same for the refinement, (n_fit_sets, 3)
     sets: all sets of features whose moments are needed, (n_sets, 3)
     parts: components of the network whose distinct rows are kept
     """
 
     schedule: Schedule
-    rest: CleanUp | None
+    rest_sets: np.ndarray | None
     fit_sets: np.ndarray
     sets: np.ndarray
     parts: list[Component]
@@ -50,52 +50,50 @@ class Plan:
     @classmethod
     def of(cls, structure, *, use_pairs=True, clean_up=True, refine=True) -> Plan:
         """Plan for a structure; see `NoisyOrMoMLearner` for the parameters."""
-        n_edges = max(1, int(structure.sum()))
-        n_per_edge = int(np.clip(MAX_SETS // n_edges, 1, STEPS_PER_EDGE))
-        schedule = find_schedule(
-            structure, use_pairs=use_pairs, n_per_edge=n_per_edge if refine else 1
-        )
-        rest = None if schedule.is_complete or not clean_up else plan_clean_up(schedule)
-        parts, fit_sets = [], np.zeros((0, 3), dtype=np.int64)
+        schedule = find_schedule(structure, use_pairs=use_pairs)
+        unreached = np.isinf(schedule.depth)
+        rest_sets, fit_sets = None, np.zeros((0, 3), dtype=np.int64)
+        if clean_up and not schedule.is_complete:
+            latents = np.flatnonzero(unreached.any(axis=1))
+            rest_sets = _sibling_sets(structure, latents, REST_SETS // len(latents))
+        parts = []
         if refine:
-            unknown = np.isinf(schedule.depth) & (not clean_up)
-            fit_sets = cls._fit_sets(structure, schedule, unknown)
-            if rest is not None:
-                # They are counted anyway.
-                fit_sets = pairs_of(np.concatenate([fit_sets, rest.sets]))
+            latents = np.arange(len(structure))
+            most = (MAX_SETS - len(schedule.step_features)) // max(1, len(latents))
+            n_triplets = int(np.clip(most, 0, TRIPLETS_PER_LATENT))
+            siblings = _sibling_sets(structure, latents, n_triplets)
+            sets = pairs_of(np.concatenate([schedule.step_features, siblings]))
+            fit_sets = open_sets(structure, sets, unreached & (not clean_up))
             parts = [
                 part
                 for part in components(structure)
                 if 0 < len(part.latents) <= MAX_ENUMERATED
             ]
-        wanted = [schedule.step_features, fit_sets]
-        if rest is not None:
-            wanted.append(rest.sets)
-        sets = cls._all_sets(structure.shape[1], wanted)
-        return cls(schedule, rest, fit_sets, sets, parts)
+        needed = [schedule.step_features, fit_sets]
+        needed += [] if rest_sets is None else [rest_sets]
+        sets = _all_subsets_of(needed, structure.shape[1])
+        return cls(schedule, rest_sets, fit_sets, sets, parts)
 
-    @staticmethod
-    def _fit_sets(structure, schedule, unknown):
-        """Sets of the schedule, and of siblings as far as the budget goes."""
-        latents = np.arange(len(structure))
-        n_children = structure.sum(axis=1)
-        chosen = [schedule.step_features]
-        budget = MAX_SETS - len(schedule.step_features)
-        n_pairs = int((n_children * (n_children - 1) // 2).sum())
-        if n_pairs <= budget:
-            chosen.append(sibling_pairs(structure, latents))
-            budget -= n_pairs
-        n_per_latent = min(TRIPLETS_PER_LATENT, max(0, budget) // max(1, len(latents)))
-        chosen.append(random_triplets(structure, latents, n_per_latent))
-        return open_sets(structure, pairs_of(np.concatenate(chosen)), unknown)
 
-    @staticmethod
-    def _all_sets(n_features, wanted):
-        singles = np.full((n_features, 3), -1)
-        singles[:, 0] = np.arange(n_features)
-        subsets = [all_subsets(sets).reshape(-1, 3) for sets in wanted]
-        sets = np.concatenate([singles, *subsets])
-        return canonical_sets(sets[(sets >= 0).any(axis=1)], n_features)
+def _sibling_sets(structure, latents, n_triplets) -> np.ndarray:
+    """Triplets of children of each latent with their pairs, and all pairs if not many.
+
+    n_triplets: largest number for each latent
+    """
+    chosen = [random_triplets(structure, latents, n_triplets)]
+    n_children = structure[latents].sum(axis=1)
+    if (n_children * (n_children - 1) // 2).sum() <= MAX_SETS:
+        chosen.append(sibling_pairs(structure, latents))
+    return pairs_of(np.concatenate(chosen))
+
+
+def _all_subsets_of(needed, n_features) -> np.ndarray:
+    """All subsets of some sets of features, and single features, each once."""
+    singles = np.full((n_features, 3), -1)
+    singles[:, 0] = np.arange(n_features)
+    subsets = [all_subsets(sets).reshape(-1, 3) for sets in needed]
+    sets = np.concatenate([singles, *subsets])
+    return canonical_sets(sets[(sets >= 0).any(axis=1)], n_features)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Which edges can be learned, in which order and from what."""

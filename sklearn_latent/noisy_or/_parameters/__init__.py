@@ -1,1 +1,0 @@
-"""Parameters of a known structure, from moments (Halpern and Sontag, 2013)."""

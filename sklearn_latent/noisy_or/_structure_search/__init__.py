@@ -1,1 +1,0 @@
-"""Structures: quartets (Jernite et al., 2013), then search by likelihood."""
