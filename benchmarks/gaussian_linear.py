@@ -23,8 +23,8 @@ from _common import Report, clocked, parse_arguments
 from sklearn_latent._core.graphs import equivalence_class, topological_order
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import IdealParentGaussianBN
+from sklearn_latent.gaussian._gaussian_network import GaussianNetwork
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator, fit_linear
-from sklearn_latent.gaussian._network import GaussianNetwork
 from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 SHAPES = [(20, 1000), (50, 1000), (100, 1000), (100, 5000), (200, 1000), (200, 5000)]

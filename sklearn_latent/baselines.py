@@ -16,7 +16,7 @@ from .mixed._em.choice import choose_emissions, rough
 from .mixed._em.hybrid import Hybrid
 from .mixed._emissions.kinds import KINDS
 from .mixed._graph import TemporalGraph
-from .mixed._model import MAX_JOINT_STATES
+from .mixed._latent_dbn import MAX_JOINT_STATES
 from .mixed._panel_estimator import PanelModel
 from .mixed._panels.panel import Panel
 

@@ -32,7 +32,7 @@ from sklearn_latent.datasets import make_latent_dbn, make_noisy_or
 from sklearn_latent.exceptions import ApproximateInferenceWarning
 from sklearn_latent.gaussian import GaussianNetwork
 from sklearn_latent.mixed._mixed_answers import part_of
-from sklearn_latent.noisy_or._model import network_attributes
+from sklearn_latent.noisy_or._noisy_or_model import network_attributes
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -117,7 +117,7 @@ def test_mutants_change_operators_only(project, mutate):
 
 
 def test_sample_is_fixed_and_spread(mutate):
-    paths = ["noisy_or/_statistics/packed.py", "gaussian/_network.py", "_core/climb.py"]
+    paths = ["noisy_or/_beam.py", "_core/graphs.py", "_core/climb.py"]
     paths = [f"sklearn_latent/{path}" for path in paths]
     found = [m for path in paths for m in mutate.mutants_of(ROOT, path)]
     sample = mutate.draw(found, 12, seed=0)

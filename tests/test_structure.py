@@ -27,7 +27,7 @@ from sklearn_latent.exceptions import LatentWarning, PoorDataWarning
 from sklearn_latent.metrics import edge_f1, match_latents
 from sklearn_latent.noisy_or._beam import FINE, Beam
 from sklearn_latent.noisy_or._maximum_likelihood import climb_beams
-from sklearn_latent.noisy_or._network import NoisyOrNetwork
+from sklearn_latent.noisy_or._noisy_or_network import NoisyOrNetwork
 from sklearn_latent.noisy_or._statistics.patterns import Patterns
 from sklearn_latent.plotting import LatentImagesDisplay
 

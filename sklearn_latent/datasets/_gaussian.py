@@ -18,8 +18,8 @@ from .._core.validation import (
     check_random_state,
     shown,
 )
+from ..gaussian._gaussian_network import GaussianNetwork
 from ..gaussian._links import Linear, Link, get_link
-from ..gaussian._network import GaussianNetwork
 from ..gaussian._noise import Noise, get_noise
 from ..gaussian._row_inference import LARGEST
 

@@ -17,7 +17,7 @@ from .._core.validation import (
     check_probabilities,
     check_random_state,
 )
-from ..noisy_or._network import NoisyOrNetwork
+from ..noisy_or._noisy_or_network import NoisyOrNetwork
 from ..noisy_or._schedule import check_structure
 
 _SOURCES = """

@@ -18,7 +18,7 @@ from .._core.validation import (
     shown,
 )
 from ..mixed._graph import TemporalGraph
-from ..mixed._model import LatentDBN
+from ..mixed._latent_dbn import LatentDBN
 from ..mixed._tables import table_shape
 
 # Edges (within a slice, into the next slice) of the graphs of Figure 3 of the paper.

@@ -10,8 +10,8 @@ from .._core.climb import climb
 from ._bent_inference import MeanField
 from ._bent_scores import NonlinearEvaluator
 from ._families import fit_network
+from ._gaussian_network import GaussianNetwork
 from ._greedy import greedy_search
-from ._network import GaussianNetwork
 from ._noise import get_noise
 from ._options import SearchOptions
 from ._rules import Penalty

@@ -20,10 +20,10 @@ from .._core.criteria import bic
 from ._conditional import IncompleteData, condition, expected_statistics
 from ._editing import Units
 from ._families import Family
+from ._gaussian_network import GaussianNetwork
 from ._greedy import greedy_search
 from ._groups import FEWEST_ROWS, MOST_GROUPS, comparable, first_rows
 from ._linear_scores import JITTER, LinearEvaluator
-from ._network import GaussianNetwork
 from ._options import SearchOptions
 from ._rows import Rows, distinct_rows
 from ._rules import MoveEvaluator, search_by_price

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._gaussian_network import GaussianNetwork
 from ._latent_likelihood import Point
-from ._network import GaussianNetwork
 from ._statistics import GaussianStatistics
 
 # A latent with one child is noise, with two children it is not identified.

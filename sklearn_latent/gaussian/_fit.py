@@ -14,11 +14,11 @@ from ._atom_margins import ConstantMargin
 from ._background import Background
 from ._class_em import learn_classes
 from ._gaussian_answers import describe_edges
+from ._gaussian_network import GaussianNetwork
 from ._groups import warn_groups
 from ._learn import choose_search, learn_network, log_likelihood
 from ._margin_fit import estimate_margins, rank_statistics, score
 from ._margin_kinds import NormalMargin
-from ._network import GaussianNetwork
 from ._noise import Additive, get_noise
 from ._options import SearchOptions
 from ._reading import (

@@ -14,7 +14,7 @@ from .._core.graphs import equivalence_class
 from .._core.text import count
 from ._bent_inference import expect
 from ._gaussian_graph import edge_strengths
-from ._network import GaussianNetwork
+from ._gaussian_network import GaussianNetwork
 from ._table_margins import bent_columns, estimated, to_scores
 
 # Nodes beyond which the equivalence class is not computed.

@@ -19,8 +19,8 @@ from .._tables.fill import fill_gaps
 from .._tables.odd_columns import read_numbers
 from .._tables.single_row import SingleRow
 from ._gaussian_answers import describe, part_of
+from ._gaussian_network import GaussianNetwork
 from ._misfit_of_scores import subject_of
-from ._network import GaussianNetwork
 from ._noise import Noise, get_noise
 from ._row_inference import check_size
 

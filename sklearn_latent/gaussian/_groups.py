@@ -16,8 +16,8 @@ from .._core.criteria import bic
 from .._core.warn import warn
 from ..exceptions import ModelMisfitWarning
 from ._atom_margins import ConstantMargin
+from ._gaussian_network import GaussianNetwork
 from ._margin_fit import few_values, ordered_sample
-from ._network import GaussianNetwork
 from ._rows import Rows, distinct_rows
 from ._table_margins import atom_columns
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._network import GaussianNetwork
+from ._gaussian_network import GaussianNetwork
 from ._statistics import LOG_2_PI, NOISE_SHARE, GaussianStatistics
 
 # An edge whose effect the parameters can imitate to this share cannot be told.

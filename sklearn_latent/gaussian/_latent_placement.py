@@ -15,9 +15,9 @@ import numpy as np
 from .._core.choose import grow
 from .._core.graphs import reaches
 from ._factors import FEWEST_CHILDREN, DenseSets, correlated_factors, few_factors
+from ._gaussian_network import GaussianNetwork
 from ._latent_likelihood import Point, edge_gains, fit_point
 from ._linear_scores import fit_linear
-from ._network import GaussianNetwork
 from ._rules import TIE, ranked_with_ties
 from ._statistics import NOISE_SHARE, GaussianStatistics, standardise
 from ._structural_em import (

@@ -11,10 +11,10 @@ from ._bent_em import bent_network, learn_nonlinear, make_evaluator
 from ._conditional import IncompleteData
 from ._editing import Units
 from ._families import fit_network
+from ._gaussian_network import GaussianNetwork
 from ._greedy import greedy_search
 from ._latent_placement import place_latents
 from ._linear_scores import LinearEvaluator, fit_linear
-from ._network import GaussianNetwork
 from ._options import SearchOptions, is_linear
 from ._orders import order_search
 from ._paper_latents import paper_search

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._conditional import condition
 from ._factors import factor_analysis
-from ._network import GaussianNetwork
+from ._gaussian_network import GaussianNetwork
 from ._statistics import standardise
 from ._structural_em import (
     Expected,

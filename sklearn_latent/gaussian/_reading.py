@@ -10,8 +10,8 @@ from .._core.warn import warn
 from .._tables.blocks import Blocks, is_blockwise, read_blocks
 from ..exceptions import PoorDataWarning
 from ._gaussian_model import check_block
+from ._gaussian_network import GaussianNetwork
 from ._margin_kinds import Margin
-from ._network import GaussianNetwork
 from ._noise import get_noise
 from ._options import is_linear
 from ._rows import Rows, RowSums

@@ -17,9 +17,9 @@ import numpy as np
 from .._core.climb import climb
 from .._core.criteria import log_choices
 from ._conditional import IncompleteData, Joint, expected_statistics
+from ._gaussian_network import GaussianNetwork
 from ._greedy import greedy_search
 from ._linear_scores import LinearEvaluator, fit_linear
-from ._network import GaussianNetwork
 from ._options import SearchOptions
 from ._orders import order_search
 from ._rules import TIE

@@ -11,9 +11,9 @@ from ._emissions.emission import Emission
 from ._emissions.numbers import Gaussian, GaussianMemory, LogNormal, LogNormalMemory
 from ._forecast import Forecast
 from ._graph import TemporalGraph
+from ._latent_dbn import LatentDBN
 from ._lglpcc import LGLPCCTemporal
 from ._lpcc import LPCC
-from ._model import LatentDBN
 from ._panels.frames import sequences_from_frame
 from ._panels.sequences import Sequences
 from ._sem import SEMDBN

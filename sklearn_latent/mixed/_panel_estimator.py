@@ -27,9 +27,9 @@ from ._em.hybrid import STRATEGIES
 from ._emissions.emission import Emission
 from ._forecast import Forecast
 from ._graph import TemporalGraph
+from ._latent_dbn import LatentDBN
 from ._misfit_of_sequences import subject_of
 from ._mixed_answers import choose_slice, describe, part_of
-from ._model import LatentDBN
 from ._panel_input import PanelInput
 from ._panels.frames import fill_long
 from ._panels.panel import is_known

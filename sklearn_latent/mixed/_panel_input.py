@@ -17,7 +17,7 @@ from .._tables.blocks import Blocks, read_blocks
 from .._tables.schema import check_columns_of, known_orders
 from .._tables.single_row import SingleRow
 from ._emissions.kinds import requested_kinds
-from ._model import MOST_JOINT_STATES
+from ._latent_dbn import MOST_JOINT_STATES
 from ._panels.encoding import PanelEncoder
 from ._panels.frames import is_long, read_like
 from ._panels.panel import Panel

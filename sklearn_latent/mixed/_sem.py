@@ -22,7 +22,7 @@ from ..exceptions import PoorDataWarning
 from ._em.chain_em import EMOptions
 from ._em.hybrid import Hybrid
 from ._inference.expectation import warn_if_approximate
-from ._model import MAX_JOINT_STATES
+from ._latent_dbn import MAX_JOINT_STATES
 from ._panel_estimator import Forecaster
 from ._sem_rounds import structural_em
 

@@ -13,9 +13,9 @@ from ._em.chain_em import EMOptions, fit_chain
 from ._graph import TemporalGraph, complete_graph
 from ._inference.chain_data import ChainData
 from ._inference.expectation import expectation
+from ._latent_dbn import LatentDBN
 from ._latent_edges import best_edges
 from ._latent_states import compared, score
-from ._model import LatentDBN
 from ._panels.panel import Panel
 from ._tables import family_score, normalized, table_shape
 

@@ -8,7 +8,7 @@
 from ._em import NoisyOrEM
 from ._identifiability import identifiability_order, quartet_depth
 from ._mom import NoisyOrMoMLearner
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._schedule import Schedule, Step, find_schedule
 from ._structure import QuartetStructureLearner
 

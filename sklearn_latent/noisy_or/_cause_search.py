@@ -17,7 +17,7 @@ from .._core.criteria import bic_price, log_choices
 from ._beam import NARROW, Beam
 from ._expected import Expected
 from ._maximum_likelihood import climb_beams
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._proposals import (
     new_edges,
     propose_children,

@@ -28,8 +28,8 @@ from ._beam import FINE, Beam
 from ._maximum_likelihood import climb_beams, climb_table, cut, maximize_likelihood
 from ._mean_field_em import VariationalEM
 from ._misfit import contradictions, misfit_message
-from ._model import NoisyOrModel, check_flags, network_attributes
-from ._network import NoisyOrNetwork
+from ._noisy_or_model import NoisyOrModel, check_flags, network_attributes
+from ._noisy_or_network import NoisyOrNetwork
 from ._posterior import MAX_TABLE
 from ._refine_causes import scored_rows
 from ._state_table import MAX_ENUMERATED, TableRows

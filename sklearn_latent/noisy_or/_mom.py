@@ -19,10 +19,10 @@ from ._misfit import (
     contradictions_of_moments,
     misfit_message,
 )
-from ._model import NoisyOrModel, check_flags
 from ._moment_fit import learn_parameters, parameter_errors
 from ._moment_plan import Plan, Statistics
-from ._network import NoisyOrNetwork
+from ._noisy_or_model import NoisyOrModel, check_flags
+from ._noisy_or_network import NoisyOrNetwork
 from ._schedule import Schedule
 
 

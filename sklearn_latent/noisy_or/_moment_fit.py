@@ -24,7 +24,7 @@ from ._interactions import (
 )
 from ._maximum_likelihood import maximize_likelihood, standard_errors
 from ._moment_plan import Plan, Statistics
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._probabilities import clip_probability
 from ._rates import GUESS_INFORMATION, Guess, Rates, without_silent
 from ._statistics.moments import NegativeMoments

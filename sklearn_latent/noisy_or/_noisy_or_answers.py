@@ -12,7 +12,7 @@ from .._answers.pages import Section
 from .._answers.summary import MOST_NAMES, Parts, leading
 from .._core.text import LONGEST_NAME, count, label, number
 from ._misfit import read_names
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._posterior import infer_network
 from ._probabilities import safe_log
 from ._statistics.patterns import components, turn

@@ -20,7 +20,7 @@ import numpy as np
 
 from ._beam import Beam
 from ._expected import Expected
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 
 # Failures that a new edge may start with.
 STARTS = (0.2, 0.5, 0.8)

@@ -23,7 +23,7 @@ from ._coupled_sets import (
     pair_moments,
     subset_moments,
 )
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._probabilities import clip_probability
 from ._statistics.moments import MomentSource, Residual
 from ._statistics.subsets import all_subsets, subset_variance

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse, special
 
 from ._maximum_likelihood import UNIFORM_INFORMATION
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._probabilities import clip_probability
 from ._state_table import TableRows
 from ._statistics.patterns import Patterns

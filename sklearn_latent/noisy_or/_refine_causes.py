@@ -14,7 +14,7 @@ from ._beam import FINE, Beam
 from ._cause_search import Search, search_independent
 from ._expected import maximize
 from ._maximum_likelihood import climb_beams, errors_of, expect_block
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._posterior import infer_network
 from ._probabilities import clip_probability
 from ._quartets import Causes, Thresholds, discover

@@ -16,8 +16,8 @@ from .._tables.blocks import Blocks, LocalBlocks
 from ..exceptions import ModelMisfitWarning, PoorDataWarning
 from ..plotting import LatentImagesDisplay
 from ._misfit import contradictions, counted_rows, misfit_message
-from ._model import NoisyOrModel, check_flags
 from ._noisy_or_graph import latents_to_frame
+from ._noisy_or_model import NoisyOrModel, check_flags
 from ._quartets import Causes, Thresholds
 from ._refine_causes import Settings, learn_table, scored_rows
 from ._statistics.gaps import Gaps

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .._tables.blocks import Blocks
 from ._coupled_sets import discovery_level, discovery_threshold
-from ._network import NoisyOrNetwork
+from ._noisy_or_network import NoisyOrNetwork
 from ._posterior import infer_network
 from ._probabilities import clip_probability
 from ._quartets import Causes

@@ -15,7 +15,7 @@ from .._graph import TemporalGraph
 from .._hidden_classes import Rows, fit_classes
 from .._inference.chain_data import ChainData, Patterns
 from .._inference.expectation import ChainCounts, expectation
-from .._model import MAX_JOINT_STATES, LatentDBN
+from .._latent_dbn import MAX_JOINT_STATES, LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_of, log_prior, normalized, weighted_products
 

@@ -15,7 +15,7 @@ from .._emissions.kinds import KINDS, column_of
 from .._graph import TemporalGraph
 from .._inference.chain_data import ChainData
 from .._inference.expectation import expectation
-from .._model import LatentDBN
+from .._latent_dbn import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_of, normalized
 from .chain_em import EMOptions, first_network, fit_chain, replace_tables

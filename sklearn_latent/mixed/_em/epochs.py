@@ -12,7 +12,7 @@ from ..._core.criteria import bic_price
 from ..._tables.blocks import LocalBlocks
 from .._inference.chain_data import ChainData
 from .._inference.expectation import ChainCounts
-from .._model import LatentDBN
+from .._latent_dbn import LatentDBN
 from .._panels.panel import Panel
 from .._tables import family_score
 from .chain_em import EMOptions, climb_chain, maximized

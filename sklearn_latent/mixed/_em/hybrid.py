@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from .._emissions.emission import as_codes
 from .._forecast import Forecast
 from .._inference.expectation import warn_if_approximate
-from .._model import most_probable
+from .._latent_dbn import most_probable
 from .._panels.panel import MISSING, Panel, is_known
 from .correction import (
     MAX_VALUES,

@@ -32,8 +32,8 @@ from .._tables.words import Coding, decode, encode, learn_coding
 from ..exceptions import PoorDataWarning
 from ._misfit import subject_of
 from ._named_structure import read_structure
-from ._network import NoisyOrNetwork, warn_of_bounds
 from ._noisy_or_answers import describe, part_of
+from ._noisy_or_network import NoisyOrNetwork, warn_of_bounds
 from ._posterior import infer_network, predict_off
 from ._statistics.packed import PackedRows, binarize_rows
 from ._statistics.patterns import Patterns
