@@ -19,8 +19,6 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "sklearn_latent"
 BUDGETS = TESTS / "house_budgets.json"
 FILES = sorted(PACKAGE.rglob("*.py"))
-# Bytes of an average line: a budget of lines is not met by longer ones.
-WIDTH = 39.8
 FAMILIES = ("noisy_or", "gaussian", "mixed")
 
 
@@ -41,6 +39,12 @@ def length(file: Path) -> int:
 def files() -> dict[str, int]:
     """Number of modules."""
     return {"all": len(FILES)}
+
+
+def width() -> dict[str, int]:
+    """Bytes of a hundred lines: a budget of lines is not met by longer ones."""
+    n_bytes = sum(len(file.read_bytes()) for file in FILES)
+    return {"all": 100 * n_bytes // sum(map(length, FILES))}
 
 
 def names() -> dict[str, int]:
@@ -77,18 +81,19 @@ def is_number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
-KINDS = {"lines": lines, "files": files, "names": names, "numbers": numbers}
+KINDS = {
+    "lines": lines,
+    "width": width,
+    "files": files,
+    "names": names,
+    "numbers": numbers,
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_exceeds_its_budget(kind):
     now, budget = KINDS[kind](), json.loads(BUDGETS.read_text("utf-8"))[kind]
     assert {k: n for k, n in now.items() if n > budget.get(k, 0)} == {}, budget
-
-
-def test_lines_do_not_get_longer():
-    sizes = [len(file.read_bytes()) for file in FILES]
-    assert sum(sizes) <= WIDTH * sum(map(length, FILES))
 
 
 def modules():
