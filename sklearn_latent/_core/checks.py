@@ -218,6 +218,12 @@ def table_z(correlation, expected, one, two, n) -> np.ndarray:
     # and given the rates it determines the others.
     rarest = np.argmin(cells, axis=0)
     place = rarest, np.arange(len(rarest))
-    z = count_z(np.maximum(seen[place], 0.0), cells[place], variance)
+    count, mean = np.maximum(seen[place], 0.0), cells[place]
+    # A count near its maximum has more trials than the variance says: 2 of 2 rows are
+    # no 7 standard errors.
+    largest = n * np.stack([most, one - least, two - least, 1.0 - one - two + most])
+    beyond = count * (mean - variance) > mean**2 * (1.0 - 1e-9)
+    wide = mean * (1.0 - mean / np.maximum(largest[place], mean))
+    z = count_z(count, mean, np.where(beyond, wide, variance))
     # One is on and the other off in the two cells in the middle.
     return np.where((rarest == 1) | (rarest == 2), -z, z)

@@ -251,11 +251,25 @@ def _gain(network, off, total_off, pairs, both_off, total) -> float:
     ratio = _log_ratio(rates, [expected, 1.0 - expected])
     gain = float(total_off @ (rates * ratio).sum(axis=0))
     one, two = off[pairs].T
-    r = _correlation(network.negative_moment(pairs), *expected[pairs].T)
-    together = r * np.sqrt(one * (1.0 - one) * two * (1.0 - two))
-    alone = _cells(one * two, one, two)
-    ratio = _log_ratio(alone, _cells(one * two + together, one, two))
+    both = _at_rates(network.negative_moment(pairs), expected[pairs].T, one, two)
+    ratio = _log_ratio(_cells(one * two, one, two), _cells(both, one, two))
     return gain + float(total @ (_cells(both_off, one, two) * ratio).sum(axis=0))
+
+
+def _at_rates(both, expected, one, two) -> np.ndarray:
+    """P(both off) if the odds ratio of a model held at other rates (Plackett, 1965).
+
+    A correlation may be out of reach at other rates.
+    """
+    cells = np.maximum(_cells(both, *expected), 1e-12)
+    odds = cells[0] * cells[3] / (cells[1] * cells[2])
+    total = 1.0 + (one + two) * (odds - 1.0)
+    root = np.sqrt(np.maximum(total**2 - 4.0 * odds * (odds - 1.0) * one * two, 0.0))
+    # Two ways to write a root of the same equation, each where it does not cancel.
+    usual = total > 0.0
+    found = 2.0 * odds * one * two / np.where(usual, total + root, 1.0)
+    other = (total - root) / np.where(usual, 1.0, 2.0 * (odds - 1.0))
+    return np.where(usual, found, other)
 
 
 def _log_ratio(before, after) -> np.ndarray:
@@ -306,7 +320,8 @@ def _large_differences(network, columns, tables, feature_names) -> list[Check]:
     if not len(pairs):
         return found
     r = _correlation(both, *off[pairs].T)
-    rho = _correlation(network.negative_moment(pairs), *expected[pairs].T)
+    given = _at_rates(network.negative_moment(pairs), expected[pairs].T, *off[pairs].T)
+    rho = _correlation(given, *off[pairs].T)
     one, two = (1.0 - off[pairs]).T
     z = table_z(r, rho, one, two, total)
 
