@@ -119,7 +119,86 @@ def _name(node) -> str:
     return getattr(node, "name", getattr(node, "id", ""))
 
 
-HEURISTICS: list[Heuristic] = []
+def _heuristics() -> list[Heuristic]:
+    """What is switched off, in the order of the rooms."""
+    noisy, states = "noisy_or._cause_search", "mixed._latent_states"
+    refine, propose = "noisy_or._refine_causes", "noisy_or._proposals"
+    place, groups = "gaussian._latent_placement:LatentSearch", "mixed._column_groups"
+    nothing: Any = lambda *_, **__: iter(())  # noqa: E731
+    causes = [
+        ("splits", {f"{noisy}:propose_splits": lambda beam: []},
+         (f"{propose}:propose_splits", f"{noisy}:Search._split")),
+        ("handing over", {f"{noisy}:_triples": lambda pairs: []},
+         (f"{noisy}:_triples", f"{noisy}:Search._hand_over")),
+        ("reopening", {f"{noisy}:Search._reopen": lambda self, best: best},
+         (f"{noisy}:Search._reopen",)),
+        ("random starts", {f"{noisy}:MORE_LATENTS": ()},
+         (f"{noisy}:search_independent",)),
+        ("few rows first", {f"{refine}:FIRST_ROUNDS": 0}, ()),
+        ("polarity", {f"{refine}:choose_polarity": _as_they_are},
+         (f"{refine}:choose_polarity", f"{refine}:propose_polarity")),
+        ("classes above", {f"{refine}:classes_above": lambda network, _: network},
+         (f"{refine}:classes_above", f"{refine}:_with_classes")),
+    ]  # fmt: skip
+    graphs = [
+        ("births of latents", {f"{place}.births": nothing}, (f"{place}.births",)),
+        ("deaths of latents", {f"{place}.deaths": nothing}, (f"{place}.deaths",)),
+        ("redraws of latents", {f"{place}.redraws": nothing},
+         (f"{place}.redraws", f"{place}.redrawn")),
+        ("deletions over classes", {"gaussian._orders:backward_search": _unchanged},
+         ("gaussian._backward:",)),
+        ("classes of rows", {"gaussian._fit:_with_classes": _one_class},
+         ("gaussian._class_em:", "gaussian._fit:_with_classes")),
+        ("atoms", {"gaussian._margin_fit:find_atoms": _no_atoms},
+         ("gaussian._atom_margins:", "gaussian._margin_fit:find_atoms")),
+    ]  # fmt: skip
+    mixed = [
+        ("states in context", {f"{states}:in_context": lambda _, latent, *__: latent},
+         (f"{states}:in_context", f"{states}:_context")),
+        ("moves of columns", {f"{groups}:GroupSearch._move": lambda _, found: [*found]},
+         (f"{groups}:GroupSearch._move", f"{groups}:candidate_moves")),
+        ("joins of groups", {f"{groups}:GroupSearch._join": lambda _, found: [*found]},
+         (f"{groups}:GroupSearch._join", f"{groups}:GroupSearch._may_join")),
+        ("a sample first", {f"{groups}:GroupSearch.thin": lambda _: None},
+         (f"{groups}:GroupSearch.thin",)),
+        ("review over time", {"mixed._latent_search:review": lambda *given: [given[2]]},
+         ("mixed._latent_search:review",)),
+        ("fewer states", {"mixed._em.choice:with_fewer_states": _same_ascent},
+         ("mixed._em.choice:with_fewer_states", "mixed._em.choice:with_joined_states")),
+        ("kinds of emissions", {"mixed._em.choice:_best_kinds": _same_ascent},
+         ("mixed._em.choice:_best_kinds", "mixed._em.choice:_best_kind")),
+    ]  # fmt: skip
+    families = {"noisy_or": causes, "gaussian": graphs, "mixed": mixed}
+    return [
+        Heuristic(name, family, off, lines)
+        for family, entries in families.items()
+        for name, off, lines in entries
+    ]
+
+
+def _as_they_are(patterns, *_):
+    """No column is turned."""
+    return np.ones(patterns.on.shape[1], dtype=np.int8)
+
+
+def _unchanged(evaluator, result, **_):
+    """The graph of the order."""
+    return result
+
+
+def _one_class(estimator, rows, network, *_):
+    """The network without classes."""
+    return [network]
+
+
+def _no_atoms(column, weights):
+    """No value has a share of its own."""
+    return np.zeros(0), np.zeros(0)
+
+
+def _same_ascent(panel, ascent, options):
+    """What EM found."""
+    return ascent
 
 
 def problems(family: str, seed: int) -> list[Problem]:
@@ -246,7 +325,7 @@ def main():
     options = parser.parse_args()
     chosen = [
         h
-        for h in HEURISTICS
+        for h in _heuristics()
         if options.only in h.name and options.family in ("", h.family)
     ]
     print("| heuristic | lines | held out | BIC a row | found | time | changed |")
