@@ -249,14 +249,20 @@ def _planted_causes(seed):
 
 
 def _planted_graphs(seed):
-    """Graphs, half of them with latents."""
+    """Graphs without latents, and latents of five columns each."""
     for i in range(6):
-        latents = {"n_latents": 2} if i % 2 else {}
+        shape = {"n_features": 20, "n_latents": 4, "bipartite": True} if i % 2 else {}
         data = make_gaussian_bn(
-            n_features=10, n_samples=500, random_state=1000 * seed + i, **latents
+            **{"n_features": 10, **shape}, n_samples=500, random_state=1000 * seed + i
         )
-        learner = IdealParentGaussianBN(max_latents=3 if i % 2 else 0)
-        yield Problem(f"graph {i}", learner, *_halves(data.X))
+        learner = IdealParentGaussianBN(max_latents=8 if i % 2 else 0)
+        yield Problem(
+            f"graph {i}",
+            learner,
+            *_halves(data.X),
+            data.network,
+            lambda truth, model: -float(abs(model.n_latents_ - truth.n_latents)),
+        )
 
 
 def _planted_panels(seed):
