@@ -101,23 +101,6 @@ class TestEdges:
             if width.most == 1:
                 np.testing.assert_allclose(bounds, gains, atol=1e-8)
 
-    def test_missing_and_false_edges_are_told(self, images):
-        truth = true_parameters(images)
-        failure = np.array(truth.failure)
-        lost = np.flatnonzero(failure[0] < 1)[:2]
-        failure[0, lost] = 1.0
-        false = int(np.flatnonzero(failure[1] == 1)[-1])
-        failure[1, false] = 0.9
-        parameters = truth._with(failure=failure)
-        beam = beam_of(parameters, Patterns.of(images.X == 1))
-        price = 0.5 * np.log(1000)
-        weak = np.argwhere(weak_edges(beam, parameters, price))
-        np.testing.assert_array_equal(weak, [[1, false]])
-        new = new_edges(beam, parameters, beam.expect(), price + 1)
-        # Other latents may take them, too, but none more than the right one.
-        assert (new[0, lost] < 1).all()
-        assert set(np.nonzero(new < 1)[1]) == set(lost)
-
 
 class TestBirths:
     @pytest.mark.parametrize("missing", [0.0, 0.2])
@@ -135,14 +118,6 @@ class TestBirths:
             children = propose_children(residual_dependence(found.beam), 1)
             alike = edge_f1(truth.structure[[latent]], children)
             assert alike > 0.5, (latent, alike)
-
-    def test_weights_are_rows(self, images):
-        truth = true_parameters(images)
-        patterns = Patterns.of(images.X[:200] == 1)
-        twice = patterns._replace(weights=2 * patterns.weights)
-        one = residual_dependence(beam_of(truth, patterns))
-        two = residual_dependence(beam_of(truth, twice))
-        np.testing.assert_allclose(two, np.sqrt(2) * one, atol=1e-9)
 
     def test_constant_features_have_no_residual(self):
         X = np.random.default_rng(0).random((200, 5)) < 0.5
@@ -272,10 +247,19 @@ class TestSearch:
     def test_missing_and_false_edges_are_repaired(self, images):
         truth = true_parameters(images)
         failure = np.array(truth.failure)
-        failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
-        failure[1, np.flatnonzero(failure[1] == 1)[-1]] = 0.8
+        lost = np.flatnonzero(failure[0] < 1)[:2]
+        false = int(np.flatnonzero(failure[1] == 1)[-1])
+        failure[0, lost], failure[1, false] = 1.0, 0.9
         search = self.search(images.X == 1, 8)
-        fitted = search.settle(truth._with(failure=failure))
+        wrong = truth._with(failure=failure)
+        search.beam.search(wrong)
+        weak = np.argwhere(weak_edges(search.beam, wrong, 0.5 * np.log(1000)))
+        np.testing.assert_array_equal(weak, [[1, false]])
+        new = new_edges(search.beam, wrong, search.beam.expect(), np.log(1000))
+        # Other latents may take them, too, but none more than the right one.
+        assert (new[0, lost] < 1).all()
+        assert set(np.nonzero(new < 1)[1]) == set(lost)
+        fitted = search.settle(wrong)
         np.testing.assert_array_equal(fitted.parameters.structure, truth.structure)
 
     def test_halves_are_united(self, images):
