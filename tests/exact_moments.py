@@ -1,8 +1,11 @@
 """Moments that (almost) infinitely many rows of a network would have."""
 
+from itertools import combinations
+
 import numpy as np
 
-from sklearn_latent.noisy_or._statistics.moments import NegativeMoments
+from sklearn_latent.noisy_or._rates import Rates
+from sklearn_latent.noisy_or._statistics.moments import NegativeMoments, canonical_sets
 
 # Their sampling noise, 1e-6, is far above rounding and far below any dependence worth a
 # name.
@@ -35,3 +38,20 @@ def exact_moments(network, sets):
         probability[chosen] = network.negative_moment(members)
     total = np.full(len(sets), n_rows)
     return NegativeMoments(sets, probability * n_rows, total, network.n_features)
+
+
+def every_set(n_features, order):
+    """All sets of one to `order` features, padded with -1."""
+    sets = [
+        [*members] + [-1] * (order - size)
+        for size in range(1, order + 1)
+        for members in combinations(range(n_features), size)
+    ]
+    return canonical_sets(sets, n_features)
+
+
+def exact_rates(network):
+    """What is known of a network's features, each by itself."""
+    singles = np.full((network.n_features, 3), -1)
+    singles[:, -1] = np.arange(network.n_features)
+    return Rates(exact_moments(network, singles))

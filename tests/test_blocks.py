@@ -88,53 +88,26 @@ NUMBERS = st.lists(st.integers(-100, 100), max_size=12)
 
 class TestBlocks:
     @ENGINES
-    @settings(deadline=None, max_examples=25)
-    @given(numbers=NUMBERS)
-    def test_sum(self, blocks, numbers):
-        expected = sum(x**2 for x in numbers) if numbers else None
-        assert blocks(numbers).sum(square) == expected
-
-    @ENGINES
-    @settings(deadline=None, max_examples=25)
-    @given(numbers=NUMBERS)
-    def test_merged_in_order(self, blocks, numbers):
-        """Joining lists is associative but not commutative."""
-        assert (blocks(numbers).sum(as_list) or []) == numbers
-
-    @ENGINES
-    @settings(deadline=None, max_examples=25)
+    @settings(deadline=None, max_examples=30)
     @given(numbers=NUMBERS, factor=st.integers(-3, 3))
-    def test_map_and_gather_keep_the_order(self, blocks, numbers, factor):
+    def test_an_engine_is_a_list(self, blocks, numbers, factor):
+        """Joining lists is associative but not commutative; None is no block."""
+        squares, even = [x**2 for x in numbers], [x for x in numbers if x % 2 == 0]
+        assert blocks(numbers).sum(square) == (sum(squares) if numbers else None)
+        assert (blocks(numbers).sum(as_list) or []) == numbers
         assert blocks(numbers).gather(scaled, factor) == [factor * x for x in numbers]
-        mapped = blocks(numbers).map(scaled, factor)
-        assert mapped.gather(square) == [(factor * x) ** 2 for x in numbers]
-        assert mapped.gather(square) == mapped.gather(square)
-
-    @ENGINES
-    @settings(deadline=None, max_examples=25)
-    @given(numbers=NUMBERS)
-    def test_none_is_no_block(self, blocks, numbers):
-        even = [x for x in numbers if x % 2 == 0]
+        mapped = blocks(numbers).map(square)
+        assert mapped.gather(square) == mapped.gather(square) == [x**2 for x in squares]
         assert blocks(numbers).map(only_even).gather(as_list) == [[x] for x in even]
-        total = blocks(numbers).sum(only_even)
-        assert total == (sum(even) if even else None)
+        assert blocks(numbers).sum(only_even) == (sum(even) if even else None)
 
     @ENGINES
     def test_one_argument_per_block(self, blocks):
         gathered = blocks([1, 2, 3]).gather(shifted, 10, each=[5, 6, 7])
         assert gathered == [15, 26, 37]
-
-    @ENGINES
-    @pytest.mark.parametrize("each", [[1, 2], [1, 2, 3, 4]])
-    def test_one_argument_too_many_or_too_few(self, blocks, each):
-        with pytest.raises(ValueError, match="zip"):
-            blocks([1, 2, 3]).gather(shifted, 10, each=each)
-
-    @ENGINES
-    def test_no_blocks(self, blocks):
-        assert blocks([]).sum(square) is None
-        assert blocks([]).gather(square) == []
-        assert blocks([]).map(square).gather(square) == []
+        for each in ([1, 2], [1, 2, 3, 4]):
+            with pytest.raises(ValueError, match="zip"):
+                blocks([1, 2, 3]).gather(shifted, 10, each=each)
 
     @ENGINES
     def test_errors_come_through(self, blocks):
@@ -179,28 +152,23 @@ WEIGHTS = np.random.default_rng(1).integers(0, 4, size=20).astype(float)
 
 class TestRows:
     @settings(deadline=None, max_examples=40)
-    @given(cuts(20))
-    def test_any_split_has_the_sum_of_the_whole(self, places):
-        whole = read_blocks(X, None, checked, checked).sum(moments)
-        batches = [part for part in np.split(X, places) if len(part)]
-        stream = read_blocks(iter(batches), None, checked, checked)
-        np.testing.assert_array_equal(stream.sum(moments), whole)
-        chunks = tuple(len(part) for part in np.split(X, places))
-        collection = da.from_array(X, chunks=(chunks, -1))
-        remote = read_blocks(collection, None, checked, checked)
+    @given(cuts(20), st.sampled_from([None, "array", "lazy"]))
+    def test_any_split_has_the_sum_of_the_whole(self, places, kind):
+        weights = None if kind is None else WEIGHTS
+        table = read_blocks(X, weights, checked, checked)
+        assert table.gather(n_rows) == table.gather(n_rows) == [20]
+        whole = table.sum(moments)
+        counts = np.ones(20, int) if kind is None else WEIGHTS.astype(int)
+        np.testing.assert_array_equal(moments((np.repeat(X, counts, 0), None)), whole)
+        parts = np.split(X, places)
+        collection = da.from_array(X, chunks=(tuple(map(len, parts)), 2))
+        given = da.from_array(WEIGHTS, chunks=7) if kind == "lazy" else weights
+        remote = read_blocks(collection, given, checked, checked)
         np.testing.assert_array_equal(remote.sum(moments), whole)
-
-    @settings(deadline=None, max_examples=25)
-    @given(cuts(20), st.booleans())
-    def test_weights_follow_their_rows(self, places, lazy):
-        whole = read_blocks(X, WEIGHTS, checked, checked).sum(moments)
-        repeated = np.repeat(X, WEIGHTS.astype(int), axis=0)
-        np.testing.assert_array_equal(moments((repeated, None)), whole)
-        chunks = tuple(len(part) for part in np.split(X, places))
-        collection = da.from_array(X, chunks=(chunks, -1))
-        weights = da.from_array(WEIGHTS, chunks=7) if lazy else WEIGHTS
-        remote = read_blocks(collection, weights, checked, checked)
-        np.testing.assert_array_equal(remote.sum(moments), whole)
+        if kind is None:
+            batches = iter([part for part in parts if len(part)])
+            stream = read_blocks(batches, None, checked, checked)
+            np.testing.assert_array_equal(stream.sum(moments), whole)
 
     @settings(deadline=None, max_examples=25)
     @given(cuts(20), st.booleans(), st.booleans())
@@ -219,19 +187,10 @@ class TestRows:
         blocks = read_blocks(table, weights, checked, checked, cut=cut)
         np.testing.assert_array_equal(blocks.sum(moments), moments((X, weights)))
 
-    def test_a_table_can_be_read_again(self):
-        blocks = read_blocks(X, None, checked, checked)
-        assert blocks.gather(n_rows) == blocks.gather(n_rows) == [20]
-
     def test_the_first_batch_is_checked_at_once(self):
         seen = []
         read_blocks(iter([X, X]), None, lambda batch: seen.append(batch), checked)
         assert len(seen) == 1
-
-    def test_columns_in_several_chunks(self):
-        collection = da.from_array(X, chunks=(6, 2))
-        remote = read_blocks(collection, None, checked, checked)
-        np.testing.assert_array_equal(remote.sum(moments), moments((X, None)))
 
     def test_data_frame(self):
         pd = pytest.importorskip("pandas")

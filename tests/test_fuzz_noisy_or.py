@@ -93,110 +93,66 @@ SEEDS = [0, None, 7]
 RUNNING = {"n_jobs": [None, 1], "verbose": [0, True]}
 
 
-@fuzz(60)
-@given(st.data())
-def test_moment_learner(data):
-    X = data.draw(tables())
-    model = NoisyOrMoMLearner(
-        data.draw(st.none() | structures(width_of(X))),
-        **data.draw(
-            options(
-                use_pairs=[True, False],
-                clean_up=[True, False],
-                refine=[True, False],
-                binarize=BINARIZE,
-                **RUNNING,
-            )
-        ),
-    )
-    fit_and_drive(data, "NoisyOrMoMLearner", model, X)
+THRESHOLD = ["auto", "auto", 0.01, 0.1]
+OPTIONS = {
+    NoisyOrMoMLearner: {"use_pairs": [True, False], "clean_up": [True, False]},
+    NoisyOrEM: {
+        "n_latents": [None, None, 0, 1, 2, 3],
+        "inference": ["exact", "variational"],
+        "n_init": [1, 2],
+        "max_iter": [1, 10, 60],
+        "tol": [1e-3, 0.0, 1e-6],
+        "warm_start": [True, False],
+        "random_state": SEEDS,
+    },
+    QuartetStructureLearner: {
+        "test": ["rank", "coherence"],
+        "quartet_threshold": THRESHOLD,
+        "coherence_threshold": THRESHOLD,
+        "extend_threshold": THRESHOLD,
+        "max_depth": [None, 0, 2],
+        "dependence": ["auto", None],
+        "polarity": ["auto", None],
+        "random_state": SEEDS,
+    },
+}
 
 
-@fuzz(40)
-@given(st.data())
-def test_em(data):
+@pytest.mark.parametrize("kind", OPTIONS)
+@fuzz(50)
+@given(data=st.data())
+def test_estimators(kind, data):
     X = data.draw(tables())
-    model = NoisyOrEM(
-        structure=data.draw(st.none() | structures(width_of(X))),
-        **data.draw(
-            options(
-                n_latents=[None, None, 0, 1, 2, 3],
-                inference=["exact", "variational"],
-                n_init=[1, 2],
-                max_iter=[1, 10, 60],
-                tol=[1e-3, 0.0, 1e-6],
-                warm_start=[True, False],
-                binarize=BINARIZE,
-                random_state=SEEDS,
-                **RUNNING,
-            )
-        ),
-    )
-    fit_and_drive(data, "NoisyOrEM", model, X)
+    valid = OPTIONS[kind] | {"binarize": BINARIZE} | RUNNING
+    given = {} if kind is NoisyOrEM else {"refine": [True, False]}
+    model = kind(**data.draw(options(**valid, **given)))
+    if kind is not QuartetStructureLearner:
+        model.set_params(structure=data.draw(st.none() | structures(width_of(X))))
+    fit_and_drive(data, kind.__name__, model, X)
 
 
 @fuzz(50)
 @given(st.data())
-def test_quartets(data):
-    X = data.draw(tables())
-    threshold = ["auto", "auto", 0.01, 0.1]
-    model = QuartetStructureLearner(
-        **data.draw(
-            options(
-                test=["rank", "coherence"],
-                quartet_threshold=threshold,
-                coherence_threshold=threshold,
-                extend_threshold=threshold,
-                max_depth=[None, 0, 2],
-                refine=[True, False],
-                dependence=["auto", None],
-                polarity=["auto", None],
-                binarize=BINARIZE,
-                random_state=SEEDS,
-                **RUNNING,
-            )
-        )
-    )
-    fit_and_drive(data, "QuartetStructureLearner", model, X)
-
-
-@fuzz(30)
-@given(st.data())
 def test_batches(data):
     """A batch that is refused does not count; the others do."""
     kind = data.draw(st.sampled_from([NoisyOrMoMLearner, QuartetStructureLearner]))
-    model, n_rows = kind(), 0.0
+    model, n_rows, weighted = kind(), 0.0, data.draw(st.booleans())
     for _ in range(3):
-        X = data.draw(tables(max_columns=3))
-        update = data.draw(arguments(True, False))
+        X = data.draw(hnp.arrays(bool, (5, 4)) if weighted else tables(max_columns=3))
+        options = {"update": data.draw(arguments(True, False))}
+        if weighted:
+            options["sample_weight"] = data.draw(weights(5))
         name = f"{kind.__name__}.partial_fit"
-        if attempt(name, model.partial_fit, X, update=update) is not None:
+        if attempt(name, model.partial_fit, X, **options) is not None:
             n_rows += n_rows_of(X)
-            if update is True:
+            if options["update"] is True:
                 assert_valid(model.network_)
-                if kind is NoisyOrMoMLearner and not np.isnan(_floats(X)).any():
+                known = kind is NoisyOrMoMLearner and not np.isnan(_floats(X)).any()
+                if known and not weighted:
                     assert model.n_samples_seen_ <= n_rows
         if not hasattr(model, "network_"):
             for method in (model.sample, model.to_frame, model.get_feature_names_out):
                 assert attempt(kind.__name__, method) is None
-
-
-@fuzz(20)
-@given(st.data())
-def test_weighted_batches(data):
-    kind = data.draw(st.sampled_from([NoisyOrMoMLearner, QuartetStructureLearner]))
-    model = kind()
-    for _ in range(3):
-        X = data.draw(hnp.arrays(bool, (5, 4)))
-        sample_weight = data.draw(weights(5))
-        attempt(
-            f"{kind.__name__}.partial_fit",
-            model.partial_fit,
-            X,
-            sample_weight=sample_weight,
-        )
-    if hasattr(model, "network_"):
-        assert_valid(model.network_)
 
 
 @fuzz(30)
@@ -228,59 +184,35 @@ def test_network(data):
     sizes = [(n_latents,), (n_latents, n_features), (n_features,)]
     if data.draw(st.integers(0, 9)) == 9:
         sizes = [data.draw(hnp.array_shapes(min_dims=0, max_dims=3)) for _ in sizes]
+    elements = st.sampled_from(
+        [st.floats(0, 1), st.sampled_from([0.0, 1.0]), probabilities]
+    )
     values = [
-        data.draw(
-            hnp.arrays(
-                np.float64,
-                size,
-                elements=data.draw(
-                    st.sampled_from(
-                        [st.floats(0, 1), st.sampled_from([0.0, 1.0]), probabilities]
-                    )
-                ),
-            )
-        )
+        data.draw(hnp.arrays(np.float64, size, elements=data.draw(elements)))
         for size in sizes
     ]
     network = attempt("NoisyOrNetwork", NoisyOrNetwork, *values)
     if network is None:
         return
     assert_valid(network)
+
+    def ask(method, *arguments):
+        return attempt(f"NoisyOrNetwork.{method}", getattr(network, method), *arguments)
+
     X = data.draw(fitting(n_features, st.sampled_from([0.0, 1.0, 1.0, np.nan])))
     method = data.draw(arguments("auto", "exact"))
-    log_likelihood = attempt(
-        "NoisyOrNetwork.log_likelihood", network.log_likelihood, X, method
-    )
-    if log_likelihood is not None:
-        assert (log_likelihood <= 1e-9).all()
-    posterior = attempt("NoisyOrNetwork.posterior", network.posterior, X, method)
-    if posterior is not None:
-        assert ((posterior >= 0) & (posterior <= 1)).all()
-    features = data.draw(
-        st.sampled_from([[], [0], [0, 1], [[0, 1], [1, 1]], [9], [-1], [0.5], "a"])
-    )
-    moment = attempt(
-        "NoisyOrNetwork.negative_moment", network.negative_moment, features
-    )
+    log_likelihood = ask("log_likelihood", X, method)
+    assert log_likelihood is None or (log_likelihood <= 1e-9).all()
+    posterior = ask("posterior", X, method)
+    assert posterior is None or ((posterior >= 0) & (posterior <= 1)).all()
+    features = [[], [0], [0, 1], [[0, 1], [1, 1]], [9], [-1], [0.5], "a"]
+    moment = ask("negative_moment", data.draw(st.sampled_from(features)))
     if moment is not None:
-        assert (np.asarray(moment) >= 0).all()
-        assert (np.asarray(moment) <= 1 + 1e-12).all()
-    n_samples = data.draw(arguments(1, 5))
-    attempt(
-        "NoisyOrNetwork.sample",
-        network.sample,
-        n_samples,
-        data.draw(arguments(0, None)),
-    )
-    names = data.draw(arguments(None)), data.draw(arguments(None))
-    attempt("NoisyOrNetwork.to_frame", network.to_frame, *names)
-    stored = data.draw(damaged(network.to_dict()))
-    attempt("NoisyOrNetwork.from_dict", NoisyOrNetwork.from_dict, stored)
-    attempt(
-        "NoisyOrNetwork.from_json",
-        NoisyOrNetwork.from_json,
-        data.draw(st.sampled_from(JUNK)),
-    )
+        assert ((np.asarray(moment) >= 0) & (np.asarray(moment) <= 1 + 1e-12)).all()
+    ask("sample", data.draw(arguments(1, 5)), data.draw(arguments(0, None)))
+    ask("to_frame", data.draw(arguments(None)), data.draw(arguments(None)))
+    ask("from_dict", data.draw(damaged(network.to_dict())))
+    ask("from_json", data.draw(st.sampled_from(JUNK)))
 
 
 @fuzz(60)

@@ -4,7 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from brute_force import answer, networks, random_network, random_rows
+from brute_force import (
+    answer,
+    class_joint,
+    class_networks,
+    joint,
+    networks,
+    random_network,
+    random_rows,
+    states,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,17 +38,23 @@ def take(route, patch):
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@settings(max_examples=20, deadline=None)
-@given(network=networks, seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+@given(network=networks | class_networks, seed=st.integers(0, 2**32 - 1))
 def test_every_route_agrees_with_enumeration(route, network, seed):
     X = random_rows(seed, 12, network.n_features, missing=0.2)
     with pytest.MonkeyPatch.context() as patch:
         take(route, patch)
         log_likelihood = network.log_likelihood(X)
         posterior = network.posterior(X, method="exact")
+        classes = network.class_posterior(X)
     expected, expected_posterior = answer(network, X)
     np.testing.assert_allclose(log_likelihood, expected, atol=1e-8)
     np.testing.assert_allclose(posterior, expected_posterior, atol=1e-8)
+    shares = class_joint(network, states(network.n_latents))
+    shares = joint(network, X)[0] @ (shares / np.maximum(shares.sum(0), 1e-300)).T
+    shares[np.isneginf(expected)] = network.class_weight
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(classes, shares, atol=1e-8)
 
 
 @pytest.mark.parametrize("dropped", [True, False])
@@ -57,30 +72,24 @@ def test_latents_that_are_surely_off_change_nothing(dropped, monkeypatch):
     np.testing.assert_allclose(network.posterior(X), expected_posterior, atol=1e-8)
 
 
-def test_agrees_with_pgmpy():
-    with warnings.catch_warnings():
-        # pgmpy imports names of its own that it has deprecated.
-        warnings.simplefilter("ignore")
-        from pgmpy.inference import VariableElimination
+# pgmpy warns of its own modules when they are imported.
+@pytest.mark.filterwarnings("ignore:.*pgmpy.*:FutureWarning")
+@pytest.mark.parametrize("n_classes", [None, 3])
+def test_agrees_with_pgmpy(n_classes):
+    from pgmpy.inference import VariableElimination
 
-    network = random_network(5, 4, 6)
+    network = random_network(5, 4, 6, n_classes=n_classes)
     engine = VariableElimination(network.to_pgmpy())
     X = random_rows(1, 4, 6, missing=0.3)
-    posterior = network.posterior(X)
-    for row, probabilities in zip(X, posterior, strict=True):
+    expected = {f"latent{i}": on for i, on in enumerate(network.posterior(X).T)}
+    if n_classes:
+        expected["class"] = network.class_posterior(X)
+    for number, row in enumerate(X):
         evidence = {f"x{j}": int(v) for j, v in enumerate(row) if not np.isnan(v)}
-        for i, probability in enumerate(probabilities):
-            factor = engine.query(
-                [f"latent{i}"], evidence=evidence, show_progress=False
-            )
-            on = factor.get_value(**{f"latent{i}": factor_state(factor, i)})
-            assert probability == pytest.approx(on, abs=1e-8)
-
-
-def factor_state(factor, i):
-    """How pgmpy names the state "on" of a latent."""
-    names = factor.state_names[f"latent{i}"]
-    return 1 if 1 in names else True
+        for name, values in expected.items():
+            found = engine.query([name], evidence=evidence, show_progress=False).values
+            found = found if name == "class" else found[1]
+            np.testing.assert_allclose(found, values[number], atol=1e-8)
 
 
 def wide_network(seed, n_latents=40, n_features=60, density=0.1):

@@ -2,6 +2,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from exact_moments import every_set
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import networks, seeds
@@ -13,16 +14,6 @@ from sklearn_latent.noisy_or._statistics.subsets import (
     all_subsets,
     subset_variance,
 )
-
-
-def every_set(n_features, order):
-    """All sets of one to `order` features, padded with -1."""
-    sets = [
-        [*members] + [-1] * (order - size)
-        for size in range(1, order + 1)
-        for members in combinations(range(n_features), size)
-    ]
-    return canonical_sets(sets, n_features)
 
 
 def count(rows, sets, weights=None):
@@ -47,62 +38,47 @@ def random_rows(seed, n_rows, n_features, missing=0.0):
     return rows
 
 
-@settings(max_examples=40, deadline=None)
-@given(seeds, st.integers(1, 300), st.integers(1, 6), st.sampled_from([0.0, 0.3]))
-def test_counts_of_sets_up_to_four(seed, n_rows, n_features, missing):
-    rows = random_rows(seed, n_rows, n_features, missing)
-    sets = every_set(n_features, 4)
-    moments = count(rows, sets)
-    off, total = slow_count(rows, sets)
-    np.testing.assert_array_equal(moments.off, off)
-    np.testing.assert_array_equal(moments.total, total)
+WEIGHTS = {
+    "none": lambda rng, n: np.ones(n),
+    "integers": lambda rng, n: rng.integers(0, 5, n) + 0.0,
+    "halves": lambda rng, n: rng.integers(0, 5, n) / 2,
+    "reals": lambda rng, n: rng.exponential(size=n),
+    "thirds": lambda rng, n: np.full(n, 1 / 3),
+}
 
 
-@settings(max_examples=30, deadline=None)
-@given(seeds, st.sampled_from(["integers", "halves", "reals", "thirds"]))
-def test_weights(seed, kind):
+@settings(max_examples=60, deadline=None)
+@given(
+    seeds,
+    st.integers(2, 300),
+    st.integers(1, 6),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from(list(WEIGHTS)),
+)
+def test_counts_are_those_of_loops(seed, n_rows, n_features, missing, kind):
     rng = np.random.default_rng(seed)
-    rows = random_rows(seed, 100, 4, missing=0.2)
-    weights = {
-        "integers": rng.integers(0, 5, 100) + 0.0,
-        "halves": rng.integers(0, 5, 100) / 2,
-        "reals": rng.exponential(size=100),
-        "thirds": np.full(100, 1 / 3),
-    }[kind]
-    weights[0] = 1.0
-    sets = every_set(4, 3)
-    moments = count(rows, sets, weights)
-    off, total = slow_count(rows, sets, weights)
-    np.testing.assert_allclose(moments.off, off, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(moments.total, total, rtol=1e-12)
+    rows = random_rows(seed, n_rows, n_features, missing)
+    weights = WEIGHTS[kind](rng, n_rows)
+    weights[[0, -1]] = 1.0
+    sets = every_set(n_features, 4)
+    moments = count(rows, sets, None if kind == "none" else weights)
+    expected = slow_count(rows, sets, weights)
+    cut = rng.integers(1, n_rows)
+    halves = (slice(0, cut), slice(cut, None))
+    parts = [count(rows[half], sets, weights[half]) for half in halves]
+    for found in (moments, parts[0] + parts[1]):
+        tolerance = 1e-12 if kind in ("reals", "thirds") else 0.0
+        for one, two in zip((found.off, found.total), expected, strict=True):
+            np.testing.assert_allclose(one, two, rtol=tolerance, atol=tolerance)
 
 
-def test_a_weight_of_two_is_a_row_twice_exactly():
-    rows = random_rows(0, 50, 5)
-    weights = np.random.default_rng(0).integers(1, 4, 50)
-    sets = every_set(5, 4)
+def test_many_words_and_a_weight_of_two_is_a_row_twice():
+    rows, sets = random_rows(1, 9_000, 12), every_set(12, 3)
+    weights = np.random.default_rng(0).integers(1, 4, len(rows))
     weighted = count(rows, sets, weights.astype(float))
-    repeated = count(np.repeat(rows, weights, axis=0), sets)
-    np.testing.assert_array_equal(weighted.off, repeated.off)
-    np.testing.assert_array_equal(weighted.total, repeated.total)
-
-
-@settings(max_examples=20, deadline=None)
-@given(seeds, st.integers(1, 99))
-def test_batches_add_up_exactly(seed, cut):
-    rows = random_rows(seed, 100, 5, missing=0.1)
-    sets = every_set(5, 3)
-    parts = count(rows[:cut], sets) + count(rows[cut:], sets)
-    whole = count(rows, sets)
-    np.testing.assert_array_equal(parts.off, whole.off)
-    np.testing.assert_array_equal(parts.total, whole.total)
-
-
-def test_many_words_and_many_sets():
-    rows = random_rows(1, 20_000, 12)
-    sets = every_set(12, 3)
-    off, _ = slow_count(rows, sets)
-    np.testing.assert_array_equal(count(rows, sets).off, off)
+    repeated = np.repeat(rows, weights, axis=0)
+    np.testing.assert_array_equal(weighted.off, slow_count(repeated, sets)[0])
+    np.testing.assert_array_equal(weighted.off, count(repeated, sets).off)
 
 
 def test_lookup_ignores_order_and_knows_what_is_missing():

@@ -39,23 +39,6 @@ def test_packing_keeps_every_bit(n_rows, n_columns):
     assert not bits[:, n_rows:].any()
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_chosen_rows_come_with_their_weights(missing):
-    rng = np.random.default_rng(0)
-    X = rng.choice([0.0, 1.0, np.nan] if missing else [0.0, 1.0], size=(150, 4))
-    weights = rng.integers(1, 5, 150).astype(float)
-    packed = PackedRows.of(X, weights=weights)
-    chosen = np.array([3, 64, 149])
-    for rows in (chosen, None):
-        found = packed.unpack(rows)
-        expected = X if rows is None else X[rows]
-        np.testing.assert_array_equal(found.on, expected == 1)
-        np.testing.assert_array_equal(found.known, ~np.isnan(expected))
-        assert (found.observed is None) is not missing
-        wanted = weights if rows is None else weights[rows]
-        np.testing.assert_array_equal(found.weights, wanted)
-
-
 def assert_equal(one, two):
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -76,9 +59,11 @@ def test_sparse_rows_are_the_same_bits(seed, shape, threshold):
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seeds, SHAPES, st.booleans(), st.booleans())
-def test_packed_rows_have_the_same_patterns(seed, shape, missing, weighted):
+def test_packed_rows_come_back_joined_chosen_and_as_patterns(
+    seed, shape, missing, weighted
+):
     rng = np.random.default_rng(seed)
     rows = (rng.random(shape) < 0.3).astype(float)
     if missing:
@@ -88,21 +73,24 @@ def test_packed_rows_have_the_same_patterns(seed, shape, missing, weighted):
     packed = PackedRows.of(rows, weights=weights)
     assert_equal(packed.patterns(), Patterns.of(rows, weights))
     assert_equal(packed.patterns(some), Patterns.of(rows[:, some], weights))
-
-
-@settings(max_examples=40, deadline=None)
-@given(seeds, st.integers(1, 200), st.integers(1, 200), st.booleans(), st.booleans())
-def test_joined_blocks_are_the_block_of_all_rows(seed, n, more, missing, weighted):
-    rng = np.random.default_rng(seed)
-    rows = (rng.random((n + more, 3)) < 0.5).astype(float)
-    if missing:
-        rows[:n][rng.random((n, 3)) < 0.2] = np.nan
-    weights = rng.integers(1, 3, n + more) * 0.5 if weighted else None
-    one, two = (
-        PackedRows.of(rows[some], weights=None if weights is None else weights[some])
-        for some in (slice(0, n), slice(n, None))
-    )
-    assert_equal(one.join(two), PackedRows.of(rows, weights=weights))
+    if weighted:
+        weights = rng.integers(1, 3, len(rows)) * 0.5
+        packed = PackedRows.of(rows, weights=weights)
+    every = np.ones(len(rows)) if weights is None else weights
+    for chosen in (None, rng.permutation(len(rows))[:3]):
+        found, of = packed.unpack(chosen), slice(None) if chosen is None else chosen
+        np.testing.assert_array_equal(found.on, rows[of] == 1)
+        np.testing.assert_array_equal(found.known, ~np.isnan(rows[of]))
+        np.testing.assert_array_equal(found.weights, every[of])
+    if len(rows) > 1:
+        cut = rng.integers(1, len(rows))
+        one, two = (
+            PackedRows.of(
+                rows[part], weights=None if weights is None else weights[part]
+            )
+            for part in (slice(0, cut), slice(cut, None))
+        )
+        assert_equal(one.join(two), packed)
 
 
 def test_many_rows_are_packed_in_pieces(monkeypatch):
@@ -116,18 +104,22 @@ def test_many_rows_are_packed_in_pieces(monkeypatch):
     assert_equal(PackedRows.of(X, 0.5), whole)
 
 
-def test_stored_values_stay_as_they_are():
-    _, thin = sparse_rows(0, (50, 8))
-    before = thin.copy()
-    binarize_rows(thin, 0.5)
-    np.testing.assert_array_equal(thin.indices, before.indices)
-    np.testing.assert_array_equal(thin.data, before.data)
-
-
 def test_missing_values_may_be_stored():
     X = np.array([[0.0, np.nan, 2.0], [0.0, 0.0, 0.0]])
     rows = binarize_rows(sparse.csr_array(X), 0.0)
     np.testing.assert_array_equal(rows, [[0.0, np.nan, 1.0], [0.0, 0.0, 0.0]])
+
+
+def test_values_stored_twice_add_up_and_stay():
+    X = make_noisy_or(FIGURE_1, 500, random_state=0).X.astype(float)
+    thin = sparse.csr_array(X)
+    # Twice 0.3 is above the threshold, once is not.
+    parts = np.full(2 * thin.nnz, 0.3), np.repeat(thin.indices, 2), 2 * thin.indptr
+    twice = sparse.csr_array(parts, X.shape)
+    one, two = (NoisyOrMoMLearner(FIGURE_1, binarize=0.5).fit(A) for A in (twice, X))
+    np.testing.assert_array_equal(one.failure_, two.failure_)
+    np.testing.assert_array_equal(twice.data, 0.3)
+    assert twice.nnz == 2 * thin.nnz
 
 
 LEARNERS = [
@@ -155,30 +147,7 @@ def test_learning_never_makes_sparse_rows_dense(learner, monkeypatch):
     again = learner.fit(thin, sample_weight=weights).network_
     np.testing.assert_array_equal(again.failure, dense.failure)
     np.testing.assert_array_equal(again.prior, dense.prior)
-
-
-def test_values_stored_twice_add_up():
-    X = make_noisy_or(FIGURE_1, 500, random_state=0).X.astype(float)
-    thin = sparse.csr_array(X)
-    # Twice 0.3 is above the threshold, once is not.
-    twice = sparse.csr_array(
-        (
-            np.full(2 * thin.nnz, 0.3),
-            np.repeat(thin.indices, 2),
-            2 * thin.indptr,
-        ),
-        X.shape,
-    )
-    one = NoisyOrMoMLearner(FIGURE_1, binarize=0.5).fit(twice)
-    two = NoisyOrMoMLearner(FIGURE_1, binarize=0.5).fit(X)
-    np.testing.assert_array_equal(one.failure_, two.failure_)
-    assert twice.nnz == 2 * thin.nnz
-
-
-@pytest.mark.parametrize(
-    "learner", LEARNERS, ids=lambda learner: type(learner).__name__
-)
-def test_rows_without_weight_must_be_valid_too(learner):
+    # Rows without weight must be valid, too.
     X = np.eye(5)[:4]
     X[3] = 3.0
     model = clone(learner).set_params(binarize=None)

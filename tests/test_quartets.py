@@ -73,18 +73,6 @@ def test_counts_agree_with_plain_means(seed, size, missing, weighted, n_jobs):
     )
 
 
-def test_many_blocks_of_words_add_up():
-    X, _ = DOUBLE.sample(30_000, random_state=0)
-    # Distinct rows would be 16; real weights make one copy per bit.
-    weights = np.random.default_rng(0).uniform(size=len(X))
-    source = BlockMoments.of_patterns(Patterns.of(X), n_jobs=2)
-    sets = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
-    expected = (X == 0).all(axis=1).mean()
-    np.testing.assert_allclose(source.probability(sets), expected)
-    weighted = BlockMoments.of_patterns(Patterns.of(X, weights)).probability(sets)
-    np.testing.assert_allclose(weighted, weights @ (X == 0).all(axis=1) / weights.sum())
-
-
 def test_subtracting_a_latent_leaves_the_other():
     residual = Residual(ExactMoments(DOUBLE), DOUBLE.prior[:1], DOUBLE.failure[:1])
     other = NoisyOrNetwork(DOUBLE.prior[1:], DOUBLE.failure[1:], DOUBLE.leak)
@@ -229,11 +217,9 @@ def test_mixture_and_extend_on_exact_moments():
     pairs = coupling.pair_moments(source)
     row = extend(whole(source), pairs, np.arange(4), prior, failure, "auto")
     np.testing.assert_allclose(row, SINGLE.failure[0], atol=1e-6)
-
-
-def test_mixture_of_independent_features_is_not_valid():
-    independent = NoisyOrNetwork(np.zeros(0), np.ones((0, 4)), [0.1, 0.2, 0.3, 0.4])
-    _, moments = moments_of(ExactMoments(independent), [0, 1, 2, 3])
+    # Of independent features there is none.
+    nothing = NoisyOrNetwork(np.zeros(0), np.ones((0, 4)), [0.1, 0.2, 0.3, 0.4])
+    _, moments = moments_of(ExactMoments(nothing), [0, 1, 2, 3])
     assert not latent_of_quartet(moments[0])[2]
 
 

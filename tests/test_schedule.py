@@ -1,12 +1,14 @@
+"""Which edges can be learned from moments, and in which order."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import structures
+from strategies import seeds, structures
 
 from sklearn_latent.datasets import figure_1_structure, make_qmr_like
-from sklearn_latent.noisy_or import find_schedule
+from sklearn_latent.noisy_or import find_schedule, identifiability_order
 
 
 def replay(schedule):
@@ -95,16 +97,6 @@ def test_figure_1():
     assert "7 of 7 edges in 2 rounds" in repr(schedule)
 
 
-def test_pairs_reach_what_triplets_do_not():
-    # The last child of the first latent shares no triangle of open pairs.
-    structure = np.array(
-        [[1, 1, 1, 1, 0], [1, 1, 0, 1, 0], [0, 1, 1, 1, 0]], dtype=bool
-    )
-    with_pairs = np.isfinite(find_schedule(structure).depth).sum()
-    without = np.isfinite(find_schedule(structure, use_pairs=False).depth).sum()
-    assert with_pairs >= without
-
-
 def test_sharing_all_but_one_child_is_out_of_reach():
     structure = np.ones((2, 62), dtype=bool)
     structure[0, -1] = structure[1, 0] = False
@@ -145,12 +137,55 @@ def test_bad_structure(structure, message):
         find_schedule(structure)
 
 
-def test_bad_options():
-    with pytest.raises(ValueError, match="use_pairs must be True or False, got 'a'"):
-        find_schedule([[1, 1, 1]], use_pairs="a")
-
-
 def test_no_latents():
     schedule = find_schedule(np.zeros((0, 4), dtype=bool))
     assert schedule.is_complete
     assert schedule.n_rounds == 0
+
+
+# Table 1 of Halpern and Sontag: hidden variables down, observed across.
+TABLE_1 = [
+    [-1, -1, 3, 3, 3, 3, 3],
+    [-1, -1, -1, 3, 3, 3, 3],
+    [-1, -1, -1, -1, 3, 3, 3],
+    [-1, -1, -1, -1, 4, 3, 3],
+    [-1, -1, -1, -1, -1, 3, 3],
+    [-1, -1, -1, -1, -1, 4, 3],
+    [-1, -1, -1, -1, -1, 4, 3],
+]
+
+
+def test_table_1_cell_by_cell():
+    table = [
+        [identifiability_order(np.ones((n, m)), random_state=0) for m in range(1, 8)]
+        for n in range(1, 8)
+    ]
+    assert table == TABLE_1
+
+
+@settings(max_examples=30, deadline=None)
+@given(structures(max_latents=3, max_features=7), seeds)
+def test_a_complete_schedule_certifies_third_order(structure, seed):
+    """Theorem 1: what a schedule reaches is identifiable from third-order moments."""
+    if find_schedule(structure).is_complete:
+        assert identifiability_order(structure, random_state=seed) in (1, 2, 3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(structures(max_latents=3, max_features=6))
+def test_the_random_point_does_not_matter(structure):
+    orders = {identifiability_order(structure, random_state=s) for s in range(3)}
+    assert len(orders) == 1
+
+
+def test_options_of_schedules_and_orders():
+    structure = np.ones((4, 5))
+    assert identifiability_order(structure, max_order=3, random_state=0) == -1
+    assert identifiability_order(structure, max_order=4, random_state=0) == 4
+    for max_order in (0, -1, 2.5, "3"):
+        with pytest.raises(
+            ValueError, match="max_order must be an integer of at least"
+        ):
+            identifiability_order(structure, max_order=max_order)
+    with pytest.raises(ValueError, match="use_pairs must be True or False, got 'a'"):
+        find_schedule([[1, 1, 1]], use_pairs="a")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from beams import EVERYTHING, cases, searched
 from brute_force import random_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_beam import EVERYTHING, searched
 
 from sklearn_latent import NoisyOrNetwork, QuartetStructureLearner
 from sklearn_latent.datasets import make_noisy_or, make_noisy_or_images
@@ -42,22 +42,6 @@ def beam_of(parameters, patterns, width=FINE):
     return beam
 
 
-@st.composite
-def cases(draw):
-    seed = draw(st.integers(0, 2**32 - 1))
-    network = random_network(
-        seed,
-        draw(st.integers(1, 4)),
-        draw(st.integers(1, 5)),
-        density=draw(st.floats(0.2, 0.8)),
-        n_classes=draw(st.integers(1, 2)),
-    )
-    X = network.sample(draw(st.integers(1, 40)), random_state=seed % 2**31)[0] * 1.0
-    gaps = np.random.default_rng(seed).random(X.shape)
-    X[gaps < draw(st.sampled_from([0.0, 0.3]))] = np.nan
-    return network, X
-
-
 def changed_likelihood(network, X, weights, latent, feature, failure):
     """Log-likelihood with one failure changed, by inference of its own."""
     failures = np.array(network.failure)
@@ -87,7 +71,7 @@ class TestEdges:
                 assert gain == pytest.approx(after - before, rel=1e-6, abs=1e-6)
 
     @settings(max_examples=15, deadline=None)
-    @given(cases())
+    @given(cases(n_latents=(1, 4), n_features=(1, 5), n_classes=(1, 2)))
     def test_gains_are_differences_of_likelihoods(self, case):
         self.assert_exact(*case)
 
@@ -101,7 +85,10 @@ class TestEdges:
         self.assert_exact(network, X)
 
     @settings(max_examples=25, deadline=None)
-    @given(cases(), st.floats(0.1, 0.9))
+    @given(
+        cases(n_latents=(1, 4), n_features=(1, 5), n_classes=(1, 2)),
+        st.floats(0.1, 0.9),
+    )
     def test_bounds_are_below_the_gains(self, case, failure):
         """And equal to them if a row has one state only."""
         network, X = case
@@ -114,43 +101,8 @@ class TestEdges:
             if width.most == 1:
                 np.testing.assert_allclose(bounds, gains, atol=1e-8)
 
-    def test_no_pairs(self, images):
-        beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
-        nothing = np.zeros(0, dtype=int)
-        assert failure_gains(beam, nothing, nothing, (0.5,)).shape == (1, 0)
-
-    def test_missing_and_false_edges_are_told(self, images):
-        truth = true_parameters(images)
-        failure = np.array(truth.failure)
-        lost = np.flatnonzero(failure[0] < 1)[:2]
-        failure[0, lost] = 1.0
-        false = int(np.flatnonzero(failure[1] == 1)[-1])
-        failure[1, false] = 0.9
-        parameters = truth._with(failure=failure)
-        beam = beam_of(parameters, Patterns.of(images.X == 1))
-        price = 0.5 * np.log(1000)
-        weak = np.argwhere(weak_edges(beam, parameters, price))
-        np.testing.assert_array_equal(weak, [[1, false]])
-        new = new_edges(beam, parameters, beam.expect(), price + 1)
-        # Other latents may take them, too, but none more than the right one.
-        assert (new[0, lost] < 1).all()
-        assert set(np.nonzero(new < 1)[1]) == set(lost)
-
 
 class TestBirths:
-    def test_residuals_of_the_truth_are_noise(self, images):
-        """Given the states of their parents, features are independent."""
-        beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
-        z = residual_dependence(beam)[np.triu_indices(64, 1)]
-        assert abs(z.mean()) < 0.1
-        assert z.std() < 1.1
-
-    def test_what_is_proposed_beside_the_truth_does_not_stay(self, images):
-        """A row with two leaks, where they are rare, looks like dependence."""
-        truth = true_parameters(images)
-        found = Search(Patterns.of(images.X == 1)).run(truth).parameters
-        np.testing.assert_array_equal(found.structure, truth.structure)
-
     @pytest.mark.parametrize("missing", [0.0, 0.2])
     def test_children_of_a_deleted_latent_are_proposed(self, missing):
         data = make_noisy_or_images(2000, random_state=0)
@@ -166,14 +118,6 @@ class TestBirths:
             children = propose_children(residual_dependence(found.beam), 1)
             alike = edge_f1(truth.structure[[latent]], children)
             assert alike > 0.5, (latent, alike)
-
-    def test_weights_are_rows(self, images):
-        truth = true_parameters(images)
-        patterns = Patterns.of(images.X[:200] == 1)
-        twice = patterns._replace(weights=2 * patterns.weights)
-        one = residual_dependence(beam_of(truth, patterns))
-        two = residual_dependence(beam_of(truth, twice))
-        np.testing.assert_allclose(two, np.sqrt(2) * one, atol=1e-9)
 
     def test_constant_features_have_no_residual(self):
         X = np.random.default_rng(0).random((200, 5)) < 0.5
@@ -214,10 +158,6 @@ def united(truth, one, two):
 
 
 class TestSplits:
-    def test_the_truth_is_not_split(self, images):
-        beam = beam_of(true_parameters(images), Patterns.of(images.X == 1))
-        assert not propose_splits(beam)
-
     @pytest.mark.parametrize("missing", [0.0, 0.2])
     def test_a_latent_that_stands_for_two_is_split(self, missing):
         structure = np.zeros((4, 25), dtype=bool)
@@ -274,17 +214,52 @@ class TestSearch:
         full = patterns.weights @ search.beam.log_likelihood
         for latent in range(8):
             rest = truth._keep(np.arange(8) != latent)
-            network = rest
-            less = patterns.weights @ network.log_likelihood(patterns.on)
+            less = patterns.weights @ rest.log_likelihood(patterns.on)
             assert losses[latent] == pytest.approx(full - less, rel=1e-6)
+
+    def test_the_truth_stays(self, images):
+        """Residuals are noise; two rare leaks in a row are no cause."""
+        truth = true_parameters(images)
+        search = self.search(images.X == 1, 8)
+        right = search.settle(truth)
+        np.testing.assert_array_equal(right.parameters.structure, truth.structure)
+        assert search._prune(right) is search._merge(right) is right
+        z = residual_dependence(search.beam)[np.triu_indices(64, 1)]
+        assert abs(z.mean()) < 0.1
+        assert z.std() < 1.1
+        assert not propose_splits(search.beam)
+        found = Search(Patterns.of(images.X == 1)).run(truth).parameters
+        np.testing.assert_array_equal(found.structure, truth.structure)
+
+    @pytest.mark.parametrize(
+        ("children", "failure", "prior"),
+        [([0, 9, 20, 40], 0.5, 0.1), ([0, 9], 0.1, 0.2)],
+    )
+    def test_latents_that_add_nothing_are_dropped(
+        self, images, children, failure, prior
+    ):
+        truth, row = true_parameters(images), np.ones((1, 64))
+        row[0, children] = failure
+        search = self.search(images.X == 1, 9)
+        kept = search._prune(search.settle(truth._with_latents(prior, row)))
+        np.testing.assert_array_equal(kept.parameters.structure, truth.structure)
 
     def test_missing_and_false_edges_are_repaired(self, images):
         truth = true_parameters(images)
         failure = np.array(truth.failure)
-        failure[0, np.flatnonzero(failure[0] < 1)[:3]] = 1.0
-        failure[1, np.flatnonzero(failure[1] == 1)[-1]] = 0.8
+        lost = np.flatnonzero(failure[0] < 1)[:2]
+        false = int(np.flatnonzero(failure[1] == 1)[-1])
+        failure[0, lost], failure[1, false] = 1.0, 0.9
         search = self.search(images.X == 1, 8)
-        fitted = search.settle(truth._with(failure=failure))
+        wrong = truth._with(failure=failure)
+        search.beam.search(wrong)
+        weak = np.argwhere(weak_edges(search.beam, wrong, 0.5 * np.log(1000)))
+        np.testing.assert_array_equal(weak, [[1, false]])
+        new = new_edges(search.beam, wrong, search.beam.expect(), np.log(1000))
+        # Other latents may take them, too, but none more than the right one.
+        assert (new[0, lost] < 1).all()
+        assert set(np.nonzero(new < 1)[1]) == set(lost)
+        fitted = search.settle(wrong)
         np.testing.assert_array_equal(fitted.parameters.structure, truth.structure)
 
     def test_halves_are_united(self, images):
@@ -313,38 +288,6 @@ class TestSearch:
         search = self.search(data.X == 1, 3)
         found = search._merge(search.settle(start)).parameters
         assert edge_f1(structure, found.structure) == 1.0
-
-    def test_latents_that_add_nothing_are_dropped(self, images):
-        truth = true_parameters(images)
-        children = np.ones((1, 64))
-        children[0, [0, 9, 20, 40]] = 0.5
-        search = self.search(images.X == 1, 9)
-        kept = search._prune(search.settle(truth._with_latents(0.1, children)))
-        np.testing.assert_array_equal(kept.parameters.structure, truth.structure)
-
-    def test_latents_of_two_features_are_dropped(self, images):
-        truth = true_parameters(images)
-        children = np.ones((1, 64))
-        children[0, [0, 9]] = 0.1
-        search = self.search(images.X == 1, 9)
-        kept = search.settle(truth._with_latents(0.2, children)).parameters
-        assert kept.n_latents == 8
-        assert (kept.structure.sum(axis=1) >= 3).all()
-
-    def test_latents_of_three_features_may_stay(self):
-        network = NoisyOrNetwork([0.3], [[0.1, 0.1, 0.1]], [0.01] * 3)
-        X, _ = network.sample(500, random_state=0)
-        search = self.search(X == 1, 1)
-        start = NoisyOrNetwork._of(network.prior, network.failure, network.leak)
-        assert search._prune(search.settle(start)).parameters.n_latents == 1
-
-    def test_a_network_that_is_right_stays(self, images):
-        truth = true_parameters(images)
-        search = self.search(images.X == 1, 8)
-        right = search.settle(truth)
-        np.testing.assert_array_equal(right.parameters.structure, truth.structure)
-        assert search._prune(right) is right
-        assert search._merge(right) is right
 
     def test_no_latent_is_left_alone(self):
         X = np.random.default_rng(0).random((300, 8)) < 0.3
@@ -394,10 +337,3 @@ def test_unlikely_rows_show_latents_with_the_same_children():
     assert learner.n_latents_ == 2
     held_out, _ = truth.sample(5000, random_state=1)
     assert learner.score(held_out) > truth.log_likelihood(held_out).mean() - 0.01
-
-
-def test_batches_wait_for_the_search(images):
-    learner = QuartetStructureLearner().partial_fit(images.X[:300], update=False)
-    assert not hasattr(learner, "network_")
-    learner.partial_fit(images.X[300:])
-    assert learner.n_latents_ == 8

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from beams import EVERYTHING, cases, read, sampled, searched
 from brute_force import random_network, states
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-from test_beam import EVERYTHING, read, searched
 
 from sklearn_latent._tables.blocks import LocalBlocks
 from sklearn_latent.noisy_or import _beam, _maximum_likelihood
@@ -19,27 +18,9 @@ from sklearn_latent.noisy_or._maximum_likelihood import (
 )
 from sklearn_latent.noisy_or._state_table import TableRows
 from sklearn_latent.noisy_or._statistics.packed import PackedRows
-from sklearn_latent.noisy_or._statistics.patterns import Patterns, components
+from sklearn_latent.noisy_or._statistics.patterns import components
 
 MOST_VALUES = 1 << 24
-
-
-@st.composite
-def cases(draw, n_classes=(1, 3), n_rows=(1, 30)):
-    """A network and rows of it, some with gaps."""
-    seed = draw(st.integers(0, 2**32 - 1))
-    network = random_network(
-        seed,
-        draw(st.integers(0, 4)),
-        draw(st.integers(1, 6)),
-        density=draw(st.floats(0.3, 0.9)),
-        n_classes=draw(st.integers(*n_classes)),
-    )
-    X = network.sample(draw(st.integers(*n_rows)), random_state=seed % 2**31)[0]
-    X = X.astype(float)
-    gaps = np.random.default_rng(seed).random(X.shape)
-    X[gaps < draw(st.sampled_from([0.0, 0.3]))] = np.nan
-    return network, X
 
 
 def assert_same(one, two, **tolerance):
@@ -48,7 +29,7 @@ def assert_same(one, two, **tolerance):
 
 
 @settings(max_examples=40, deadline=None)
-@given(cases())
+@given(cases(n_latents=(0, 4)))
 def test_expectations_are_exact_over_all_states(case):
     """Two engines, one answer."""
     beam = searched(*case)
@@ -57,7 +38,7 @@ def test_expectations_are_exact_over_all_states(case):
 
 
 @settings(max_examples=40, deadline=None)
-@given(cases())
+@given(cases(n_latents=(0, 4)))
 def test_expectations_add_up(case):
     """Over rows, over classes, and as rows with weights."""
     network, X = case
@@ -84,37 +65,29 @@ def test_expectations_add_up(case):
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_blocks_add_up(missing, n_classes, monkeypatch):
     network = random_network(1, 6, 12, density=0.4, n_classes=n_classes)
-    X = network.sample(200, random_state=0)[0].astype(float)
-    X[np.random.default_rng(0).random(X.shape) < missing] = np.nan
-    patterns = read(network, X)
+    patterns = read(network, sampled(network, 200, missing))
     whole = PackedRows.of_patterns(patterns)
     blocks = [
         PackedRows.of_patterns(patterns.take(slice(first, first + 70)))
         for first in (0, 70, 140)
     ]
-    parameters = network
-    expected = expect_block(whole, parameters, MOST_VALUES)
-    split = LocalBlocks(blocks).sum(expect_block, parameters, MOST_VALUES)
+    expected = expect_block(whole, network, MOST_VALUES)
+    split = LocalBlocks(blocks).sum(expect_block, network, MOST_VALUES)
     assert_same(split, expected, rtol=1e-9, atol=1e-9)
     monkeypatch.setattr(_maximum_likelihood, "PIECE_VALUES", 132)
-    pieces = expect_block(whole, parameters, MOST_VALUES)
+    pieces = expect_block(whole, network, MOST_VALUES)
     assert_same(pieces, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_sample_stands_for_its_block():
     """As many rows as values are allowed, with the weight of all."""
     network = random_network(1, 3, 10, density=0.5, n_classes=1)
-    block = PackedRows.of_patterns(read(network, network.sample(400)[0].astype(float)))
+    block = PackedRows.of_patterns(read(network, sampled(network, 400)))
     some = expect_block(block, network, 1000)
     every = expect_block(block, network, MOST_VALUES)
     assert some.total == pytest.approx(every.total)
     assert some.log_likelihood == pytest.approx(every.log_likelihood, rel=0.2)
     assert some.log_likelihood != every.log_likelihood
-
-
-def assert_close(one, two):
-    for name in ("class_weight", "class_prior", "failure", "leak"):
-        np.testing.assert_allclose(getattr(one, name), getattr(two, name), atol=1e-6)
 
 
 def perturbed(parameters, seed):
@@ -147,18 +120,21 @@ def test_em_reaches_the_truth(seed):
 
 
 def test_truth_with_classes_is_a_fixed_point_but_for_pseudo_rows():
-    network = random_network(2, 4, 7, density=0.6, n_classes=3)
-    truth = network
+    truth = random_network(2, 4, 7, density=0.6, n_classes=3)
     rows = states(7).astype(float)
-    patterns = read(network, rows)
-    patterns = patterns._replace(weights=np.exp(network.log_likelihood(rows)) * 1e9)
+    patterns = read(truth, rows)
+    patterns = patterns._replace(weights=np.exp(truth.log_likelihood(rows)) * 1e9)
     beam = Beam(patterns, 4, EVERYTHING)
     beam.search(truth)
-    assert_close(maximize(truth, beam.expect(), smooth=True), truth)
+    found = maximize(truth, beam.expect(), smooth=True)
+    for name in ("class_weight", "class_prior", "failure", "leak"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(truth, name), atol=1e-6
+        )
 
 
 @settings(max_examples=25, deadline=None)
-@given(cases(n_classes=(1, 1), n_rows=(5, 60)))
+@given(cases(n_latents=(0, 4), n_classes=(1, 1), n_rows=(5, 60)))
 def test_standard_errors_are_exact_over_all_states(case):
     network, X = case
     # Those of other components are taken one component at a time.
@@ -171,21 +147,15 @@ def test_standard_errors_are_exact_over_all_states(case):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_standard_errors_do_not_depend_on_chunks(monkeypatch):
+def test_standard_errors_one_at_a_time_or_in_chunks(monkeypatch):
+    """Too many parameters are taken as if the others were known: never less certain."""
     network = random_network(5, 5, 10, density=0.4, n_classes=1)
-    beam = searched(network, network.sample(300, random_state=0)[0] * 1.0, FINE)
-    before = errors_of(network, beam)
-    monkeypatch.setattr(_beam, "CHUNK_ELEMENTS", 1)
-    after = errors_of(network, beam)
-    for a, b in zip(after, before, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9)
-
-
-def test_too_many_parameters_are_taken_one_at_a_time(monkeypatch):
-    """As if the others were known: never less certain."""
-    network = random_network(5, 5, 10, density=0.4, n_classes=1)
-    beam = searched(network, network.sample(300, random_state=0)[0] * 1.0, FINE)
+    beam = searched(network, sampled(network, 300), FINE)
     together = errors_of(network, beam)
+    with monkeypatch.context() as patch:
+        patch.setattr(_beam, "CHUNK_ELEMENTS", 1)
+        for a, b in zip(errors_of(network, beam), together, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9)
     monkeypatch.setattr(_maximum_likelihood, "MOST_TOGETHER", 0)
     alone = errors_of(network, beam)
     assert (alone[0] <= together[0] + 1e-12).all()
@@ -194,33 +164,18 @@ def test_too_many_parameters_are_taken_one_at_a_time(monkeypatch):
     assert np.isnan(alone[1][~edges]).all()
 
 
-class TestSmoothing:
-    """Pseudo-rows keep failures of few rows from 0 and 1."""
-
-    def setup_method(self):
-        network = random_network(7, 3, 9, density=0.7, n_classes=1)
-        self.parameters = network
-        X = network.sample(15, random_state=0)[0].astype(float)
-        self.beam = searched(network, X)
-
-    def test_failures_are_closer_to_their_mean(self):
-        expected = self.beam.expect()
-        plain = maximize(self.parameters, expected, smooth=False)
-        smooth = maximize(self.parameters, expected, smooth=True)
-        edges = self.parameters.structure
-        assert smooth.failure[edges].std() < plain.failure[edges].std()
-        np.testing.assert_array_equal(smooth.structure, plain.structure)
-        np.testing.assert_allclose(smooth.leak, plain.leak)
-        np.testing.assert_allclose(smooth.prior, plain.prior)
-
-    def test_many_rows_need_none(self):
-        patterns = self.beam.patterns
-        many = Patterns(patterns.on, patterns.observed, patterns.weights * 1e9)
-        beam = Beam(many, 3, EVERYTHING)
-        beam.search(self.parameters)
-        expected = beam.expect()
-        np.testing.assert_allclose(
-            maximize(self.parameters, expected, smooth=True).failure,
-            maximize(self.parameters, expected, smooth=False).failure,
-            atol=1e-5,
-        )
+@pytest.mark.parametrize("weight", [1.0, 1e9])
+def test_pseudo_rows_keep_failures_of_few_rows_from_0_and_1(weight):
+    network = random_network(7, 3, 9, density=0.7, n_classes=1)
+    beam = searched(network, sampled(network, 15))
+    beam.patterns = beam.patterns._replace(weights=beam.patterns.weights * weight)
+    expected = beam.expect()
+    plain, smooth = (maximize(network, expected, smooth=s) for s in (False, True))
+    if weight > 1:
+        np.testing.assert_allclose(smooth.failure, plain.failure, atol=1e-5)
+        return
+    edges = network.structure
+    assert smooth.failure[edges].std() < plain.failure[edges].std()
+    np.testing.assert_array_equal(smooth.structure, plain.structure)
+    np.testing.assert_allclose(smooth.leak, plain.leak)
+    np.testing.assert_allclose(smooth.prior, plain.prior)

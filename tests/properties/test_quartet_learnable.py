@@ -67,19 +67,18 @@ def test_exact_moments_give_back_the_network(network):
     np.testing.assert_allclose(found.network.leak, network.leak, atol=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
-@given(network=networks)
-def test_coherence_test_finds_the_same(network):
+@settings(max_examples=40, deadline=None)
+@given(
+    network=networks,
+    thresholds=st.sampled_from(
+        [
+            Thresholds(test="coherence", quartet=1e-7, coherence=1e-7),
+            Thresholds(quartet=1e-7, extend=1e-6),
+        ]
+    ),
+)
+def test_other_thresholds_find_the_same(network, thresholds):
     assume(np.isfinite(quartet_depth(network.structure)).all())
-    thresholds = Thresholds(test="coherence", quartet=1e-7, coherence=1e-7)
-    assert_recovered(network, discover(ExactMoments(network), thresholds), atol=1e-5)
-
-
-@settings(max_examples=20, deadline=None)
-@given(network=networks)
-def test_plain_thresholds_find_the_same(network):
-    assume(np.isfinite(quartet_depth(network.structure)).all())
-    thresholds = Thresholds(quartet=1e-7, extend=1e-6)
     assert_recovered(network, discover(ExactMoments(network), thresholds), atol=1e-5)
 
 
