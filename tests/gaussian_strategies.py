@@ -1,22 +1,16 @@
-"""Hypothesis strategies and references for linear Gaussian networks."""
+"""Networks, rows and references for the tests of the Gaussian family."""
 
 import numpy as np
 from hypothesis import strategies as st
 from strategies import seeds
 
 from sklearn_latent._core.criteria import bic_score
-from sklearn_latent.gaussian import GaussianNetwork
+from sklearn_latent.gaussian import GaussianNetwork, Margin
 from sklearn_latent.gaussian._learn import learn_incomplete, learn_network
+from sklearn_latent.gaussian._linear_scores import LinearEvaluator
 from sklearn_latent.gaussian._options import SearchOptions, is_linear
 from sklearn_latent.gaussian._rows import Rows
-
-__all__ = [
-    "lstsq_score",
-    "random_graph",
-    "random_linear_network",
-    "sampled_tables",
-    "total_score",
-]
+from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def random_graph(n_nodes, rng, density=0.4):
@@ -26,6 +20,39 @@ def random_graph(n_nodes, rng, density=0.4):
     graph = np.zeros((n_nodes, n_nodes), dtype=bool)
     graph[np.ix_(order, order)] = upper
     return graph
+
+
+def network_of(weights, noise=1.0, intercept=0.0, **options):
+    """A network whose edges are its weights that are not 0."""
+    own = np.zeros(len(weights)) + intercept, np.zeros(len(weights)) + noise
+    return GaussianNetwork(weights != 0, weights, *own, **options)
+
+
+def with_gaps(X, share, seed=0):
+    """Rows of which a share of the values is missing at random."""
+    gaps = np.random.RandomState(seed).uniform(size=X.shape) < share
+    return np.where(gaps, np.nan, X)
+
+
+def standard(X):
+    """Columns with mean 0 and variance 1."""
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+class Log(Margin):
+    """A margin of one's own: logarithms."""
+
+    name = "log"
+
+    def scores(self, values):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.log(values)
+
+    def log_slopes(self, values):
+        return -self.scores(values)
+
+    def values(self, scores):
+        return np.exp(scores)
 
 
 def random_linear_network(n_nodes, seed, density=0.4, n_latents=0):
@@ -87,3 +114,15 @@ def score(network, X, weights=None):
     weights = np.ones(len(X)) if weights is None else weights
     fit = weights @ network.log_likelihood(X)
     return bic_score(fit, network.n_parameters, weights.sum())
+
+
+def sampled_evaluator(n_features=8, n_rows=300, seed=0, **options):
+    """Scores of linear families, of rows of a random network."""
+    X = random_linear_network(n_features, seed).sample(n_rows, seed)[0]
+    return LinearEvaluator(GaussianStatistics.of(X), **options)
+
+
+def exact_evaluator(network, n_rows=1e9):
+    """Scores of linear families, of rows as the network has them on average."""
+    mean, covariance = network.joint()
+    return LinearEvaluator(GaussianStatistics(n_rows, mean, n_rows * covariance))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from gaussian_strategies import free_options
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
@@ -60,7 +61,7 @@ class TestPaper:
         found = [
             profile_correlation(em, fitted(em, chain)) for em in (weighted, repeated)
         ]
-        np.testing.assert_allclose(*found, atol=1e-9)
+        assert_allclose(*found, atol=1e-9)
 
     def test_a_new_latent_keeps_the_variance_of_its_children(self, X):
         em = make_em(X, max_latents=1, max_parents=1)
@@ -76,10 +77,10 @@ class TestPaper:
         assert np.flatnonzero(grown.adjacency[5]).tolist() == [0, 3]
         before = network.noise_variance
         expected = 2.0 * direction[[0, 2]] * np.sqrt(before[[0, 3]])
-        np.testing.assert_allclose(grown.weights[5, [0, 3]], expected)
+        assert_allclose(grown.weights[5, [0, 3]], expected)
         left = before[[0, 3]] / (1 + expected**2 / before[[0, 3]])
-        np.testing.assert_allclose(grown.noise_variance[[0, 3]], left)
-        np.testing.assert_allclose(grown.noise_variance[[1, 2, 4]], before[[1, 2, 4]])
+        assert_allclose(grown.noise_variance[[0, 3]], left)
+        assert_allclose(grown.noise_variance[[1, 2, 4]], before[[1, 2, 4]])
         assert (grown.noise_variance[5], grown.intercept[5]) == (1.0, 0.0)
 
     def drop(self, gains, stop_after=None):
@@ -211,8 +212,8 @@ class TestPlacement:
         start = start._with_latents(np.arange(5), np.full((1, 5), 0.1), np.ones(5))
         start = start._with_latents(np.arange(4), np.full((1, 4), 0.2), np.ones(4))
         limited = search._limited(start)
-        np.testing.assert_array_equal(limited.adjacency[6, :5], [1, 1, 1, 1, 0])
-        np.testing.assert_array_equal(limited.adjacency[5, :5], [0, 0, 0, 0, 1])
+        assert_array_equal(limited.adjacency[6, :5], [1, 1, 1, 1, 0])
+        assert_array_equal(limited.adjacency[5, :5], [0, 0, 0, 0, 1])
 
     def test_latents_under_a_new_one_keep_their_effects(self, X):
         start = make_search(X).bare()
@@ -220,9 +221,9 @@ class TestPlacement:
         start = start._with_latents(*own)
         grown = start._with_latents([5], np.array([[0.8]]), np.array([0.36]))
         # Latent 5 varies as before, in units of its noise.
-        np.testing.assert_allclose(grown.weights[6, 5], 0.8 / 0.6)
-        np.testing.assert_allclose(grown.weights[5, :5], 0.5 * 0.6)
-        np.testing.assert_allclose(grown.noise_variance, [*[0.75] * 5, 1, 1])
+        assert_allclose(grown.weights[6, 5], 0.8 / 0.6)
+        assert_allclose(grown.weights[5, :5], 0.5 * 0.6)
+        assert_allclose(grown.noise_variance, [*[0.75] * 5, 1, 1])
 
     def test_edges_that_would_close_a_cycle_are_left_out(self, X):
         search = make_search(X, max_latents=2)
@@ -257,7 +258,7 @@ class TestNonlinear:
         noise = best.noise_variance * [1.0, 1.0, 4.0]
         worse = bent_network(best, graph, best.weights, best.link_parameters, noise)
         again = em.maximise(graph, 0, field, worse)
-        np.testing.assert_allclose(again.noise_variance, best.noise_variance, rtol=1e-6)
+        assert_allclose(again.noise_variance, best.noise_variance, rtol=1e-6)
         # A family with other parents has nothing to keep.
         other = em.maximise(graph & [True, True, False], 0, field, best)
         assert not other.weights[:, 2].any()

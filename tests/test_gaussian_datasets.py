@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.datasets import make_gaussian_bn
 
@@ -10,7 +11,7 @@ def test_shapes_and_names():
     assert data.feature_names == [f"x{i}" for i in range(6)]
     assert data.network.n_latents == 2 and "6 features" in data.DESCR
     again = make_gaussian_bn(6, 2, 50, random_state=0)
-    np.testing.assert_array_equal(data.X, again.X)
+    assert_array_equal(data.X, again.X)
 
 
 @pytest.mark.parametrize("n_parents", [0.0, 1.0, 2.5, 100.0])
@@ -32,13 +33,13 @@ def test_two_layers():
     assert not edges[:141].any() and not edges[:, 141:].any()
     n_parents = edges[141:, :141].sum(axis=0)
     assert n_parents.min() == 1
-    np.testing.assert_allclose(n_parents.mean(), 1.3, atol=0.01)
+    assert_allclose(n_parents.mean(), 1.3, atol=0.01)
     assert edges[141:].sum(axis=1).min() >= 20
 
 
 def test_missing_values():
     X = make_gaussian_bn(20, n_samples=2000, missing=0.2, random_state=0).X
-    np.testing.assert_allclose(np.isnan(X).mean(), 0.2, atol=0.01)
+    assert_allclose(np.isnan(X).mean(), 0.2, atol=0.01)
 
 
 def test_multiplicative_noise_gives_positive_values():
@@ -54,7 +55,7 @@ def test_sigmoids_are_bent():
     network = data.network
     children = network.adjacency.any(axis=0)
     spread = (data.X @ network.weights)[:, children].std(axis=0)
-    np.testing.assert_allclose(spread, 1.5, rtol=0.1)
+    assert_allclose(spread, 1.5, rtol=0.1)
 
 
 @pytest.mark.parametrize(

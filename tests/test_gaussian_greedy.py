@@ -1,26 +1,32 @@
+"""Greedy search, and what it shares with the search over orders."""
+
+from functools import partial
+
 import numpy as np
 import pytest
-from gaussian_strategies import random_graph, random_linear_network, total_score
+from gaussian_strategies import random_graph, sampled_evaluator, total_score
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent._core.graphs import reaches, topological_order
 from sklearn_latent.gaussian._greedy import _State, greedy_search
 from sklearn_latent.gaussian._linear_scores import LinearEvaluator
+from sklearn_latent.gaussian._orders import order_search
 from sklearn_latent.gaussian._rules import MoveEvaluator, Rules
 from sklearn_latent.gaussian._statistics import GaussianStatistics
 
 
 def make_evaluator(n_features=8, n_rows=200, seed=0, **options):
-    X = random_linear_network(n_features, seed).sample(n_rows, seed)[0]
-    return LinearEvaluator(GaussianStatistics.of(X), **options)
+    return sampled_evaluator(n_features, n_rows, seed, **options)
 
 
 def all_moves(graph, evaluator, max_parents):
     """Gains of all legal moves, by brute force."""
-    n = len(graph)
-    before = total_score(evaluator, graph)
-    found = {}
+    before, found = total_score(evaluator, graph), {}
 
-    def consider(move, changed):
+    def consider(move, *changes):
+        changed = graph.copy()
+        for edge in changes:
+            changed[edge] ^= True
         try:
             topological_order(changed)
         except ValueError:
@@ -28,22 +34,14 @@ def all_moves(graph, evaluator, max_parents):
         if changed.sum(axis=0).max() <= max_parents:
             found[move] = total_score(evaluator, changed) - before
 
-    for u in range(n):
-        for x in range(n):
-            changed = graph.copy()
-            if u != x and not graph[u, x] and not graph[x, u]:
-                changed[u, x] = True
-                consider(("add", u, x), changed)
-            if graph[u, x]:
-                changed[u, x] = False
-                consider(("delete", u, x), changed.copy())
-                for z in range(n):
-                    if z not in (u, x) and not graph[z, x] and not graph[x, z]:
-                        other = changed.copy()
-                        other[z, x] = True
-                        consider(("replace", u, z, x), other)
-                changed[x, u] = True
-                consider(("reverse", u, x), changed)
+    joined = graph | graph.T | np.eye(len(graph), dtype=bool)
+    for u, x in np.argwhere(~joined).tolist():
+        consider(("add", u, x), (u, x))
+    for u, x in np.argwhere(graph).tolist():
+        consider(("delete", u, x), (u, x))
+        consider(("reverse", u, x), (u, x), (x, u))
+        for z in np.flatnonzero(~joined[:, x]).tolist():
+            consider(("replace", u, z, x), (u, x), (z, x))
     return found
 
 
@@ -58,15 +56,13 @@ def test_best_move_is_the_best_of_all(seed):
         gain, move = state.best_move()
         expected = all_moves(state.adjacency, evaluator, limit)
         assert move in expected
-        np.testing.assert_allclose(gain, max(expected.values()), atol=2e-6)
-        np.testing.assert_allclose(gain, expected[move], atol=2e-6)
+        assert_allclose(gain, max(expected.values()), atol=2e-6)
+        assert_allclose(gain, expected[move], atol=2e-6)
         # A move that is not the best, to see other graphs as well.
         moves = sorted(expected)
         state.apply(moves[rng.integers(len(moves))])
-        np.testing.assert_array_equal(state.reach, reaches(state.adjacency))
-        np.testing.assert_allclose(
-            state.scores.sum(), total_score(evaluator, state.adjacency)
-        )
+        assert_array_equal(state.reach, reaches(state.adjacency))
+        assert_allclose(state.scores.sum(), total_score(evaluator, state.adjacency))
 
 
 class Plain(MoveEvaluator):
@@ -95,23 +91,30 @@ def test_scoring_reversals_one_by_one_makes_no_difference(seed):
     evaluator = make_evaluator(seed=seed)
     expected = greedy_search(evaluator)
     result = greedy_search(Plain(evaluator))
-    np.testing.assert_array_equal(result.adjacency, expected.adjacency)
-    np.testing.assert_allclose(result.score, expected.score)
+    assert_array_equal(result.adjacency, expected.adjacency)
+    assert_allclose(result.score, expected.score)
 
 
-@pytest.mark.parametrize("n_candidates", [1, 3, None])
-def test_forbidden_and_required_edges_are_respected(n_candidates):
+@pytest.mark.parametrize(
+    ("search", "n_candidates"),
+    [
+        (greedy_search, 1),
+        (greedy_search, None),
+        (partial(order_search, n_restarts=3), None),
+    ],
+)
+def test_forbidden_and_required_edges_are_respected(search, n_candidates):
     evaluator = make_evaluator(n_candidates=n_candidates)
-    free = greedy_search(evaluator).adjacency
-    forbidden = free.copy()
+    free = search(evaluator).adjacency
     required = np.zeros_like(free)
     required[7, 0] = required[0, 3] = True
-    forbidden &= ~required
+    forbidden = free & ~required
     rules = Rules.free(8, forbidden=forbidden, required=required, max_parents=2)
-    result = greedy_search(evaluator, rules)
-    assert not (result.adjacency & forbidden).any()
-    assert result.adjacency[required].all()
-    assert result.adjacency.sum(axis=0).max() <= 2
+    found = search(evaluator, rules).adjacency
+    topological_order(found)
+    assert not (found & forbidden).any()
+    assert found[required].all()
+    assert found.sum(axis=0).max() <= 2
 
 
 def test_pruning_evaluates_fewer_families():
@@ -128,22 +131,24 @@ def test_search_from_a_graph_and_limits():
     assert len(first.history) == 3
     rest = greedy_search(evaluator, initial=first.adjacency)
     whole = greedy_search(evaluator)
-    np.testing.assert_array_equal(rest.adjacency, whole.adjacency)
+    assert_array_equal(rest.adjacency, whole.adjacency)
     assert greedy_search(evaluator, initial=whole.adjacency).history == []
     idle = greedy_search(evaluator, Rules.free(8, tol=np.inf))
     assert idle.adjacency.sum() == 0
 
 
-def test_progress_may_stop_the_search():
+@pytest.mark.parametrize(("search", "n_moves"), [(greedy_search, 2), (order_search, 1)])
+def test_progress_may_stop_the_search(search, n_moves):
     messages = []
 
     def stop(message):
         messages.append(message)
-        return len(messages) == 2
+        return len(messages) == n_moves
 
-    result = greedy_search(make_evaluator(), Rules.free(8, progress=stop))
-    assert len(messages) == len(result.history) == 2
-    assert result.adjacency.sum() == 2
+    result = search(make_evaluator(), Rules.free(8, progress=stop))
+    assert len(messages) == n_moves
+    if search is greedy_search:
+        assert len(result.history) == result.adjacency.sum() == 2
 
 
 def test_a_required_parent_stays_beside_a_better_one():

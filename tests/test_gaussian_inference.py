@@ -93,33 +93,25 @@ class TestJoint:
 
 
 class TestConditioning:
-    def test_completed_rows(self, case):
+    def test_against_rows(self, case):
         joint, X = case
-        assert_allclose(condition(joint, X)[0], by_row(joint, X)[0], atol=1e-8)
-
-    def test_log_likelihood(self, case):
-        joint, X = case
-        expected = by_row(joint, X)[2]
-        assert_allclose(condition(joint, X)[1], expected, atol=1e-7)
-
-    def test_observed_values_stay(self, case):
-        joint, X = case
+        completed, log_likelihood = condition(joint, X)[:2]
+        expected, _, densities = by_row(joint, X)
+        assert_allclose(completed, expected, atol=1e-8)
+        assert_allclose(log_likelihood, densities, atol=1e-7)
         known = ~np.isnan(X)
-        completed = condition(joint, X)[0][:, : X.shape[1]]
-        assert_array_equal(completed[known], X[known])
-
-    def test_a_row_that_misses_everything(self):
-        joint = random_joint(4)
-        completed, log_likelihood = condition(joint, np.full((3, 4), np.nan))[:2]
-        assert_allclose(completed, np.tile(joint.mean, (3, 1)))
-        assert_array_equal(log_likelihood, 0.0)
+        assert_array_equal(completed[:, : X.shape[1]][known], X[known])
 
     def test_small_chunks_give_the_same(self, case, monkeypatch):
         joint, X = case
-        whole = condition(joint, X)
+        data = IncompleteData.of(X)
+        whole, (sums, total) = condition(joint, X), expected_statistics(joint, data)
         monkeypatch.setattr(_conditional, "CHUNK", 100)
         for one, other in zip(condition(joint, X), whole, strict=True):
             assert_allclose(one, other, atol=1e-9)
+        parts, again = expected_statistics(joint, data)
+        assert_allclose(parts.scatter, sums.scatter, atol=1e-8)
+        assert_allclose(again, total)
 
 
 class TestExpectedStatistics:
@@ -134,23 +126,6 @@ class TestExpectedStatistics:
         assert_allclose(statistics.mean, reference.mean, atol=1e-8)
         assert_allclose(statistics.scatter, scatter, atol=1e-6)
         assert_allclose(total, weight @ log_likelihood, rtol=1e-9)
-
-    def test_small_chunks_give_the_same(self, case, monkeypatch):
-        joint, X = case
-        data = IncompleteData.of(X)
-        whole, total = expected_statistics(joint, data)
-        monkeypatch.setattr(_conditional, "CHUNK", 100)
-        parts, again = expected_statistics(joint, data)
-        assert_allclose(parts.scatter, whole.scatter, atol=1e-8)
-        assert_allclose(again, total)
-
-    def test_zero_weight_is_no_row(self):
-        joint = random_joint(4)
-        X = incomplete(joint, 40, 0.3)
-        weight = np.repeat([1.0, 0.0], 20)
-        some, _ = expected_statistics(joint, IncompleteData.of(X, weight))
-        few, _ = expected_statistics(joint, IncompleteData.of(X[:20]))
-        assert_allclose(some.scatter, few.scatter, atol=1e-9)
 
 
 class TestLeaveOneOut:

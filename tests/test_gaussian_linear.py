@@ -1,6 +1,9 @@
+"""Statistics of rows, and the linear families and searches on them."""
+
 import numpy as np
 import pytest
-from gaussian_strategies import random_linear_network, total_score
+from gaussian_strategies import exact_evaluator, random_linear_network, total_score
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_latent.gaussian._greedy import greedy_search
 from sklearn_latent.gaussian._linear_scores import (
@@ -63,7 +66,7 @@ def test_a_candidate_that_is_a_sum_of_the_parents_adds_nothing(X):
     allowed = np.array([[False, False, False, True, True]])
     (scores,) = evaluator.move_scores([(2, (0, 1))], allowed, ~allowed, [True])
     alone = evaluator.family_score(2, (0, 1))
-    np.testing.assert_allclose(scores[0, 4], alone - evaluator.parameter_cost)
+    assert_allclose(scores[0, 4], alone - evaluator.parameter_cost)
 
 
 def test_partial_regression_agrees_with_the_full_scan(X):
@@ -71,19 +74,15 @@ def test_partial_regression_agrees_with_the_full_scan(X):
     for parents in [(), (0,), (0, 2, 3)]:
         after = scan_family(extended_correlation(correlation), 1, parents).after
         unexplained, without = partial_out(correlation, 1, parents).unexplained(1)
-        np.testing.assert_allclose([unexplained, *without], after[:, -1])
+        assert_allclose([unexplained, *without], after[:, -1])
 
 
 def test_expected_statistics_need_not_come_from_rows():
     network = random_linear_network(5, 0)
-    mean, covariance = network.joint()
-    statistics = GaussianStatistics(2.5, mean, 2.5 * covariance)
-    evaluator = LinearEvaluator(statistics)
-    graph = network.adjacency
-    expected = -1.25 * (
-        np.linalg.slogdet(2 * np.pi * covariance)[1] + 5
-    ) - evaluator.parameter_cost * (10 + graph.sum())
-    np.testing.assert_allclose(total_score(evaluator, graph), expected)
+    evaluator, graph = exact_evaluator(network, 2.5), network.adjacency
+    log_det = np.linalg.slogdet(2 * np.pi * network.joint()[1])[1]
+    price = evaluator.parameter_cost * (10 + graph.sum())
+    assert_allclose(total_score(evaluator, graph), -1.25 * (log_det + 5) - price)
 
 
 def test_penalties():
@@ -93,4 +92,20 @@ def test_penalties():
     for parents in [(), (0,), (0, 2)]:
         difference = plain.family_score(1, parents) - dear.family_score(1, parents)
         expected = (7.0 - np.log(50) / 2) * (2 + len(parents)) + 2.0 * len(parents)
-        np.testing.assert_allclose(difference, expected)
+        assert_allclose(difference, expected)
+
+
+def test_covariance_is_that_of_numpy():
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    weights = np.arange(50)
+    covariance = GaussianStatistics.of(X, weights).covariance
+    assert_allclose(covariance, np.cov(X.T, bias=True, fweights=weights))
+
+
+def test_constant_columns_have_no_variance_but_a_noise_floor():
+    X = np.column_stack([np.full(7, 0.1), np.zeros(7), np.arange(7.0)])
+    statistics = GaussianStatistics.of(X)
+    assert_array_equal(statistics.variance[:2], 0.0)
+    assert (statistics.noise_floor > 0).all()
+    assert statistics.noise_floor[2] < 1e-6 * statistics.variance[2]
+    assert statistics.__add__(3) is NotImplemented

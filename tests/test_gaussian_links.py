@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from sklearn_latent.gaussian._links import Linear, Link, Sigmoid, get_link
@@ -51,9 +52,7 @@ thetas = st.tuples(
 @given(theta=thetas)
 def test_inverse_undoes_value(link, theta):
     eta = np.linspace(-2, 2, 31)
-    np.testing.assert_allclose(
-        link.inverse(link.value(eta, theta), theta), eta, atol=1e-7
-    )
+    assert_allclose(link.inverse(link.value(eta, theta), theta), eta, atol=1e-7)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=repr)
@@ -62,7 +61,7 @@ def test_derivatives_are_finite_differences(link, theta):
     eta = np.linspace(-4, 4, 33)
     step = 1e-5
     slope = (link.value(eta + step, theta) - link.value(eta - step, theta)) / (2 * step)
-    np.testing.assert_allclose(link.derivative(eta, theta), slope, atol=1e-7)
+    assert_allclose(link.derivative(eta, theta), slope, atol=1e-7)
 
 
 @pytest.mark.parametrize("link", [Sigmoid(), Tanh(), Softplus()], ids=repr)
@@ -72,12 +71,12 @@ def test_values_outside_of_the_image_go_to_its_closest_point(link):
     eta = link.inverse(np.array([low - 10.0, low - 1.0, low]), theta)
     assert np.isfinite(eta).all()
     assert len(np.unique(eta)) == 1
-    np.testing.assert_allclose(link.value(eta, theta), low, atol=0.01)
+    assert_allclose(link.value(eta, theta), low, atol=0.01)
 
 
 def test_scale_of_zero_has_no_inverse():
     eta = Sigmoid().inverse(np.array([1.0, 2.0]), np.zeros(3))
-    np.testing.assert_array_equal(eta, 0.0)
+    assert_array_equal(eta, 0.0)
 
 
 @pytest.mark.parametrize("link", LINKS, ids=repr)
@@ -86,16 +85,14 @@ def test_spanning_image_holds_the_child(link, mean, reach):
     theta = link.spanning(mean, reach)
     assert link.value(0.0, theta) == pytest.approx(mean)
     edges = mean + np.array([-reach, reach])
-    np.testing.assert_allclose(
-        link.value(link.inverse(edges, theta), theta), edges, atol=1e-8
-    )
+    assert_allclose(link.value(link.inverse(edges, theta), theta), edges, atol=1e-8)
 
 
 def test_sigmoid_is_equation_4_of_the_paper():
     eta = np.array([-1.3, 0.0, 0.4])
     expected = 2.0 / (1.0 + np.exp(-eta)) + 0.5
-    np.testing.assert_allclose(Sigmoid().value(eta, [0.5, 2.0]), expected)
-    np.testing.assert_allclose(Sigmoid().value(eta, [0.5, 2.0, 0.0]), expected)
+    assert_allclose(Sigmoid().value(eta, [0.5, 2.0]), expected)
+    assert_allclose(Sigmoid().value(eta, [0.5, 2.0, 0.0]), expected)
 
 
 def test_number_of_parameters():

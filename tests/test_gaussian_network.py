@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
-from gaussian_strategies import random_linear_network
-from scipy.stats import multivariate_normal, norm
+from gaussian_strategies import network_of, random_linear_network, with_gaps
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
 
 from sklearn_latent._core.graphs import (
     equivalence_class,
-    reaches,
-    topological_order,
 )
 from sklearn_latent.datasets import make_gaussian_bn
 from sklearn_latent.gaussian import GaussianNetwork
@@ -22,41 +21,20 @@ LINKS_AND_NOISES = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_likelihood_is_that_of_the_multivariate_normal(seed):
-    network = random_linear_network(5, seed)
-    X, _ = network.sample(40, seed)
-    expected = multivariate_normal(*network.joint()).logpdf(X)
-    np.testing.assert_allclose(network.log_likelihood(X), expected)
-
-
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("n_latents", [0, 2])
-def test_likelihood_of_incomplete_rows_is_that_of_the_marginal(n_latents):
-    network = random_linear_network(6, 1, n_latents=n_latents)
-    X, _ = network.sample(30, 0)
-    rng = np.random.default_rng(0)
-    X[rng.random(X.shape) < 0.3] = np.nan
+def test_likelihood_is_that_of_the_marginal_of_what_is_known(n_latents, share, seed):
+    network = random_linear_network(6, seed, n_latents=n_latents)
+    X = with_gaps(network.sample(20, seed)[0], share)
     mean, covariance = network.joint()
-    expected = []
-    for row in X:
+    expected = np.zeros(len(X))
+    for i, row in enumerate(X):
         seen = np.flatnonzero(~np.isnan(row))
-        expected.append(
-            multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(
-                row[seen]
-            )
-            if len(seen)
-            else 0.0
-        )
-    np.testing.assert_allclose(network.log_likelihood(X), expected)
-
-
-def test_no_parents_are_independent_normals():
-    nothing = np.zeros((3, 3))
-    network = GaussianNetwork(nothing, nothing, [1.0, 2.0, 3.0], [1.0, 4.0, 9.0])
-    X = np.random.default_rng(0).normal(size=(10, 3))
-    expected = norm([1, 2, 3], [1, 2, 3]).logpdf(X).sum(axis=1)
-    np.testing.assert_allclose(network.log_likelihood(X), expected)
-    np.testing.assert_allclose(network.leave_one_out(X), np.tile([1.0, 2, 3], (10, 1)))
+        if len(seen):
+            known = multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)])
+            expected[i] = known.logpdf(row[seen])
+    assert_allclose(network.log_likelihood(X), expected)
 
 
 def test_likelihood_and_joint_are_those_of_pgmpy():
@@ -66,18 +44,16 @@ def test_likelihood_and_joint_are_those_of_pgmpy():
     mean, covariance = model.to_joint_gaussian()
     order = [network.node_names.index(name) for name in _topological(model)]
     own_mean, own_covariance = network.joint()
-    np.testing.assert_allclose(mean, own_mean[order], atol=1e-3)
-    np.testing.assert_allclose(
-        covariance, own_covariance[np.ix_(order, order)], atol=1e-3
-    )
+    assert_allclose(mean, own_mean[order], atol=1e-3)
+    assert_allclose(covariance, own_covariance[np.ix_(order, order)], atol=1e-3)
     import pandas as pd
 
     X, _ = network.sample(20, 0)
     frame = pd.DataFrame(X, columns=network.node_names)
     expected = multivariate_normal(mean, covariance).logpdf(X[:, order])
     # pgmpy rounds the joint to three decimals.
-    np.testing.assert_allclose(network.log_likelihood(X), expected, atol=0.2)
-    np.testing.assert_allclose(
+    assert_allclose(network.log_likelihood(X), expected, atol=0.2)
+    assert_allclose(
         model.log_likelihood(frame), network.log_likelihood(X).sum(), rtol=1e-2
     )
 
@@ -99,9 +75,7 @@ def test_samples_have_the_conditional_means(link, noise):
     error = residual.std(axis=0) / np.sqrt(len(X))
     assert (np.abs(residual.mean(axis=0)) < 6 * error).all()
     if noise == "additive":
-        np.testing.assert_allclose(
-            residual.var(axis=0), network.noise_variance, rtol=0.05
-        )
+        assert_allclose(residual.var(axis=0), network.noise_variance, rtol=0.05)
 
 
 @pytest.mark.parametrize(("link", "noise"), LINKS_AND_NOISES)
@@ -118,28 +92,22 @@ def test_density_integrates_to_one(link, noise):
         grid = np.maximum(grid, 1e-9)
     density = np.exp(network.log_likelihood(grid)).reshape(1001, 1001)
     area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])
-    np.testing.assert_allclose(density.sum() * area, 1.0, rtol=1e-3)
+    assert_allclose(density.sum() * area, 1.0, rtol=1e-3)
 
 
-def test_mean_field_of_each_feature_agrees_with_the_closed_form():
-    network = random_linear_network(6, 2)
-    X, _ = network.sample(50, 0)
-    np.testing.assert_allclose(
-        expect_each(network, X), leave_one_out(network._joint(), X), atol=1e-6
-    )
-
-
-def test_leaving_one_out_is_the_conditional_mean():
-    network = random_linear_network(5, 4, n_latents=1)
+@pytest.mark.parametrize("n_latents", [0, 1])
+def test_leaving_one_out_is_the_conditional_mean(n_latents):
+    network = random_linear_network(5, 4, n_latents=n_latents)
     X, _ = network.sample(10, 0)
+    if not n_latents:
+        exact = leave_one_out(network._joint(), X)
+        assert_allclose(expect_each(network, X), exact, atol=1e-6)
     X[0, 1] = np.nan
     predicted = network.leave_one_out(X)
-    for node in range(4):
+    for node in range(network.n_features):
         hidden = X.copy()
         hidden[:, node] = np.nan
-        np.testing.assert_allclose(
-            predicted[:, node], network.expectation(hidden)[:, node]
-        )
+        assert_allclose(predicted[:, node], network.expectation(hidden)[:, node])
 
 
 def test_leaving_one_out_of_a_sigmoid_uses_parents_and_children():
@@ -156,12 +124,9 @@ def test_leaving_one_out_of_a_sigmoid_uses_parents_and_children():
 
 
 def test_number_of_parameters():
-    weights = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    arguments = weights != 0, weights, np.zeros(3), np.ones(3)
-    assert GaussianNetwork(*arguments).n_parameters == 3 + 6
-    sigmoid = GaussianNetwork(
-        *arguments, link="sigmoid", link_parameters=np.ones((3, 3))
-    )
+    weights = np.triu(np.ones((3, 3)), 1)
+    assert network_of(weights).n_parameters == 3 + 6
+    sigmoid = network_of(weights, link="sigmoid", link_parameters=np.ones((3, 3)))
     # The two nodes with parents have a scale as well.
     assert sigmoid.n_parameters == 3 + 6 + 2
 
@@ -205,14 +170,6 @@ def test_a_sigmoid_network_has_no_joint_and_no_pgmpy_model():
     assert len(graph.nodes[f"x{child}"]["link_parameters"]) == 3
 
 
-def test_graph_functions():
-    chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
-    np.testing.assert_array_equal(topological_order(chain), [0, 1, 2])
-    np.testing.assert_array_equal(reaches(chain), np.triu(np.ones((3, 3), dtype=bool)))
-    collider = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
-    np.testing.assert_array_equal(equivalence_class(collider), collider)
-
-
 def test_equivalence_class_agrees_with_pgmpy():
     from pgmpy.base import DAG
 
@@ -228,7 +185,7 @@ def test_equivalence_class_agrees_with_pgmpy():
             pattern[i, j] = True
         for i, j in pdag.undirected_edges:
             pattern[i, j] = pattern[j, i] = True
-        np.testing.assert_array_equal(equivalence_class(network.adjacency), pattern)
+        assert_array_equal(equivalence_class(network.adjacency), pattern)
 
 
 def test_strength_is_the_standardised_coefficient():
@@ -236,58 +193,39 @@ def test_strength_is_the_standardised_coefficient():
     cause = rng.normal(scale=3.0, size=5000)
     effect = -0.2 * cause + rng.normal(size=5000)
     slope, *_ = np.polyfit(cause, effect, 1)
-    noise = [np.var(cause), np.var(effect - slope * cause)]
-    edge = np.array([[False, True], [False, False]])
-    network = GaussianNetwork(edge, edge * slope, [0.0, 0.0], noise)
-    strength = edge_strengths(network)
-    expected = -np.corrcoef(cause, effect)[0, 1]
-    np.testing.assert_allclose(strength, edge * expected, rtol=1e-10)
-    # Units do not matter.
-    other = GaussianNetwork(
-        edge, edge * slope / 1e3, [0, 0], [noise[0] * 1e6, noise[1]]
-    )
-    np.testing.assert_allclose(edge_strengths(other), strength, rtol=1e-10)
+    edge = np.array([[0.0, 1.0], [0.0, 0.0]])
+    expected = -edge * np.corrcoef(cause, effect)[0, 1]
+    for unit in (1.0, 1e3):
+        noise = [np.var(unit * cause), np.var(effect - slope * cause)]
+        network = network_of(edge * slope / unit, noise)
+        assert_allclose(edge_strengths(network), expected, rtol=1e-10)
 
 
 def test_strength_of_a_bent_link_compares_with_the_strongest_parent():
     weights = np.zeros((3, 3))
     weights[:2, 2] = -4.0, 1.0
-    network = GaussianNetwork(
-        weights != 0,
-        weights,
-        np.zeros(3),
-        np.ones(3),
-        link="sigmoid",
-        link_parameters=np.tile([0.0, 1.0], (3, 1)),
-    )
-    np.testing.assert_allclose(edge_strengths(network), np.abs(weights) / 4.0)
+    theta = np.tile([0.0, 1.0], (3, 1))
+    network = network_of(weights, link="sigmoid", link_parameters=theta)
+    assert_allclose(edge_strengths(network), np.abs(weights) / 4.0)
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_parameters_that_overflow_are_refused_in_use(missing):
-    adjacency = np.triu(np.ones((3, 3), dtype=bool), 1)
-    X = [[1.0, np.nan if missing else 1.0, 1.0]]
-    for weight, intercept, variance in [
-        (1e308, 1.0, 1.0),
-        (-1e308, 1e308, 1e308),
-        (1e300, 0.0, 1e-320),
-    ]:
-        network = GaussianNetwork(
-            adjacency, adjacency * weight, np.full(3, intercept), np.full(3, variance)
-        )
-        for method in (network.joint, network.sample):
-            with pytest.raises(ValueError, match=f"{method.__name__} overflows"):
-                method()
-        if missing:
-            with pytest.raises(ValueError, match="expectation overflows"):
-                network.expectation(X)
-            with pytest.raises(ValueError, match="log_likelihood overflows"):
-                network.log_likelihood(X)
+@pytest.mark.parametrize(
+    ("weight", "intercept", "variance"),
+    [(1e308, 1.0, 1.0), (-1e308, 1e308, 1e308), (1e300, 0.0, 1e-320)],
+)
+def test_parameters_that_overflow_are_refused_in_use(weight, intercept, variance):
+    X = [[1.0, np.nan, 1.0]]
+    network = network_of(np.triu(np.full((3, 3), weight), 1), variance, intercept)
+    calls = [(network.joint,), (network.sample,)]
+    calls += [(network.expectation, X), (network.log_likelihood, X)]
+    for method, *arguments in calls:
+        with pytest.raises(ValueError, match=f"{method.__name__} overflows"):
+            method(*arguments)
 
 
 def test_a_row_far_from_a_narrow_density_has_no_likelihood():
     network = GaussianNetwork([[0]], [[0.0]], [0.0], [1e-320])
-    np.testing.assert_array_equal(
+    assert_array_equal(
         network.log_likelihood([[1.0], [0.0]]) > [-np.inf, 300.0], [False, True]
     )
 
@@ -306,7 +244,7 @@ def test_posterior_is_the_mean_of_the_latents():
     assert mean.shape == (20, 2)
     mu, covariance = network.joint()
     gain = np.linalg.solve(covariance[:5, :5], covariance[:5, 5:])
-    np.testing.assert_allclose(mean, mu[5:] + (X - mu[:5]) @ gain)
+    assert_allclose(mean, mu[5:] + (X - mu[:5]) @ gain)
     assert random_linear_network(5, 0).posterior(X).shape == (20, 0)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from strategies import seeds
 
 from sklearn_latent.gaussian._bent_scores import NonlinearEvaluator
@@ -74,7 +75,7 @@ def test_c2_is_the_gain_of_candidates_orthogonal_to_the_parents(family):
     candidates = candidates - candidates @ basis @ basis.T
     c2 = similarity_c2(y, candidates, np.ones(len(x)), len(x))
     gains = [gain(x, parents, z) for z in candidates]
-    np.testing.assert_allclose(c2, gains, atol=1e-7)
+    assert_allclose(c2, gains, atol=1e-7)
 
 
 @given(linear_families(), st.floats(0.1, 10) | st.floats(-10, -0.1))
@@ -92,7 +93,7 @@ def test_profile_reproduces_the_child(seed, link):
     eta = rng.normal(size=30)
     x = link.value(rng.uniform(-5, 5, size=30) - theta[2], theta)
     y = ideal_profile(x, eta, Response(link, Additive(), theta, 1.0))
-    np.testing.assert_allclose(link.value(eta + y, theta), x, atol=1e-9)
+    assert_allclose(link.value(eta + y, theta), x, atol=1e-9)
 
 
 @given(seeds)
@@ -122,14 +123,12 @@ def test_tangent_gains_are_exact_for_linear_families(family):
     scan = TangentScan(fitter).scan(0, order, weights[0], theta[0], variance[0])
     add, replace = scan[0], scan[1:]
     gains = [gain(x, parents, z) for z in candidates]
-    np.testing.assert_allclose(add[k + 1 :], gains, rtol=1e-4, atol=1e-4)
+    assert_allclose(add[k + 1 :], gains, rtol=1e-4, atol=1e-4)
     for place in range(k):
         others = np.delete(parents, place, axis=0)
         lost = -gain(x, others, parents[place])
         swapped = [lost + gain(x, others, z) for z in candidates]
-        np.testing.assert_allclose(
-            replace[place, k + 1 :], swapped, rtol=1e-4, atol=1e-4
-        )
+        assert_allclose(replace[place, k + 1 :], swapped, rtol=1e-4, atol=1e-4)
 
 
 @given(linear_families(), st.sampled_from(["C1", "C2", "C3"]))
@@ -148,7 +147,7 @@ def test_pruning_never_invents_a_score(family, similarity):
         for own in (pruned, exact)
     )
     found = np.isfinite(scores)
-    np.testing.assert_allclose(scores[found], truth[found], atol=1e-2)
+    assert_allclose(scores[found], truth[found], atol=1e-2)
     assert found[:, :-1].sum() <= 2
     assert pruned.n_evaluated <= exact.n_evaluated
     assert pruned.n_considered == exact.n_considered
