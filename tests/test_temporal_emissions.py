@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from dbn_strategies import (
     KINDS,
-    brute_force,
     emission_likelihood,
     mixed_dbns,
     random_dbn,
     random_emission,
-    sequences,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -556,62 +554,6 @@ class TestGaussian:
         network = LatentDBN(alone_graph(1), [], [], [], [Gaussian([0.0], [1.0])])
         with pytest.raises(ValueError, match="got numbers in x0"):
             network.to_pgmpy()
-
-
-@few
-@given(mixed_dbns(), st.integers(1, 3), seeds)
-def test_networks_equal_enumeration(network, n_slices, seed):
-    values = sequences(network, 3, n_slices, seed)
-    log_likelihood = network.log_likelihood(values)
-    posterior = network.posterior(values)
-    viterbi = network.viterbi(values, return_log_probability=True)[1]
-    for i, sequence in enumerate(values):
-        paths, probability = brute_force(network, sequence)
-        total = probability.sum()
-        np.testing.assert_allclose(log_likelihood[i], np.log(total), atol=1e-9)
-        np.testing.assert_allclose(viterbi[i], np.log(probability.max()), atol=1e-9)
-        for j, card in enumerate(network.cardinality):
-            for t in range(n_slices):
-                share = np.bincount(paths[:, t, j], probability, minlength=card)
-                np.testing.assert_allclose(posterior[j][i, t], share / total, atol=1e-9)
-
-
-@few
-@given(mixed_dbns(most_far=0.0), st.integers(1, 3), seeds)
-def test_statistics_equal_enumeration(network, n_slices, seed):
-    values = sequences(network, 3, n_slices, seed)
-    weights = np.random.default_rng(seed).uniform(0.5, 2.0, 3)
-    found = network.expected_counts(values, weights).emission
-    expected = [np.zeros_like(emission.natural) for emission in network.emissions]
-    gaps = np.full(network.n_observed, np.nan)
-    numeric = np.array([emission.is_numeric for emission in network.emissions])
-    for weight, sequence in zip(weights, values.astype(float), strict=True):
-        paths, probability = brute_force(network, sequence)
-        share = weight * probability / probability.sum()
-        sequence[(sequence < 0) & ~numeric] = np.nan
-        for t, f in np.ndindex(n_slices, network.n_observed):
-            before = sequence[t - 1] if t else gaps
-            row = network.emissions[f].design(sequence[t, [f]], before[[f]])
-            j = network._parents[f]
-            state = paths[:, t, j] if j >= 0 else np.zeros(len(paths), int)
-            mass = np.bincount(state, share, minlength=len(expected[f]))
-            expected[f] += mass[:, None] * row
-    for one, two in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-9)
-
-
-@few
-@given(mixed_dbns(), seeds)
-def test_statistics_add_up(network, seed):
-    values = sequences(network, 5, 3, seed)
-    whole = network.expected_counts(values)
-    parts = network.expected_counts(values[:2]) + network.expected_counts(values[2:])
-    twice = network.expected_counts(values, [2, 1, 1, 1, 1])
-    again = network.expected_counts(np.concatenate([values[:1], values]))
-    for one, two in [(whole, parts), (twice, again)]:
-        assert np.isclose(one.log_likelihood, two.log_likelihood)
-        for a, b in zip(one.emission, two.emission, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-9)
 
 
 @few

@@ -23,25 +23,6 @@ def network(seed=0):
 
 @few
 @given(dbns(), seeds)
-def test_predictions_of_gaps_equal_enumeration(model, seed):
-    codes = sequences(model, 2, 2, seed)
-    predictive = model.predictive(codes)
-    filled = model.impute(codes)
-    np.testing.assert_array_equal(filled[codes >= 0], codes[codes >= 0])
-    for i, t, f in np.argwhere(codes < 0):
-        # P(x = v | rest) is the share of P(rest, x = v).
-        chance = np.empty(model.n_categories[f])
-        for v in range(len(chance)):
-            sequence = codes[i].copy()
-            sequence[t, f] = v
-            chance[v] = brute_force(model, sequence)[1].sum()
-        chance /= chance.sum()
-        np.testing.assert_allclose(predictive[f][i, t], chance, atol=1e-10)
-        np.testing.assert_allclose(chance[filled[i, t, f]], chance.max(), atol=1e-9)
-
-
-@few
-@given(dbns(), seeds)
 def test_posterior_does_not_depend_on_the_order_of_latents(model, seed):
     order = np.random.default_rng(seed).permutation(model.n_latents)
     graph = model.directed_graph.permuted(order)
