@@ -65,19 +65,6 @@ def values_and_previous(emission, seed, n=200):
 
 
 class TestLayout:
-    def test_indicators(self):
-        rows = Layout(WIDTHS).indicators(CODES).toarray()
-        expected = [[1, 0, 0, 0, 1], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 1, 0]]
-        np.testing.assert_array_equal(rows, expected)
-
-    def test_tables_of_features_sum_to_one(self):
-        layout = Layout(WIDTHS)
-        counts = np.arange(1.0, 11.0).reshape(2, 5)
-        tables = layout.split(layout.normalized(counts))
-        assert [table.shape for table in tables] == [(2, 2), (2, 3)]
-        np.testing.assert_allclose(tables[0], [[1 / 3, 2 / 3], [6 / 13, 7 / 13]])
-        np.testing.assert_allclose(tables[1].sum(axis=1), 1)
-
     def test_free_parameters_are_those_of_the_tables(self):
         layout = Layout(WIDTHS)
         tables = layout.split(layout.normalized(np.ones((4, 5))))
@@ -539,16 +526,6 @@ class TestGaussian:
     def test_wrong_parameters(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             Gaussian(*arguments)
-
-    def test_gaps_are_filled_with_the_mean(self):
-        graph = TemporalGraph([[1, 1]], [[0]], [[1]])
-        emission = [Gaussian([-5.0, 5.0], [1.0, 1.0]), Gaussian([0.0, 2.0], [1.0, 1.0])]
-        network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
-        values = np.array([[[5.0, np.nan], [np.nan, np.nan]]])
-        filled = network.impute(values)
-        np.testing.assert_allclose(filled, [[[5.0, 2.0], [5.0, 2.0]]], atol=1e-6)
-        mean, spread = network.predictive(values)[1][0, 0]
-        assert (mean, spread) == (pytest.approx(2.0), pytest.approx(1.0))
 
     def test_pgmpy_has_no_numbers(self):
         network = LatentDBN(alone_graph(1), [], [], [], [Gaussian([0.0], [1.0])])

@@ -190,20 +190,6 @@ def test_order_of_rows_does_not_matter(seed):
     )
 
 
-def test_nullable_columns_are_numbers():
-    frame = pd.DataFrame(
-        {
-            "id": [1, 2],
-            "t": [0, 0],
-            "x": pd.array([1, None], dtype="Int64"),
-            "y": pd.array([True, None], dtype="boolean"),
-        }
-    )
-    X = sequences_from_frame(frame, sequence="id", time="t")
-    assert X.dtype == float
-    np.testing.assert_array_equal(X[:, 0], [[1, 1], [np.nan, np.nan]])
-
-
 def test_wrong_tables():
     frame = pd.DataFrame({"id": [1, 1], "t": [0, 0], "x": [1, 2]})
     with pytest.raises(ValueError, match=r"got more for sequence .*1.* at time .*0"):

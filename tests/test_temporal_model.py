@@ -1,10 +1,8 @@
 """The model object: validation, sampling, prediction, export."""
 
-import pickle
-
 import numpy as np
 import pytest
-from dbn_strategies import brute_force, dbns, random_dbn, seeds, sequences
+from dbn_strategies import dbns, random_dbn, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.export import edges_to_frame
@@ -108,31 +106,12 @@ def test_model_without_latents():
     assert model.sample(3, 2, random_state=0)[0].shape == (3, 2, 2)
 
 
-def test_latent_without_features():
-    graph = TemporalGraph([[1], [0]], [[0, 1], [0, 0]], np.zeros((2, 2)))
-    model = random_dbn(graph, [2, 2], [2], 0)
-    codes = np.array([[[0], [1]]])
-    paths, chance = brute_force(model, codes[0])
-    np.testing.assert_allclose(model.log_likelihood(codes), np.log(chance.sum()))
-    expected = np.bincount(paths[:, 1, 1], chance) / chance.sum()
-    np.testing.assert_allclose(model.posterior(codes)[1][0, 1], expected)
-
-
 def test_no_sequences_and_no_slices_known():
     model = network()
     assert model.log_likelihood(np.zeros((0, 2, 3), dtype=int)).shape == (0,)
     nothing = np.full((1, 2, 3), -1)
     np.testing.assert_allclose(model.log_likelihood(nothing), 0.0, atol=1e-12)
     np.testing.assert_allclose(model.posterior(nothing)[0][0, 0], model.start[0])
-
-
-def test_pickle():
-    model = network()
-    codes = sequences(model, 3, 2, 0)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(
-        again.log_likelihood(codes), model.log_likelihood(codes)
-    )
 
 
 def test_wrong_parameters():
