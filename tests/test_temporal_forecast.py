@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds, sequences
+from dbn_strategies import DISCRETE, dbns, mixed_dbns, one_latent, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -69,7 +69,7 @@ def test_states_are_those_after_a_gap(network, seed):
 
 
 def sticky(memory=False, **options):
-    graph = TemporalGraph([[1, 1]], [[0]], [[1]])
+    graph = one_latent(2)
     table = np.array([[0.9, 0.1], [0.2, 0.8]])
     after = np.stack([[[0.95, 0.05], [0.5, 0.5]], [[0.4, 0.6], [0.1, 0.9]]])
     emission = CategoricalMemory(table, after) if memory else table
@@ -84,7 +84,7 @@ def sticky(memory=False, **options):
 
 
 def test_numbers_have_a_mean_and_a_spread():
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     emission = GaussianMemory([0, 9], [1, 1], [1, 5], [0.5, 0.8], [0.3, 0.4])
     network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], [emission])
     found = network.forecast([[[np.nan], [9.0]]], 2)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import dbns, seeds, sequences
+from dbn_strategies import dbns, one_latent, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -13,7 +13,6 @@ from sklearn_latent.mixed import (
     LPCC,
     LatentDBN,
     LGLPCCTemporal,
-    TemporalGraph,
 )
 from sklearn_latent.mixed._em import hybrid
 from sklearn_latent.mixed._em.chain_em import fit_chain
@@ -137,7 +136,7 @@ def test_hybrid_learns_habits_that_the_latents_do_not_explain():
         codes[:, t] = np.where(
             stay, codes[:, t - 1], rng.integers(0, 3, (n, n_observed))
         )
-    graph = TemporalGraph(np.ones((1, n_observed)), [[0]], [[1]])
+    graph = one_latent(n_observed)
     training = Panel.of(codes[:300], [3] * 3)
     network = fit_chain(training, graph, [2], random_state=0).state
     imputer = Hybrid(training)
@@ -190,7 +189,7 @@ def test_an_older_value_counts_less():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (600, 8, 2))
     codes[:, 1::2] = codes[:, ::2]
-    graph = TemporalGraph([[1, 1]], [[0]], [[0]])
+    graph = one_latent(2, 0)
     training = Panel.of(codes, [3, 3])
     network = fit_chain(training, graph, [1]).state
     imputer = Hybrid(training)
@@ -237,7 +236,7 @@ def test_what_a_sequence_shows_elsewhere_counts():
     codes = np.where(
         rng.random((500, 12, 1)) < 0.5, own, rng.integers(0, 4, (500, 12, 1))
     )
-    network = fit_chain(Panel.of(codes, [4]), TemporalGraph([[1]], [[0]], [[0]]), [1])
+    network = fit_chain(Panel.of(codes, [4]), one_latent(1, 0), [1])
     imputer = Hybrid(Panel.of(codes, [4]))
     gaps = np.full((1, 12, 1), -1)
     gaps[0, [0, 1, 2, 3], 0] = 3
@@ -256,7 +255,7 @@ def test_forecasts_learn_what_the_latents_do_not_explain():
     for t in range(2, 8):
         stay = rng.random((600, 3)) < 0.9
         codes[:, t] = np.where(stay, codes[:, t - 2], codes[:, t])
-    graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
+    graph = one_latent(3)
     training = Panel.of(codes[:400], [2] * 3)
     network = fit_chain(training, graph, [2], random_state=0).state
     learned = Hybrid(training)
@@ -307,7 +306,7 @@ def test_the_model_speaks_alone_where_data_follow_it(graph):
 
 def test_forecasts_of_epochs_are_learned_from_the_last_one():
     # What stays in the first epoch moves in the second.
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     stay, move = [[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]
     networks = [
         LatentDBN(graph, [2], [[0.5, 0.5]], [table], [np.eye(2) * 0.98 + 0.01])

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from dbn_strategies import (
     KINDS,
+    alone_graph,
     emission_likelihood,
     mixed_dbns,
+    one_latent,
     random_dbn,
     random_emission,
 )
@@ -17,14 +19,13 @@ from scipy.stats import linregress, norm
 from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed import LatentDBN
 from sklearn_latent.mixed._em.chain_em import (
     EMOptions,
     first_network,
     fit_chain,
     replace_tables,
 )
-from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
 from sklearn_latent.mixed._emissions.categories import (
     MEMORY_SMOOTHING,
     Categorical,
@@ -251,7 +252,7 @@ class TestMemory:
             CategoricalMemory([[0.5, 0.5]], [np.eye(2)], np.ones((2, 2)))
 
     def test_a_feature_of_no_latent_is_a_markov_chain(self):
-        graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
+        graph = alone_graph(1)
         chain = CategoricalMemory([[0.2, 0.8]], [[[0.9, 0.1], [0.3, 0.7]]])
         network = LatentDBN(graph, [], [], [], [chain])
         codes = np.array([[[0], [0], [1], [-1], [1]]])
@@ -307,24 +308,6 @@ class TestOrdinal:
         with pytest.raises(ValueError, match="thresholds must increase"):
             Ordinal([1.0, 0.0], [0.0])
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_order_is_worth_its_parameters(self, seed):
-        rng = np.random.RandomState(seed)
-        graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
-        emission = Ordinal([-2.0, -0.5, 0.5, 2.0], [-1.5, 1.5])
-        transition = [[0.8, 0.2], [0.2, 0.8]]
-        true = LatentDBN(graph, [2], [[0.5, 0.5]], [transition], [emission] * 3)
-        codes, _ = true.sample(200, 4, rng)
-        kinds = (("categorical", "memory", "ordinal", "ordinal memory"),) * 3
-        panel = Panel(codes, np.ones(200), np.full(3, 5), kinds)
-        found = choose_emissions(panel, fit_chain(panel, graph, [2])).state
-        assert kinds_of(found) == ["ordinal"] * 3
-
-
-def alone_graph(n_observed):
-    """Features of no latent."""
-    return TemporalGraph(np.zeros((0, n_observed)), np.zeros((0, 0)), np.zeros((0, 0)))
-
 
 def number_panel(numbers, kind="gaussian"):
     """A panel of numbers (n, n_slices, n_observed), in two bins."""
@@ -360,7 +343,7 @@ class TestGaussian:
         rng = np.random.default_rng(1)
         means = np.array([[0, 0, 0], [4, -3, 1], [-3, 3, 5.0]])
         rows = means[rng.integers(0, 3, 600)] + rng.normal(size=(600, 3))
-        graph = TemporalGraph(np.ones((1, 3)), [[0]], [[0]])
+        graph = one_latent(3, 0)
         start = [
             Gaussian(means[:, f], np.ones(3), rows[:, f].mean(), rows[:, f].std())
             for f in range(3)
@@ -383,7 +366,7 @@ class TestGaussian:
     @pytest.mark.parametrize("kind", ["lognormal", "lognormal memory"])
     def test_logarithms_have_densities_of_numbers(self, kind):
         logs = np.random.default_rng(6).normal(size=(60, 3, 2))
-        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        graph = one_latent(2)
         options = EMOptions(2000, 1e-9)
         normal = number_panel(logs, kind.replace("lognormal", "gaussian"))
         one = fit_normal(normal, graph, [2], options)
@@ -420,7 +403,7 @@ class TestGaussian:
         rng = np.random.default_rng(2)
         states = rng.integers(2, size=(80, 3, 1))
         numbers = np.round(4.0 * states + rng.normal(size=(80, 3, 2)), 3)
-        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        graph = one_latent(2)
         plain, moved = (
             fit_chain(
                 number_panel(values, kind), graph, [2], options=EMOptions(2000, 1e-9)
@@ -453,7 +436,7 @@ class TestGaussian:
         numbers = np.exp(3.0 * states + 0.5 * rng.normal(size=(150, 3, 3)))
         if "gaussian" in kind:
             numbers = np.log(numbers)
-        graph = TemporalGraph(np.ones((1, 3)), [[0]], [[1]])
+        graph = one_latent(3)
         clean = fit_chain(number_panel(numbers, kind), graph, [2]).state
         usual = clean.log_likelihood(numbers)
         for far in 10.0 ** np.array([2, 4, 8, 16]):
@@ -500,7 +483,7 @@ class TestGaussian:
     def test_a_repeated_value_has_a_finite_density(self):
         numbers = np.random.default_rng(4).normal(size=(200, 1, 1))
         numbers[:100] = 0.25
-        graph = TemporalGraph([[1]], [[0]], [[0]])
+        graph = one_latent(1, 0)
         options = EMOptions(max_iter=500, smoothing=0.0)
         network = fit_chain(number_panel(numbers), graph, [2], options=options).state
         least = np.sqrt(VARIANCE_FLOOR) * numbers.std()
@@ -575,95 +558,8 @@ def panel_of(network, values):
     return Panel(codes, np.ones(len(codes)), widths, kinds, numbers)
 
 
-# Choice of kinds
-
-
-def sticky_panel(n=300, stay=0.9, seed=0, n_slices=6):
-    """One latent of three features, of which the last also follows its own past."""
-    rng = np.random.RandomState(seed)
-    graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
-    table = np.array([[0.85, 0.15], [0.15, 0.85]])
-    keep = stay * np.eye(2) + (1 - stay) * table[:, None, :]
-    memory = CategoricalMemory(table, keep)
-    network = LatentDBN(
-        graph,
-        [2],
-        [[0.5, 0.5]],
-        [[[0.8, 0.2], [0.2, 0.8]]],
-        [table, table, memory],
-    )
-    codes, _ = network.sample(n, n_slices, rng)
-    return network, Panel.of(codes, [2, 2, 2])
-
-
-def kinds_of(network):
-    return [emission.kind for emission in network.emissions]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_memory_is_found_where_it_is(seed):
-    true, panel = sticky_panel(seed=seed)
-    ascent = fit_chain(panel, true.graph, [2])
-    found = choose_emissions(panel, ascent).state
-    assert kinds_of(found) == ["categorical", "categorical", "repeat"]
-    order = np.argsort(found.emission[0][:, 1])
-    np.testing.assert_allclose(
-        found.emissions[2].after[order], true.emissions[2].after, atol=0.12
-    )
-
-
-def test_memory_is_dropped_where_it_is_not():
-    true, panel = sticky_panel(stay=0.0)
-    flat = CategoricalMemory.flat(Column(panel.codes[:, :, 0], panel.weights, 2))
-    table = true.emission[0]
-    first = [CategoricalMemory(table, [[row, row] for row in table], flat.prior)] * 3
-    ascent = fit_chain(panel, true.graph, [2], first)
-    assert kinds_of(ascent.state) == ["memory"] * 3
-    found = choose_emissions(panel, ascent).state
-    assert kinds_of(found) == ["categorical"] * 3
-
-
-def test_kinds_of_the_panel_are_kept():
-    true, panel = sticky_panel()
-    fixed = Panel(
-        panel.codes,
-        panel.weights,
-        panel.n_categories,
-        (("memory",), ("categorical",), ("categorical",)),
-    )
-    ascent = fit_chain(fixed, true.graph, [2])
-    assert kinds_of(ascent.state) == ["memory", "categorical", "categorical"]
-    assert kinds_of(choose_emissions(fixed, ascent).state) == kinds_of(ascent.state)
-
-
-def test_one_slice_has_no_memory():
-    true, panel = sticky_panel(n_slices=1)
-    network = fit_chain(panel, true.graph, [2]).state
-    assert {e.kind for e in better_emissions(panel, network)} == {"categorical"}
-
-
-def test_a_constant_feature_of_no_latent_is_a_chain():
-    rng = np.random.RandomState(0)
-    codes = np.repeat(rng.randint(3, size=(100, 1, 1)), 5, axis=1)
-    codes[rng.uniform(size=codes.shape) < 0.1] = -1
-    panel = Panel.of(codes, [3])
-    graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
-    found = choose_emissions(panel, fit_chain(panel, graph, [])).state
-    assert kinds_of(found) == ["repeat"]
-    assert (found.emissions[0].after[0].diagonal() > 0.98).all()
-
-
-def test_choice_raises_the_criterion_of_sequences():
-    true, panel = sticky_panel(n=150)
-    ascent = fit_chain(panel, true.graph, [2])
-    better = choose_emissions(panel, ascent)
-    price = 0.5 * np.log(150 * 6)
-    gain = better.statistics.log_likelihood - ascent.statistics.log_likelihood
-    assert gain > price * (better.state.n_parameters - ascent.state.n_parameters)
-
-
 def test_emissions_of_a_network_are_checked():
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     tables = [[0.5, 0.5]], [np.eye(2)]
     one = CategoricalMemory([[0.5, 0.5]], [np.eye(2)])
     with pytest.raises(ValueError, match=r"emission\[0\] must have 2 states.* got 1"):
@@ -674,7 +570,9 @@ def test_emissions_of_a_network_are_checked():
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_pgmpy_is_told_what_it_lacks():
-    network = sticky_panel()[0]
+    network = random_dbn(
+        one_latent(3), [2], [2] * 3, 0, kinds=["categorical", "categorical", "memory"]
+    )
     with pytest.warns(LatentWarning, match="own previous values: x2"):
         exported = network.to_pgmpy()
     assert exported.check_model()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dbn_strategies import dbns, random_dbn, seeds, sequences
+from dbn_strategies import dbns, one_latent, random_dbn, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent._core.climb import PATIENCE
@@ -105,7 +105,7 @@ def test_merged_sequences_are_all_there(model, seed):
 
 
 def test_ragged_ends_are_no_evidence():
-    model = random_dbn(TemporalGraph([[1, 1]], [[0]], [[1]]), [2], [3, 3], seed=0)
+    model = random_dbn(one_latent(2), [2], [3, 3], seed=0)
     codes, _ = model.sample(200, 3, random_state=0)
     padded = np.concatenate([codes, np.full((200, 4, 2), -1)], axis=1)
     a, b = fit_like(model, codes, max_iter=50), fit_like(model, padded, max_iter=50)

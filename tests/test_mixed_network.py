@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dbn_strategies import dbns, random_dbn, seeds, sequences
+from dbn_strategies import dbns, one_latent, random_dbn, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.export import edges_to_frame
@@ -229,7 +229,7 @@ def test_names_and_support_of_exports():
 
 def certain(transition):
     """A latent that its one feature shows, and that starts in state 0."""
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     return LatentDBN(graph, [2], [[1.0, 0.0]], [transition], [np.eye(2)])
 
 
@@ -252,7 +252,7 @@ def test_states_of_an_impossible_sequence_are_a_distribution():
 
 
 def test_a_network_without_time_has_one_slice():
-    graph = TemporalGraph([[1, 1]], [[0]], [[0]])
+    graph = one_latent(2, 0)
     table, emission = [0.3, 0.7], [[0.9, 0.1], [0.2, 0.8]]
     still = LatentDBN(graph, [2], [table], [table], [emission] * 2)
     assert not still.has_time
