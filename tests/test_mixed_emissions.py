@@ -525,39 +525,6 @@ def test_networks_round_trip(network):
     assert again.n_parameters == network.n_parameters
 
 
-@few
-@given(mixed_dbns(), seeds)
-def test_em_climbs(network, seed):
-    values, _ = network.sample(30, 3, random_state=seed % 2**31)
-    panel = panel_of(network, values)
-    objectives = []
-    fit_chain(
-        panel,
-        network.graph,
-        network.cardinality,
-        random_dbn(
-            network.graph,
-            network.cardinality,
-            panel.n_categories,
-            seed,
-            kinds=[emission.kind for emission in network.emissions],
-        ),
-        EMOptions(max_iter=15, tol=0.0),
-        report=lambda n, value: objectives.append(value),
-    )
-    assert (np.diff(objectives) >= -1e-8 * np.abs(objectives[1:])).all()
-
-
-def panel_of(network, values):
-    """A panel of values drawn from a network."""
-    numeric = network.n_categories == 0
-    codes = np.where(numeric, values > 0, values).astype(int)
-    kinds = tuple((emission.kind,) for emission in network.emissions)
-    numbers = np.where(numeric, values, np.nan) if numeric.any() else None
-    widths = np.where(numeric, 2, network.n_categories)
-    return Panel(codes, np.ones(len(codes)), widths, kinds, numbers)
-
-
 def test_emissions_of_a_network_are_checked():
     graph = one_latent(1)
     tables = [[0.5, 0.5]], [np.eye(2)]
