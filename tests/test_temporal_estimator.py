@@ -84,38 +84,6 @@ def test_pipeline(data):
     assert pipeline.score(data.X[400:], data.Z[400:, -1, 1]) > 0.7
 
 
-@pytest.mark.parametrize("strategy", ["posterior", "hybrid"])
-def test_impute_fills_gaps_only(data, model, strategy):
-    X = data.X[:200].astype(float)
-    gaps = np.random.default_rng(0).random(X.shape) < 0.2
-    holed = np.where(gaps, np.nan, X)
-    filled = model.impute(holed, strategy=strategy)
-    assert np.array_equal(filled[~gaps], X[~gaps])
-    assert (filled[gaps] == X[gaps]).mean() > 0.5
-    cube = model.impute(holed.reshape(200, 4, 6), strategy=strategy)
-    assert np.array_equal(cube.reshape(200, -1), filled)
-
-
-def test_labels_come_back(data):
-    labels = np.array(["no", "some", "much", "most"], dtype=object)
-    names = [f"{item}_{t}" for t in range(4) for item in "abcdef"]
-    frame = pd.DataFrame(labels[data.X], columns=names)
-    model = LGLPCCTemporal(4, random_state=0).fit(frame)
-    holed = frame.copy()
-    holed.iloc[0, 3] = None
-    filled = model.impute(holed)
-    assert isinstance(filled, pd.DataFrame) and filled.iloc[0, 3] in labels
-    assert filled.drop(index=0).equals(frame.drop(index=0))
-    X, Z = model.sample(10, random_state=0)
-    assert X.shape == (10, 24) and set(X.ravel()) <= set(labels)
-    assert Z.shape == (10, 4, 2)
-    assert set(model.to_frame()["parent"].map(lambda node: node[0])) == {
-        "latent0",
-        "latent1",
-    }
-    assert ("a_0", 1) in model.to_networkx()
-
-
 def test_polars_frames(data, model):
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame(data.X.astype(float))

@@ -5,7 +5,15 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import DISCRETE, dbns, mixed_dbns, one_latent, seeds, sequences
+from dbn_strategies import (
+    DISCRETE,
+    assert_same,
+    dbns,
+    mixed_dbns,
+    one_latent,
+    seeds,
+    sequences,
+)
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -103,8 +111,7 @@ def test_each_sequence_ends_where_it_ends():
     short = network.forecast(codes[:, :2], 2)
     ragged = network.forecast(codes, 2)
     assert short.slices.tolist() == ragged.slices.tolist() == [[2, 3]]
-    for one, two in zip(short.probabilities, ragged.probabilities, strict=True):
-        np.testing.assert_allclose(one, two)
+    assert_same(short.probabilities, ragged.probabilities)
 
 
 def test_nothing_recorded_is_forecast_from_the_start():
@@ -179,8 +186,7 @@ def test_batches_are_one(data, model, monkeypatch):
     monkeypatch.setattr("sklearn_latent.mixed._panel_estimator.BATCH_VALUES", 100)
     parts = model.forecast(X, 2)
     for name in ("probabilities", "states"):
-        for one, two in zip(getattr(whole, name), getattr(parts, name), strict=True):
-            np.testing.assert_allclose(one, two)
+        assert_same(getattr(whole, name), getattr(parts, name))
     np.testing.assert_array_equal(whole.values, parts.values)
     np.testing.assert_array_equal(whole.slices, parts.slices)
     assert parts.sequence_labels.tolist() == list(range(20))
