@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import cauchy, halfcauchy, norm
 
 from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed._em.chain_em import replace_tables
 from sklearn_latent.mixed._emissions.categories import (
     CategoricalMemory,
     CategoricalRepeat,
@@ -19,18 +20,6 @@ from sklearn_latent.mixed._emissions.numbers import (
     LogNormal,
     LogNormalMemory,
 )
-
-__all__ = [
-    "DISCRETE",
-    "brute_force",
-    "dbns",
-    "emission_likelihood",
-    "graphs",
-    "mixed_dbns",
-    "random_dbn",
-    "random_emission",
-    "sequences",
-]
 
 KINDS = (
     "categorical",
@@ -47,6 +36,28 @@ KINDS = (
 DISCRETE = tuple(kind for kind in KINDS if "normal" not in kind and "gauss" not in kind)
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def alone_graph(n_observed):
+    """Features of no latent."""
+    return TemporalGraph(np.zeros((0, n_observed)), np.zeros((0, 0)), np.zeros((0, 0)))
+
+
+def one_latent(n_observed, memory=1):
+    """Features of one latent."""
+    return TemporalGraph(np.ones((1, n_observed)), [[0]], [[memory]])
+
+
+def assert_same(ones, twos, **tolerance):
+    """Two lists of tables are the same."""
+    for one, two in zip(ones, twos, strict=True):
+        np.testing.assert_allclose(one, two, **tolerance)
+
+
+def assert_same_counts(one, two, **tolerance):
+    """Two results of `expected_counts` are the same, but for their likelihoods."""
+    for name in ("start", "transition", "emission"):
+        assert_same(getattr(one, name), getattr(two, name), **tolerance)
 
 
 @st.composite
@@ -198,6 +209,32 @@ def mixed_dbns(draw, kinds=KINDS, most_far=0.3, **options):
     return random_dbn(graph, cardinality, n_categories, seed, False, chosen, far)
 
 
+def rotated(network):
+    """The same network with its tables turned round."""
+    return replace_tables(
+        network,
+        transition=[np.roll(table, 1, axis=-1) for table in network.transition],
+        emission=[
+            np.roll(table, 1, axis=-1) if isinstance(table, np.ndarray) else table
+            for table in network.emission
+        ],
+    )
+
+
+def of_epochs(networks, points):
+    """The last network, after the others."""
+    return networks[-1].with_earlier(networks[:-1], points)
+
+
+@st.composite
+def changing_dbns(draw):
+    """Networks of two or three epochs."""
+    network = draw(mixed_dbns(DISCRETE, max_latents=2))
+    points = draw(st.sampled_from([[1], [2], [1, 2]]))
+    networks = [network, rotated(network), network][: len(points) + 1]
+    return of_epochs(networks, points)
+
+
 def sequences(network, n, n_slices, seed, missing=0.3):
     """Codes with gaps and ragged ends."""
     rng = np.random.default_rng(seed)
@@ -228,14 +265,15 @@ def brute_force(network, codes):
     probability = np.ones(len(paths))
     for number, path in enumerate(paths):
         for t, state in enumerate(path):
+            epoch = network._epochs[sum(t >= point for point in network.change_points)]
             for j in range(network.n_latents):
-                index = [state[i] for i in graph.parents_within(j)] + [state[j]]
+                index = [*(state[i] for i in graph.parents_within(j)), state[j]]
+                table = epoch.start[j]
                 if t:
-                    before = [path[t - 1][i] for i in graph.parents_before(j)]
-                    probability[number] *= network.transition[j][tuple(before + index)]
-                else:
-                    probability[number] *= network.start[j][tuple(index)]
-            for f, emission in enumerate(network.emission):
+                    index = [path[t - 1][i] for i in graph.parents_before(j)] + index
+                    table = epoch.transition[j]
+                probability[number] *= table[tuple(index)]
+            for f, emission in enumerate(epoch.emission):
                 parents = np.flatnonzero(graph.structure[:, f])
                 row = state[parents[0]] if len(parents) else 0
                 before = codes[t - 1, f] if t else np.nan

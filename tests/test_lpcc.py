@@ -34,29 +34,10 @@ def test_cluster_comparison_on_clean_data():
     assert np.array_equal(model.structure_, data.graph.structure)
 
 
-def test_shapes(data, model):
-    assert model.transform(data.X).shape == (2000, 8)
-    assert model.predict(data.X).shape == (2000, 2)
-    assert model.get_feature_names_out()[0] == "latent0_state0"
-    X, Z = model.sample(7, random_state=0)
-    assert X.shape == (7, 6) and Z.shape == (7, 2)
-
-
 def test_state_is_the_most_probable(data, model):
     posterior = model.transform(data.X).reshape(-1, 2, 4)
     agree = posterior.argmax(axis=2) == model.predict(data.X)
     assert agree.mean() > 0.97
-
-
-def test_impute_keeps_labels(data):
-    labels = np.array(["a", "b", "c", "d"], dtype=object)
-    frame = pd.DataFrame(labels[data.X[:500]], columns=list("uvwxyz"))
-    model = LPCC(random_state=0).fit(frame)
-    holed = frame.copy()
-    holed.loc[:20, "u"] = None
-    filled = model.impute(holed)
-    assert (filled["u"] == frame["u"]).mean() > 0.95
-    assert filled.loc[21:].equals(frame.loc[21:])
 
 
 def test_bins_of_numbers():

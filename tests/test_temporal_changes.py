@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds
+from dbn_strategies import DISCRETE, dbns, mixed_dbns, one_latent, seeds
 from hypothesis import given, settings
 from scipy import stats
 
@@ -17,7 +17,6 @@ from sklearn_latent.mixed import (
     LGLPCCTemporal,
     LogNormal,
     LogNormalMemory,
-    TemporalGraph,
 )
 from sklearn_latent.mixed._inference import surprise as changes
 from sklearn_latent.mixed._inference.surprise import (
@@ -71,7 +70,7 @@ def test_sequences_that_were_repeated_are_no_evidence():
     # But sequences that are bound to occur again are.
     codes = np.random.RandomState(0).randint(2, size=(4000, 3, 1))
     codes[:2000, 2] = codes[:2000, 1]
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     flat = LatentDBN(graph, [1], [[1.0]], [[[1.0]]], [[[0.5, 0.5]]])
     copies = changes._copies(flat, panel_of(flat, codes).merged())
     assert copies.max() < 3
@@ -103,7 +102,7 @@ def test_stationary_processes_are_not_odd(shape):
 def two_processes(n, n_slices, at, seed, what):
     """Three features of a latent of three states that change from a slice on."""
     rng = np.random.default_rng(seed)
-    graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
+    graph = one_latent(3)
 
     def table(order):
         return np.where(np.eye(3)[order] > 0, 0.8, 0.1)

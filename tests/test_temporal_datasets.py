@@ -56,31 +56,16 @@ def test_any_graph(graph, seed):
     rng = np.random.default_rng(seed)
     cardinality = rng.integers(2, 5, graph.n_latents)
     reliability = rng.uniform(0.4, 0.9, graph.n_observed)
-    data = make_latent_dbn(
-        graph,
-        20,
-        3,
-        cardinality=cardinality,
-        reliability=reliability,
-        persistence=0.9,
-        random_state=seed % 1000,
-    )
+    options = {"cardinality": cardinality, "reliability": reliability}
+    options |= {"persistence": 0.9, "random_state": seed % 1000}
+    data = make_latent_dbn(graph, 20, 3, **options)
     assert data.graph == graph
     np.testing.assert_array_equal(data.network.cardinality, cardinality)
     assert (data.Z.max(axis=(0, 1), initial=0) < cardinality).all()
     for f, table in enumerate(data.network.emission):
         if graph.structure[:, f].any():
             np.testing.assert_allclose(table.max(axis=1), reliability[f], atol=0.3)
-    again = make_latent_dbn(
-        graph,
-        20,
-        3,
-        cardinality=cardinality,
-        reliability=reliability,
-        persistence=0.9,
-        random_state=seed % 1000,
-    )
-    np.testing.assert_array_equal(again.X, data.X)
+    np.testing.assert_array_equal(make_latent_dbn(graph, 20, 3, **options).X, data.X)
 
 
 def test_number_of_values_of_features():

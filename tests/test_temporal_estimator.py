@@ -1,19 +1,16 @@
 """Latents over time: what users see."""
 
-import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_latent.datasets import make_latent_dbn
 from sklearn_latent.exceptions import ApproximateInferenceWarning, PoorDataWarning
-from sklearn_latent.metrics import structural_hamming_distance
 from sklearn_latent.mixed import LGLPCCTemporal, TemporalGraph
 
 
@@ -31,24 +28,6 @@ def test_nested_lists_of_three_dimensions(data, model):
     codes = data.codes[:5]
     expected = model.transform(codes)
     np.testing.assert_array_equal(model.transform(codes.tolist()), expected)
-
-
-@pytest.mark.parametrize("name", ["G1", "G2", "G3"])
-def test_true_graph(name):
-    data = make_latent_dbn(name, 1000, 4, random_state=1)
-    model = LGLPCCTemporal(4, random_state=0).fit(data.X)
-    assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
-    assert np.array_equal(model.cardinality_, data.network.cardinality)
-    assert len(model.local_graphs_) == 3
-    assert (model.support_.structure[model.structure_] > 0.5).all()
-    assert (model.support_.inter[model.inter_] > 0.5).all()
-
-
-def test_pairwise_cluster_comparison_votes():
-    data = make_latent_dbn("G1", 3000, 5, random_state=0)
-    model = LGLPCCTemporal(5, local="lpcc", random_state=0).fit(data.X)
-    assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
-    assert len(model.local_graphs_) == 4
 
 
 def test_close_to_the_true_model(data, model):
@@ -105,59 +84,6 @@ def test_pipeline(data):
     assert pipeline.score(data.X[400:], data.Z[400:, -1, 1]) > 0.7
 
 
-def test_jobs_do_not_change_the_result(data, model):
-    parallel = LGLPCCTemporal(4, random_state=0, n_jobs=2).fit(data.X)
-    assert parallel.graph_ == model.graph_
-    assert np.array_equal(parallel.transform(data.X), model.transform(data.X))
-
-
-def test_weights_are_repeated_sequences(data):
-    weights = np.random.default_rng(0).integers(0, 3, 300)
-    X = data.X[:300]
-    weighted = LGLPCCTemporal(4, random_state=0).fit(X, sample_weight=weights)
-    repeated = LGLPCCTemporal(4, random_state=0).fit(np.repeat(X, weights, axis=0))
-    assert weighted.graph_ == repeated.graph_
-    assert np.allclose(weighted.transform(X), repeated.transform(X), atol=1e-6)
-
-
-def test_clone_and_pickle(data, model):
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.transform(data.X[:5]), model.transform(data.X[:5]))
-    assert clone(model).get_params() == model.get_params()
-
-
-@pytest.mark.parametrize("strategy", ["posterior", "hybrid"])
-def test_impute_fills_gaps_only(data, model, strategy):
-    X = data.X[:200].astype(float)
-    gaps = np.random.default_rng(0).random(X.shape) < 0.2
-    holed = np.where(gaps, np.nan, X)
-    filled = model.impute(holed, strategy=strategy)
-    assert np.array_equal(filled[~gaps], X[~gaps])
-    assert (filled[gaps] == X[gaps]).mean() > 0.5
-    cube = model.impute(holed.reshape(200, 4, 6), strategy=strategy)
-    assert np.array_equal(cube.reshape(200, -1), filled)
-
-
-def test_labels_come_back(data):
-    labels = np.array(["no", "some", "much", "most"], dtype=object)
-    names = [f"{item}_{t}" for t in range(4) for item in "abcdef"]
-    frame = pd.DataFrame(labels[data.X], columns=names)
-    model = LGLPCCTemporal(4, random_state=0).fit(frame)
-    holed = frame.copy()
-    holed.iloc[0, 3] = None
-    filled = model.impute(holed)
-    assert isinstance(filled, pd.DataFrame) and filled.iloc[0, 3] in labels
-    assert filled.drop(index=0).equals(frame.drop(index=0))
-    X, Z = model.sample(10, random_state=0)
-    assert X.shape == (10, 24) and set(X.ravel()) <= set(labels)
-    assert Z.shape == (10, 4, 2)
-    assert set(model.to_frame()["parent"].map(lambda node: node[0])) == {
-        "latent0",
-        "latent1",
-    }
-    assert ("a_0", 1) in model.to_networkx()
-
-
 def test_polars_frames(data, model):
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame(data.X.astype(float))
@@ -175,10 +101,6 @@ def test_polars_frames(data, model):
         and filled.null_count().sum_horizontal()[0] == 0
     )
     assert filled[1:].equals(frame[1:])
-
-
-def test_to_pgmpy(model):
-    assert model.to_pgmpy().check_model()
 
 
 def test_ragged_sequences(data):
@@ -220,11 +142,6 @@ def test_one_warning_where_there_is_nothing_to_learn(value):
     assert model.n_latents_ == 0
     (warning,) = caught
     assert "No latent found" in str(warning.message)
-
-
-def test_width_must_fit_slices(data):
-    with pytest.raises(ValueError, match="24 columns and n_slices=5"):
-        LGLPCCTemporal(5).fit(data.X)
 
 
 @pytest.mark.parametrize(
@@ -282,18 +199,6 @@ def test_too_many_joint_states(data):
     with pytest.warns(ApproximateInferenceWarning, match="max_joint_states=8"):
         model = LGLPCCTemporal(4, max_joint_states=8, random_state=0).fit(data.X)
     assert model.graph_ == data.graph
-
-
-def test_interrupted_fit_leaves_the_model_as_it_was(data, model, monkeypatch):
-    fitted = pickle.loads(pickle.dumps(model))
-
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sklearn_latent.mixed._lpcc.fit_with_kinds", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fitted.fit(data.X[:100])
-    assert np.array_equal(fitted.transform(data.X[:5]), model.transform(data.X[:5]))
 
 
 def test_verbose(data, capsys):

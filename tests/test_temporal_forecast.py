@@ -5,7 +5,15 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import DISCRETE, dbns, mixed_dbns, seeds, sequences
+from dbn_strategies import (
+    DISCRETE,
+    assert_same,
+    dbns,
+    mixed_dbns,
+    one_latent,
+    seeds,
+    sequences,
+)
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -69,7 +77,7 @@ def test_states_are_those_after_a_gap(network, seed):
 
 
 def sticky(memory=False, **options):
-    graph = TemporalGraph([[1, 1]], [[0]], [[1]])
+    graph = one_latent(2)
     table = np.array([[0.9, 0.1], [0.2, 0.8]])
     after = np.stack([[[0.95, 0.05], [0.5, 0.5]], [[0.4, 0.6], [0.1, 0.9]]])
     emission = CategoricalMemory(table, after) if memory else table
@@ -84,7 +92,7 @@ def sticky(memory=False, **options):
 
 
 def test_numbers_have_a_mean_and_a_spread():
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     emission = GaussianMemory([0, 9], [1, 1], [1, 5], [0.5, 0.8], [0.3, 0.4])
     network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], [emission])
     found = network.forecast([[[np.nan], [9.0]]], 2)
@@ -103,8 +111,7 @@ def test_each_sequence_ends_where_it_ends():
     short = network.forecast(codes[:, :2], 2)
     ragged = network.forecast(codes, 2)
     assert short.slices.tolist() == ragged.slices.tolist() == [[2, 3]]
-    for one, two in zip(short.probabilities, ragged.probabilities, strict=True):
-        np.testing.assert_allclose(one, two)
+    assert_same(short.probabilities, ragged.probabilities)
 
 
 def test_nothing_recorded_is_forecast_from_the_start():
@@ -179,8 +186,7 @@ def test_batches_are_one(data, model, monkeypatch):
     monkeypatch.setattr("sklearn_latent.mixed._panel_estimator.BATCH_VALUES", 100)
     parts = model.forecast(X, 2)
     for name in ("probabilities", "states"):
-        for one, two in zip(getattr(whole, name), getattr(parts, name), strict=True):
-            np.testing.assert_allclose(one, two)
+        assert_same(getattr(whole, name), getattr(parts, name))
     np.testing.assert_array_equal(whole.values, parts.values)
     np.testing.assert_array_equal(whole.slices, parts.slices)
     assert parts.sequence_labels.tolist() == list(range(20))

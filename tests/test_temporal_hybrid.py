@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import dbns, seeds, sequences
+from dbn_strategies import assert_same, dbns, one_latent, seeds, sequences
 from hypothesis import given, settings
 
 from sklearn_latent.datasets import make_latent_dbn
@@ -13,7 +13,6 @@ from sklearn_latent.mixed import (
     LPCC,
     LatentDBN,
     LGLPCCTemporal,
-    TemporalGraph,
 )
 from sklearn_latent.mixed._em import hybrid
 from sklearn_latent.mixed._em.chain_em import fit_chain
@@ -50,14 +49,9 @@ def test_only_gaps_are_filled(strategy, network, seed):
 @given(dbns(), seeds)
 def test_without_training_the_hybrid_is_the_model(network, seed):
     codes = sequences(network, 10, 3, seed)
-    nothing = np.full_like(codes, -1)
-    imputer = fitted(network, nothing)
-    for a, b in zip(
-        imputer.probabilities(network, codes, "hybrid"),
-        imputer.probabilities(network, codes, "posterior"),
-        strict=True,
-    ):
-        np.testing.assert_allclose(a, b, atol=1e-9)
+    imputer = fitted(network, np.full_like(codes, -1))
+    both = (imputer.probabilities(network, codes, s) for s in STRATEGIES)
+    assert_same(*both, atol=1e-9)
 
 
 @few
@@ -65,61 +59,39 @@ def test_without_training_the_hybrid_is_the_model(network, seed):
 def test_weights_and_order_of_training_sequences(network, seed):
     codes = sequences(network, 12, 3, seed)
     rng = np.random.default_rng(seed)
-    counts = rng.integers(1, 3, 12)
+    counts = rng.integers(0, 3, 12)
+    counts[0] = 1
     weighted = fitted(network, codes, counts.astype(float))
     repeated = fitted(
         network, rng.permutation(np.repeat(codes, counts, axis=0), axis=0)
     )
     for ahead in range(3):
-        for a, b in zip(
-            weighted.learned(network, ahead),
-            repeated.learned(network, ahead),
-            strict=True,
-        ):
-            np.testing.assert_allclose(a.weights, b.weights, atol=1e-6)
-
-
-def test_sequences_of_no_weight_teach_nothing():
-    data = make_latent_dbn("G1", 80, 4, random_state=0)
-    weights = np.repeat([1.0, 0.0], 40)
-    some = fitted(data.network, data.codes, weights)
-    half = fitted(data.network, data.codes[:40])
-    for ahead in (0, 1):
-        for a, b in zip(
-            some.learned(data.network, ahead),
-            half.learned(data.network, ahead),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(a.weights, b.weights)
+        one, two = (
+            [found.weights for found in each.learned(network, ahead)]
+            for each in (weighted, repeated)
+        )
+        assert_same(one, two, atol=1e-6)
 
 
 @few
 @given(dbns(), seeds)
-def test_a_sequence_is_filled_without_regard_to_the_others(network, seed):
-    codes = sequences(network, 6, 3, seed)
-    imputer = fitted(network, codes)
-    together = imputer.probabilities(network, codes, "hybrid")
-    for f in range(network.n_observed):
-        rows = np.argwhere(codes[:, :, f] < 0)[:, 0]
-        for i in range(6):
-            alone = imputer.probabilities(network, codes[i : i + 1], "hybrid")[f]
-            np.testing.assert_allclose(alone, together[f][rows == i], atol=1e-9)
-
-
-@few
-@given(dbns(), seeds)
-def test_a_sequence_is_forecast_without_regard_to_the_others(network, seed):
+def test_a_sequence_is_completed_without_regard_to_the_others(network, seed):
     codes = sequences(network, 6, 3, seed)
     hybrid = fitted(network, codes)
-    together = hybrid.forecast(network, codes, 4, "hybrid")
-    for shares in together.probabilities:
+    filled = hybrid.probabilities(network, codes, "hybrid")
+    ahead = hybrid.forecast(network, codes, 4, "hybrid").probabilities
+    for shares in ahead:
         np.testing.assert_allclose(shares.sum(axis=2), 1.0)
     for i in range(6):
-        alone = hybrid.forecast(network, codes[i : i + 1], 4, "hybrid")
-        for one, all_of_them in zip(
-            alone.probabilities, together.probabilities, strict=True
-        ):
-            np.testing.assert_allclose(one[0], all_of_them[i], atol=1e-9)
+        own = codes[i : i + 1]
+        expected = [
+            filled[f][np.argwhere(codes[:, :, f] < 0)[:, 0] == i]
+            for f in range(network.n_observed)
+        ]
+        found = hybrid.probabilities(network, own, "hybrid")
+        assert_same(found, expected, atol=1e-9)
+        found = hybrid.forecast(network, own, 4, "hybrid").probabilities
+        assert_same(found, [shares[i : i + 1] for shares in ahead], atol=1e-9)
 
 
 def accuracy(filled, codes, hidden):
@@ -137,7 +109,7 @@ def test_hybrid_learns_habits_that_the_latents_do_not_explain():
         codes[:, t] = np.where(
             stay, codes[:, t - 1], rng.integers(0, 3, (n, n_observed))
         )
-    graph = TemporalGraph(np.ones((1, n_observed)), [[0]], [[1]])
+    graph = one_latent(n_observed)
     training = Panel.of(codes[:300], [3] * 3)
     network = fit_chain(training, graph, [2], random_state=0).state
     imputer = Hybrid(training)
@@ -190,7 +162,7 @@ def test_an_older_value_counts_less():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, (600, 8, 2))
     codes[:, 1::2] = codes[:, ::2]
-    graph = TemporalGraph([[1, 1]], [[0]], [[0]])
+    graph = one_latent(2, 0)
     training = Panel.of(codes, [3, 3])
     network = fit_chain(training, graph, [1]).state
     imputer = Hybrid(training)
@@ -237,7 +209,7 @@ def test_what_a_sequence_shows_elsewhere_counts():
     codes = np.where(
         rng.random((500, 12, 1)) < 0.5, own, rng.integers(0, 4, (500, 12, 1))
     )
-    network = fit_chain(Panel.of(codes, [4]), TemporalGraph([[1]], [[0]], [[0]]), [1])
+    network = fit_chain(Panel.of(codes, [4]), one_latent(1, 0), [1])
     imputer = Hybrid(Panel.of(codes, [4]))
     gaps = np.full((1, 12, 1), -1)
     gaps[0, [0, 1, 2, 3], 0] = 3
@@ -256,7 +228,7 @@ def test_forecasts_learn_what_the_latents_do_not_explain():
     for t in range(2, 8):
         stay = rng.random((600, 3)) < 0.9
         codes[:, t] = np.where(stay, codes[:, t - 2], codes[:, t])
-    graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
+    graph = one_latent(3)
     training = Panel.of(codes[:400], [2] * 3)
     network = fit_chain(training, graph, [2], random_state=0).state
     learned = Hybrid(training)
@@ -307,7 +279,7 @@ def test_the_model_speaks_alone_where_data_follow_it(graph):
 
 def test_forecasts_of_epochs_are_learned_from_the_last_one():
     # What stays in the first epoch moves in the second.
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     stay, move = [[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]
     networks = [
         LatentDBN(graph, [2], [[0.5, 0.5]], [table], [np.eye(2) * 0.98 + 0.01])
@@ -334,8 +306,7 @@ def test_steps_without_any_training_example():
     for training in (codes[:, :1], ended):
         learned = fitted(network, training)
         alone, found = (learned.forecast(network, codes, 2, s) for s in STRATEGIES)
-        for a, b in zip(alone.probabilities, found.probabilities, strict=True):
-            np.testing.assert_allclose(a, b)
+        assert_same(alone.probabilities, found.probabilities)
 
 
 @pytest.mark.parametrize("numeric", [False, True])

@@ -17,6 +17,16 @@ def test_structure_is_found_whatever_the_draw(seed, name):
     model = LGLPCCTemporal(4, random_state=0).fit(data.X)
     assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
     assert np.array_equal(model.cardinality_, data.network.cardinality)
+    assert len(model.local_graphs_) == 3
+    assert (model.support_.structure[model.structure_] > 0.5).all()
+    assert (model.support_.inter[model.inter_] > 0.5).all()
+
+
+def test_pairwise_cluster_comparison_votes():
+    data = make_latent_dbn("G1", 3000, 5, random_state=0)
+    model = LGLPCCTemporal(5, local="lpcc", random_state=0).fit(data.X)
+    assert structural_hamming_distance(data.graph, model.graph_) == (0, 0)
+    assert len(model.local_graphs_) == 4
 
 
 @given(st.permutations(range(6)))

@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from dbn_strategies import mixed_dbns, seeds
+from dbn_strategies import mixed_dbns, one_latent, seeds
 from hypothesis import given, settings
 
 from sklearn_latent import LPCC, LatentDBN, LGLPCCTemporal
 from sklearn_latent._answers.diagnosis import diagnose
 from sklearn_latent._answers.statistics import Statistics
 from sklearn_latent.datasets import make_latent_dbn
-from sklearn_latent.mixed import TemporalGraph, sequences_from_frame
+from sklearn_latent.mixed import sequences_from_frame
 from sklearn_latent.mixed._misfit_of_sequences import subject_of
 from sklearn_latent.mixed._panels.panel import Panel
 
@@ -42,7 +42,7 @@ def chain(stay=0.9, share=0.9, n_features=3):
     """One latent of two states that stays, and features that show it."""
     table = np.array([[share, 1 - share], [1 - share, share]])
     moves = np.array([[stay, 1 - stay], [1 - stay, stay]])
-    graph = TemporalGraph(np.ones((1, n_features)), [[0]], [[1]])
+    graph = one_latent(n_features)
     return LatentDBN(graph, [2], [[0.5, 0.5]], [moves], [table] * n_features)
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from dbn_strategies import (
     KINDS,
-    brute_force,
+    alone_graph,
     emission_likelihood,
     mixed_dbns,
+    one_latent,
     random_dbn,
     random_emission,
-    sequences,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,14 +19,13 @@ from scipy.stats import linregress, norm
 from sklearn.mixture import GaussianMixture
 
 from sklearn_latent.exceptions import LatentWarning
-from sklearn_latent.mixed import LatentDBN, TemporalGraph
+from sklearn_latent.mixed import LatentDBN
 from sklearn_latent.mixed._em.chain_em import (
     EMOptions,
     first_network,
     fit_chain,
     replace_tables,
 )
-from sklearn_latent.mixed._em.choice import better_emissions, choose_emissions
 from sklearn_latent.mixed._emissions.categories import (
     MEMORY_SMOOTHING,
     Categorical,
@@ -67,19 +66,6 @@ def values_and_previous(emission, seed, n=200):
 
 
 class TestLayout:
-    def test_indicators(self):
-        rows = Layout(WIDTHS).indicators(CODES).toarray()
-        expected = [[1, 0, 0, 0, 1], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 1, 0]]
-        np.testing.assert_array_equal(rows, expected)
-
-    def test_tables_of_features_sum_to_one(self):
-        layout = Layout(WIDTHS)
-        counts = np.arange(1.0, 11.0).reshape(2, 5)
-        tables = layout.split(layout.normalized(counts))
-        assert [table.shape for table in tables] == [(2, 2), (2, 3)]
-        np.testing.assert_allclose(tables[0], [[1 / 3, 2 / 3], [6 / 13, 7 / 13]])
-        np.testing.assert_allclose(tables[1].sum(axis=1), 1)
-
     def test_free_parameters_are_those_of_the_tables(self):
         layout = Layout(WIDTHS)
         tables = layout.split(layout.normalized(np.ones((4, 5))))
@@ -266,7 +252,7 @@ class TestMemory:
             CategoricalMemory([[0.5, 0.5]], [np.eye(2)], np.ones((2, 2)))
 
     def test_a_feature_of_no_latent_is_a_markov_chain(self):
-        graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
+        graph = alone_graph(1)
         chain = CategoricalMemory([[0.2, 0.8]], [[[0.9, 0.1], [0.3, 0.7]]])
         network = LatentDBN(graph, [], [], [], [chain])
         codes = np.array([[[0], [0], [1], [-1], [1]]])
@@ -322,24 +308,6 @@ class TestOrdinal:
         with pytest.raises(ValueError, match="thresholds must increase"):
             Ordinal([1.0, 0.0], [0.0])
 
-    @pytest.mark.parametrize("seed", range(3))
-    def test_order_is_worth_its_parameters(self, seed):
-        rng = np.random.RandomState(seed)
-        graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
-        emission = Ordinal([-2.0, -0.5, 0.5, 2.0], [-1.5, 1.5])
-        transition = [[0.8, 0.2], [0.2, 0.8]]
-        true = LatentDBN(graph, [2], [[0.5, 0.5]], [transition], [emission] * 3)
-        codes, _ = true.sample(200, 4, rng)
-        kinds = (("categorical", "memory", "ordinal", "ordinal memory"),) * 3
-        panel = Panel(codes, np.ones(200), np.full(3, 5), kinds)
-        found = choose_emissions(panel, fit_chain(panel, graph, [2])).state
-        assert kinds_of(found) == ["ordinal"] * 3
-
-
-def alone_graph(n_observed):
-    """Features of no latent."""
-    return TemporalGraph(np.zeros((0, n_observed)), np.zeros((0, 0)), np.zeros((0, 0)))
-
 
 def number_panel(numbers, kind="gaussian"):
     """A panel of numbers (n, n_slices, n_observed), in two bins."""
@@ -375,7 +343,7 @@ class TestGaussian:
         rng = np.random.default_rng(1)
         means = np.array([[0, 0, 0], [4, -3, 1], [-3, 3, 5.0]])
         rows = means[rng.integers(0, 3, 600)] + rng.normal(size=(600, 3))
-        graph = TemporalGraph(np.ones((1, 3)), [[0]], [[0]])
+        graph = one_latent(3, 0)
         start = [
             Gaussian(means[:, f], np.ones(3), rows[:, f].mean(), rows[:, f].std())
             for f in range(3)
@@ -398,7 +366,7 @@ class TestGaussian:
     @pytest.mark.parametrize("kind", ["lognormal", "lognormal memory"])
     def test_logarithms_have_densities_of_numbers(self, kind):
         logs = np.random.default_rng(6).normal(size=(60, 3, 2))
-        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        graph = one_latent(2)
         options = EMOptions(2000, 1e-9)
         normal = number_panel(logs, kind.replace("lognormal", "gaussian"))
         one = fit_normal(normal, graph, [2], options)
@@ -435,7 +403,7 @@ class TestGaussian:
         rng = np.random.default_rng(2)
         states = rng.integers(2, size=(80, 3, 1))
         numbers = np.round(4.0 * states + rng.normal(size=(80, 3, 2)), 3)
-        graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+        graph = one_latent(2)
         plain, moved = (
             fit_chain(
                 number_panel(values, kind), graph, [2], options=EMOptions(2000, 1e-9)
@@ -468,7 +436,7 @@ class TestGaussian:
         numbers = np.exp(3.0 * states + 0.5 * rng.normal(size=(150, 3, 3)))
         if "gaussian" in kind:
             numbers = np.log(numbers)
-        graph = TemporalGraph(np.ones((1, 3)), [[0]], [[1]])
+        graph = one_latent(3)
         clean = fit_chain(number_panel(numbers, kind), graph, [2]).state
         usual = clean.log_likelihood(numbers)
         for far in 10.0 ** np.array([2, 4, 8, 16]):
@@ -515,7 +483,7 @@ class TestGaussian:
     def test_a_repeated_value_has_a_finite_density(self):
         numbers = np.random.default_rng(4).normal(size=(200, 1, 1))
         numbers[:100] = 0.25
-        graph = TemporalGraph([[1]], [[0]], [[0]])
+        graph = one_latent(1, 0)
         options = EMOptions(max_iter=500, smoothing=0.0)
         network = fit_chain(number_panel(numbers), graph, [2], options=options).state
         least = np.sqrt(VARIANCE_FLOOR) * numbers.std()
@@ -542,76 +510,10 @@ class TestGaussian:
         with pytest.raises(ValueError, match=message):
             Gaussian(*arguments)
 
-    def test_gaps_are_filled_with_the_mean(self):
-        graph = TemporalGraph([[1, 1]], [[0]], [[1]])
-        emission = [Gaussian([-5.0, 5.0], [1.0, 1.0]), Gaussian([0.0, 2.0], [1.0, 1.0])]
-        network = LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission)
-        values = np.array([[[5.0, np.nan], [np.nan, np.nan]]])
-        filled = network.impute(values)
-        np.testing.assert_allclose(filled, [[[5.0, 2.0], [5.0, 2.0]]], atol=1e-6)
-        mean, spread = network.predictive(values)[1][0, 0]
-        assert (mean, spread) == (pytest.approx(2.0), pytest.approx(1.0))
-
     def test_pgmpy_has_no_numbers(self):
         network = LatentDBN(alone_graph(1), [], [], [], [Gaussian([0.0], [1.0])])
         with pytest.raises(ValueError, match="got numbers in x0"):
             network.to_pgmpy()
-
-
-@few
-@given(mixed_dbns(), st.integers(1, 3), seeds)
-def test_networks_equal_enumeration(network, n_slices, seed):
-    values = sequences(network, 3, n_slices, seed)
-    log_likelihood = network.log_likelihood(values)
-    posterior = network.posterior(values)
-    viterbi = network.viterbi(values, return_log_probability=True)[1]
-    for i, sequence in enumerate(values):
-        paths, probability = brute_force(network, sequence)
-        total = probability.sum()
-        np.testing.assert_allclose(log_likelihood[i], np.log(total), atol=1e-9)
-        np.testing.assert_allclose(viterbi[i], np.log(probability.max()), atol=1e-9)
-        for j, card in enumerate(network.cardinality):
-            for t in range(n_slices):
-                share = np.bincount(paths[:, t, j], probability, minlength=card)
-                np.testing.assert_allclose(posterior[j][i, t], share / total, atol=1e-9)
-
-
-@few
-@given(mixed_dbns(most_far=0.0), st.integers(1, 3), seeds)
-def test_statistics_equal_enumeration(network, n_slices, seed):
-    values = sequences(network, 3, n_slices, seed)
-    weights = np.random.default_rng(seed).uniform(0.5, 2.0, 3)
-    found = network.expected_counts(values, weights).emission
-    expected = [np.zeros_like(emission.natural) for emission in network.emissions]
-    gaps = np.full(network.n_observed, np.nan)
-    numeric = np.array([emission.is_numeric for emission in network.emissions])
-    for weight, sequence in zip(weights, values.astype(float), strict=True):
-        paths, probability = brute_force(network, sequence)
-        share = weight * probability / probability.sum()
-        sequence[(sequence < 0) & ~numeric] = np.nan
-        for t, f in np.ndindex(n_slices, network.n_observed):
-            before = sequence[t - 1] if t else gaps
-            row = network.emissions[f].design(sequence[t, [f]], before[[f]])
-            j = network._parents[f]
-            state = paths[:, t, j] if j >= 0 else np.zeros(len(paths), int)
-            mass = np.bincount(state, share, minlength=len(expected[f]))
-            expected[f] += mass[:, None] * row
-    for one, two in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-9)
-
-
-@few
-@given(mixed_dbns(), seeds)
-def test_statistics_add_up(network, seed):
-    values = sequences(network, 5, 3, seed)
-    whole = network.expected_counts(values)
-    parts = network.expected_counts(values[:2]) + network.expected_counts(values[2:])
-    twice = network.expected_counts(values, [2, 1, 1, 1, 1])
-    again = network.expected_counts(np.concatenate([values[:1], values]))
-    for one, two in [(whole, parts), (twice, again)]:
-        assert np.isclose(one.log_likelihood, two.log_likelihood)
-        for a, b in zip(one.emission, two.emission, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-9)
 
 
 @few
@@ -623,128 +525,8 @@ def test_networks_round_trip(network):
     assert again.n_parameters == network.n_parameters
 
 
-@few
-@given(mixed_dbns(), seeds)
-def test_em_climbs(network, seed):
-    values, _ = network.sample(30, 3, random_state=seed % 2**31)
-    panel = panel_of(network, values)
-    objectives = []
-    fit_chain(
-        panel,
-        network.graph,
-        network.cardinality,
-        random_dbn(
-            network.graph,
-            network.cardinality,
-            panel.n_categories,
-            seed,
-            kinds=[emission.kind for emission in network.emissions],
-        ),
-        EMOptions(max_iter=15, tol=0.0),
-        report=lambda n, value: objectives.append(value),
-    )
-    assert (np.diff(objectives) >= -1e-8 * np.abs(objectives[1:])).all()
-
-
-def panel_of(network, values):
-    """A panel of values drawn from a network."""
-    numeric = network.n_categories == 0
-    codes = np.where(numeric, values > 0, values).astype(int)
-    kinds = tuple((emission.kind,) for emission in network.emissions)
-    numbers = np.where(numeric, values, np.nan) if numeric.any() else None
-    widths = np.where(numeric, 2, network.n_categories)
-    return Panel(codes, np.ones(len(codes)), widths, kinds, numbers)
-
-
-# Choice of kinds
-
-
-def sticky_panel(n=300, stay=0.9, seed=0, n_slices=6):
-    """One latent of three features, of which the last also follows its own past."""
-    rng = np.random.RandomState(seed)
-    graph = TemporalGraph([[1, 1, 1]], [[0]], [[1]])
-    table = np.array([[0.85, 0.15], [0.15, 0.85]])
-    keep = stay * np.eye(2) + (1 - stay) * table[:, None, :]
-    memory = CategoricalMemory(table, keep)
-    network = LatentDBN(
-        graph,
-        [2],
-        [[0.5, 0.5]],
-        [[[0.8, 0.2], [0.2, 0.8]]],
-        [table, table, memory],
-    )
-    codes, _ = network.sample(n, n_slices, rng)
-    return network, Panel.of(codes, [2, 2, 2])
-
-
-def kinds_of(network):
-    return [emission.kind for emission in network.emissions]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_memory_is_found_where_it_is(seed):
-    true, panel = sticky_panel(seed=seed)
-    ascent = fit_chain(panel, true.graph, [2])
-    found = choose_emissions(panel, ascent).state
-    assert kinds_of(found) == ["categorical", "categorical", "repeat"]
-    order = np.argsort(found.emission[0][:, 1])
-    np.testing.assert_allclose(
-        found.emissions[2].after[order], true.emissions[2].after, atol=0.12
-    )
-
-
-def test_memory_is_dropped_where_it_is_not():
-    true, panel = sticky_panel(stay=0.0)
-    flat = CategoricalMemory.flat(Column(panel.codes[:, :, 0], panel.weights, 2))
-    table = true.emission[0]
-    first = [CategoricalMemory(table, [[row, row] for row in table], flat.prior)] * 3
-    ascent = fit_chain(panel, true.graph, [2], first)
-    assert kinds_of(ascent.state) == ["memory"] * 3
-    found = choose_emissions(panel, ascent).state
-    assert kinds_of(found) == ["categorical"] * 3
-
-
-def test_kinds_of_the_panel_are_kept():
-    true, panel = sticky_panel()
-    fixed = Panel(
-        panel.codes,
-        panel.weights,
-        panel.n_categories,
-        (("memory",), ("categorical",), ("categorical",)),
-    )
-    ascent = fit_chain(fixed, true.graph, [2])
-    assert kinds_of(ascent.state) == ["memory", "categorical", "categorical"]
-    assert kinds_of(choose_emissions(fixed, ascent).state) == kinds_of(ascent.state)
-
-
-def test_one_slice_has_no_memory():
-    true, panel = sticky_panel(n_slices=1)
-    network = fit_chain(panel, true.graph, [2]).state
-    assert {e.kind for e in better_emissions(panel, network)} == {"categorical"}
-
-
-def test_a_constant_feature_of_no_latent_is_a_chain():
-    rng = np.random.RandomState(0)
-    codes = np.repeat(rng.randint(3, size=(100, 1, 1)), 5, axis=1)
-    codes[rng.uniform(size=codes.shape) < 0.1] = -1
-    panel = Panel.of(codes, [3])
-    graph = TemporalGraph(np.zeros((0, 1)), np.zeros((0, 0)), np.zeros((0, 0)))
-    found = choose_emissions(panel, fit_chain(panel, graph, [])).state
-    assert kinds_of(found) == ["repeat"]
-    assert (found.emissions[0].after[0].diagonal() > 0.98).all()
-
-
-def test_choice_raises_the_criterion_of_sequences():
-    true, panel = sticky_panel(n=150)
-    ascent = fit_chain(panel, true.graph, [2])
-    better = choose_emissions(panel, ascent)
-    price = 0.5 * np.log(150 * 6)
-    gain = better.statistics.log_likelihood - ascent.statistics.log_likelihood
-    assert gain > price * (better.state.n_parameters - ascent.state.n_parameters)
-
-
 def test_emissions_of_a_network_are_checked():
-    graph = TemporalGraph([[1]], [[0]], [[1]])
+    graph = one_latent(1)
     tables = [[0.5, 0.5]], [np.eye(2)]
     one = CategoricalMemory([[0.5, 0.5]], [np.eye(2)])
     with pytest.raises(ValueError, match=r"emission\[0\] must have 2 states.* got 1"):
@@ -755,7 +537,9 @@ def test_emissions_of_a_network_are_checked():
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_pgmpy_is_told_what_it_lacks():
-    network = sticky_panel()[0]
+    network = random_dbn(
+        one_latent(3), [2], [2] * 3, 0, kinds=["categorical", "categorical", "memory"]
+    )
     with pytest.warns(LatentWarning, match="own previous values: x2"):
         exported = network.to_pgmpy()
     assert exported.check_model()

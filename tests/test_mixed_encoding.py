@@ -190,42 +190,26 @@ def test_order_of_rows_does_not_matter(seed):
     )
 
 
-def test_nullable_columns_are_numbers():
-    frame = pd.DataFrame(
-        {
-            "id": [1, 2],
-            "t": [0, 0],
-            "x": pd.array([1, None], dtype="Int64"),
-            "y": pd.array([True, None], dtype="boolean"),
-        }
-    )
-    X = sequences_from_frame(frame, sequence="id", time="t")
-    assert X.dtype == float
-    np.testing.assert_array_equal(X[:, 0], [[1, 1], [np.nan, np.nan]])
+TABLE = pd.DataFrame({"id": [1, 1], "t": [0, 1], "x": [1, 2]})
+TWICE = pd.DataFrame([[1, 0, 1]], columns=["id", "t", "t"])
 
 
-def test_wrong_tables():
-    frame = pd.DataFrame({"id": [1, 1], "t": [0, 0], "x": [1, 2]})
-    with pytest.raises(ValueError, match=r"got more for sequence .*1.* at time .*0"):
-        sequences_from_frame(frame, sequence="id", time="t")
-    with pytest.raises(ValueError, match="columns must name columns of frame"):
-        sequences_from_frame(frame, sequence="id", time="t", columns=["nope"])
-    with pytest.raises(ValueError, match="sequence must name"):
-        sequences_from_frame(frame, sequence="nope", time="t")
-    gap = pd.DataFrame({"id": [1, None], "t": [0, 0], "x": [1, 2]})
-    with pytest.raises(ValueError, match="without missing values"):
-        sequences_from_frame(gap, sequence="id", time="t")
-    with pytest.raises(ValueError, match="columns must name columns of frame"):
-        sequences_from_frame(frame, sequence="id", time="t", columns=[[1]])
-    with pytest.raises(ValueError, match="columns must name columns of frame, got 3"):
-        sequences_from_frame(frame, sequence="id", time="t", columns=3)
-    with pytest.raises(ValueError, match="columns must hold no name twice"):
-        sequences_from_frame(frame, sequence="id", time="t", columns=["x", "x"])
-    mixed = pd.DataFrame({"id": [1, "a"], "t": [0, 0], "x": [1, 2]})
-    with pytest.raises(ValueError, match="sequence must name a column of labels that"):
-        sequences_from_frame(mixed, sequence="id", time="t")
-    twice = pd.DataFrame([[1, 0, 1]], columns=["id", "t", "t"])
-    with pytest.raises(ValueError, match="no two columns of the same name, got 't'"):
-        sequences_from_frame(twice, sequence="id", time="t")
-    with pytest.raises(TypeError, match="pandas or polars"):
-        sequences_from_frame([[1, 2]], sequence="id", time="t")
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (TABLE.assign(t=0), {}, r"got more for sequence .*1.* at time .*0"),
+        (TABLE, {"columns": ["nope"]}, "columns must name columns of frame"),
+        (TABLE, {"columns": [[1]]}, "columns must name columns of frame"),
+        (TABLE, {"columns": 3}, "columns must name columns of frame, got 3"),
+        (TABLE, {"columns": ["x", "x"]}, "columns must hold no name twice"),
+        (TABLE, {"sequence": "nope"}, "sequence must name"),
+        (TABLE.assign(id=[1, None]), {}, "without missing values"),
+        (TABLE.assign(id=[1, "a"]), {}, "sequence must name a column of labels that"),
+        (TWICE, {}, "no two columns of the same name, got 't'"),
+        ([[1, 2]], {}, "pandas or polars"),
+    ],
+)
+def test_wrong_tables(frame, options, message):
+    error = TypeError if isinstance(frame, list) else ValueError
+    with pytest.raises(error, match=message):
+        sequences_from_frame(frame, **{"sequence": "id", "time": "t", **options})

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sklearn_latent import LPCC, LGLPCCTemporal
-from sklearn_latent.mixed import SEMDBN, LatentDBN, sequences_from_frame
+from sklearn_latent.mixed import SEMDBN, sequences_from_frame
 
 N_SLICES = 4
 LEVELS = ["low", "middle", "high", "top"]
@@ -151,10 +151,6 @@ def test_forecasts_of_all_kinds(model, frame):
     assert {"weight", "std(weight)", "P(grade)"} <= set(found.columns)
     assert set(found["grade"]) <= set(LEVELS)
     assert found["weight"].between(40, 120).all()
-
-
-def test_networks_of_all_kinds_round_trip(model):
-    assert LatentDBN.from_json(model.network_.to_json()) == model.network_
 
 
 @pytest.mark.filterwarnings("ignore:X looks suspicious")

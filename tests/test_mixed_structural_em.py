@@ -117,19 +117,6 @@ def test_random_tables_as_a_start():
     assert usual.graph_ == better.graph_
 
 
-def test_gaps_and_frames():
-    data = make_latent_dbn("G1", n_sequences=200, n_slices=3, random_state=0)
-    X = data.X.astype(float)
-    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
-    model = SEMDBN(1, 4, 3, n_init=1, random_state=0).fit(X)
-    for strategy in ("posterior", "hybrid"):
-        filled = model.impute(X, strategy=strategy)
-        assert not np.isnan(filled).any()
-        np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
-    assert model.to_pgmpy().check_model()
-    assert set(model.to_frame()["kind"]) == {"measurement", "inter"}
-
-
 def test_starts_in_parallel_are_the_same():
     data = make_latent_dbn("G2", n_sequences=100, n_slices=3, random_state=0)
     one = SEMDBN(2, 4, 3, n_init=2, max_rounds=2, random_state=3)

@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from dbn_strategies import brute_force, dbns, random_dbn, seeds, sequences
+from dbn_strategies import (
+    assert_same,
+    assert_same_counts,
+    brute_force,
+    changing_dbns,
+    dbns,
+    mixed_dbns,
+    one_latent,
+    random_dbn,
+    seeds,
+    sequences,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
@@ -18,36 +29,74 @@ from sklearn_latent.mixed._inference.expectation import expectation
 from sklearn_latent.mixed._tables import joint_table
 
 few = settings(max_examples=40, deadline=None)
+approximate = pytest.mark.filterwarnings(
+    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
+)
+all_networks = {
+    "categories": dbns(),
+    "zeros": dbns(zeros=True),
+    "all kinds": mixed_dbns(),
+    "epochs": changing_dbns(),
+}
 
 
 @few
-@given(dbns(), st.integers(1, 3), seeds)
-def test_likelihood_and_posteriors_equal_enumeration(network, n_slices, seed):
-    codes = sequences(network, 3, n_slices, seed)
-    log_likelihood = network.log_likelihood(codes)
-    posterior = network.posterior(codes)
-    for i, sequence in enumerate(codes):
+@given(st.data(), st.integers(1, 3), seeds)
+@pytest.mark.parametrize("kind", all_networks)
+def test_inference_equals_enumeration(kind, data, n_slices, seed):
+    network = data.draw(all_networks[kind])
+    values = sequences(network, 3, max(n_slices, network.n_epochs), seed)
+    log_likelihood, posterior = (
+        network.log_likelihood(values),
+        network.posterior(values),
+    )
+    states, best = network.viterbi(values, return_log_probability=True)
+    for i, sequence in enumerate(values):
         paths, probability = brute_force(network, sequence)
         total = probability.sum()
-        np.testing.assert_allclose(log_likelihood[i], np.log(total), atol=1e-10)
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(log_likelihood[i], np.log(total), atol=1e-9)
+            np.testing.assert_allclose(best[i], np.log(probability.max()), atol=1e-9)
+        chosen = (paths == states[i]).all(axis=(1, 2))
+        np.testing.assert_allclose(probability[chosen], probability.max(), rtol=1e-9)
+        if not total:
+            continue
         for j, card in enumerate(network.cardinality):
-            for t in range(n_slices):
-                expected = np.bincount(paths[:, t, j], probability, minlength=card)
-                np.testing.assert_allclose(
-                    posterior[j][i, t], expected / total, atol=1e-10
-                )
+            for t in range(len(sequence)):
+                share = np.bincount(paths[:, t, j], probability, minlength=card)
+                np.testing.assert_allclose(posterior[j][i, t], share / total, atol=1e-9)
 
 
 @few
-@given(dbns(), st.integers(1, 3), seeds)
-def test_expected_counts_add_up(network, n_slices, seed):
-    codes = sequences(network, 5, n_slices, seed)
-    whole = network.expected_counts(codes)
-    parts = network.expected_counts(codes[:2]) + network.expected_counts(codes[2:])
-    assert np.isclose(whole.log_likelihood, parts.log_likelihood)
-    for name in ("start", "transition", "emission"):
-        for one, two in zip(getattr(whole, name), getattr(parts, name), strict=True):
-            np.testing.assert_allclose(one, two, atol=1e-10)
+@given(dbns(), seeds)
+def test_predictions_of_gaps_equal_enumeration(network, seed):
+    codes = sequences(network, 2, 2, seed)
+    predictive = network.predictive(codes)
+    filled = network.impute(codes)
+    np.testing.assert_array_equal(filled[codes >= 0], codes[codes >= 0])
+    for i, t, f in np.argwhere(codes < 0):
+        # P(x = v | rest) is the share of P(rest, x = v).
+        chance = np.empty(network.n_categories[f])
+        for v in range(len(chance)):
+            sequence = codes[i].copy()
+            sequence[t, f] = v
+            chance[v] = brute_force(network, sequence)[1].sum()
+        chance /= chance.sum()
+        np.testing.assert_allclose(predictive[f][i, t], chance, atol=1e-10)
+        np.testing.assert_allclose(chance[filled[i, t, f]], chance.max(), atol=1e-9)
+
+
+@few
+@given(mixed_dbns(), seeds)
+def test_expected_counts_add_up(network, seed):
+    values = sequences(network, 5, 3, seed)
+    whole = network.expected_counts(values)
+    parts = network.expected_counts(values[:2]) + network.expected_counts(values[2:])
+    twice = network.expected_counts(values, [2, 1, 1, 1, 1])
+    again = network.expected_counts(np.concatenate([values[:1], values]))
+    for one, two in [(whole, parts), (twice, again)]:
+        assert np.isclose(one.log_likelihood, two.log_likelihood)
+        assert_same_counts(one, two, atol=1e-9)
 
 
 @few
@@ -60,31 +109,27 @@ def test_expected_counts_are_the_same_in_logarithms(network, n_slices, seed):
             patch.setattr(module, "UNDERFLOW", 2.0)
         careful = network.expected_counts(codes)
     assert np.isclose(plain.log_likelihood, careful.log_likelihood)
-    for name in ("start", "transition", "emission"):
-        each = zip(getattr(plain, name), getattr(careful, name), strict=True)
-        for one, two in each:
-            np.testing.assert_allclose(one, two, atol=1e-10)
+    assert_same_counts(plain, careful, atol=1e-10)
 
 
 @few
-@given(dbns(), st.integers(1, 3), seeds)
+@given(dbns() | mixed_dbns(most_far=0.0), st.integers(1, 3), seeds)
 def test_expected_counts_equal_enumeration(network, n_slices, seed):
-    codes = sequences(network, 3, n_slices, seed)
-    rng = np.random.default_rng(seed)
-    weights = rng.uniform(0.5, 2.0, len(codes))
-    counts = network.expected_counts(codes, weights)
+    values = sequences(network, 3, n_slices, seed).astype(float)
+    weights = np.random.default_rng(seed).uniform(0.5, 2.0, len(values))
+    counts = network.expected_counts(values, weights)
     graph = network.directed_graph
     start = [np.zeros(table.shape) for table in network.start]
     transition = [np.zeros(table.shape) for table in network.transition]
-    emission = [np.zeros(table.shape) for table in network.emission]
-    for weight, sequence in zip(weights, codes, strict=True):
-        # Slices behind the last known value are no evidence.
-        length = np.flatnonzero((sequence >= 0).any(axis=1)).max(initial=-1) + 1
-        if not length:
-            continue
+    emission = [np.zeros_like(one.natural) for one in network.emissions]
+    numeric = np.array([one.is_numeric for one in network.emissions])
+    values[(values < 0) & ~numeric] = np.nan
+    for weight, sequence in zip(weights, values, strict=True):
         paths, probability = brute_force(network, sequence)
         probability *= weight / probability.sum()
-        for t in range(length):
+        # Slices behind the last known value are no evidence.
+        known = np.flatnonzero(~np.isnan(sequence).all(axis=1))
+        for t in range(known.max(initial=-1) + 1):
             state = paths[:, t].T
             for j in range(network.n_latents):
                 index = [*(state[i] for i in graph.parents_within(j)), state[j]]
@@ -93,40 +138,16 @@ def test_expected_counts_equal_enumeration(network, n_slices, seed):
                     np.add.at(transition[j], tuple(before + index), probability)
                 else:
                     np.add.at(start[j], tuple(index), probability)
-            for f, code in enumerate(sequence[t]):
-                if code >= 0:
-                    parents = np.flatnonzero(graph.structure[:, f])
-                    row = state[parents[0]] if len(parents) else 0 * state[0]
-                    np.add.at(emission[f], (row, code), probability)
-    for found, expected in [
-        (counts.start, start),
-        (counts.transition, transition),
-        (counts.emission, emission),
-    ]:
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-10)
-
-
-@few
-@given(dbns(zeros=True), st.integers(1, 3), seeds)
-def test_viterbi_equals_enumeration(network, n_slices, seed):
-    codes = sequences(network, 3, n_slices, seed)
-    states, value = network.viterbi(codes, return_log_probability=True)
-    for i, sequence in enumerate(codes):
-        paths, probability = brute_force(network, sequence)
-        np.testing.assert_allclose(value[i], np.log(probability.max()), atol=1e-10)
-        chosen = (paths == states[i]).all(axis=(1, 2))
-        np.testing.assert_allclose(probability[chosen], probability.max(), rtol=1e-9)
-
-
-@few
-@given(dbns(zeros=True), seeds)
-def test_tables_with_zeros_equal_enumeration(network, seed):
-    codes = sequences(network, 3, 3, seed)
-    found = network.log_likelihood(codes)
-    for i, sequence in enumerate(codes):
-        total = brute_force(network, sequence)[1].sum()
-        np.testing.assert_allclose(found[i], np.log(total), atol=1e-10)
+            before = sequence[t - 1] if t else np.full_like(sequence[0], np.nan)
+            for f, one in enumerate(network.emissions):
+                row = one.design(sequence[t, [f]], before[[f]])
+                parent = network._parents[f]
+                own = state[parent] if parent >= 0 else np.zeros(len(paths), int)
+                mass = np.bincount(own, probability, minlength=len(emission[f]))
+                emission[f] += mass[:, None] * row
+    assert_same(counts.start, start, atol=1e-9)
+    assert_same(counts.transition, transition, atol=1e-9)
+    assert_same(counts.emission, emission, atol=1e-9)
 
 
 def textbook_hmm(start, transition, emission, sequence):
@@ -150,7 +171,7 @@ def textbook_hmm(start, transition, emission, sequence):
 
 
 def test_chain_with_one_latent_is_a_hidden_markov_model():
-    graph = TemporalGraph(np.ones((1, 3)), [[0]], [[1]])
+    graph = one_latent(3)
     network = random_dbn(graph, [4], [3, 4, 2], seed=0)
     codes, _ = network.sample(30, 20, random_state=1)
     log_likelihood, posterior = network.log_likelihood(codes), network.posterior(codes)
@@ -170,7 +191,7 @@ def test_parts_without_edges_between_them_run_apart():
     total = np.zeros(20)
     for j in range(3):
         part = LatentDBN(
-            TemporalGraph([[1, 1]], [[0]], [[1]]),
+            one_latent(2),
             [whole.cardinality[j]],
             [whole.start[j]],
             [whole.transition[j]],
@@ -190,7 +211,7 @@ def test_parts_without_edges_between_them_run_apart():
 def test_latents_in_a_row_are_a_chain():
     """Thirty latents of one slice, each the parent of the next: a path is a tree."""
     n = 30
-    chain = random_dbn(TemporalGraph([[1]], [[0]], [[1]]), [3], [4], seed=8)
+    chain = random_dbn(one_latent(1), [3], [4], seed=8)
     start, step = chain.start[0], chain.transition[0]
     tables = [start, *[step] * (n - 1)]
     graph = TemporalGraph(np.eye(n), np.eye(n, k=1), np.zeros((n, n)))
@@ -235,14 +256,11 @@ def test_forests_of_many_joint_states_are_exact():
             family = (*graph.parents_within(j), j)
             rest = tuple(k for k in range(9) if k not in family)
             counts[j] += joint.sum(axis=rest) * (row >= 0).any()
-    for found, expected in zip(
-        network.expected_counts(codes).start, counts, strict=True
-    ):
-        np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert_same(network.expected_counts(codes).start, counts, atol=1e-10)
 
 
 def test_ragged_end_is_a_shorter_sequence():
-    graph = TemporalGraph(np.ones((1, 2)), [[0]], [[1]])
+    graph = one_latent(2)
     network = random_dbn(graph, [3], [3, 3], seed=4)
     codes, _ = network.sample(10, 6, random_state=5)
     padded = codes.copy()
@@ -254,18 +272,13 @@ def test_ragged_end_is_a_shorter_sequence():
     np.testing.assert_allclose(
         network.posterior(padded)[0][:, :4], network.posterior(short)[0]
     )
-    for a, b in zip(
-        network.expected_counts(padded).transition,
-        network.expected_counts(short).transition,
-        strict=True,
-    ):
-        np.testing.assert_allclose(a, b)
+    assert_same_counts(network.expected_counts(padded), network.expected_counts(short))
 
 
 def test_nothing_underflows():
     # Each slice favours the wrong state by a factor of 10^600.
     n_features = 200
-    graph = TemporalGraph(np.ones((1, n_features)), [[0]], [[1]])
+    graph = one_latent(n_features)
     network = LatentDBN(
         graph,
         [2],
@@ -279,14 +292,6 @@ def test_nothing_underflows():
     np.testing.assert_allclose(network.posterior(codes)[0][..., 0], 1.0)
 
 
-def test_impossible_sequence_has_no_likelihood_but_finite_states():
-    graph = TemporalGraph([[1]], [[0]], [[1]])
-    network = LatentDBN(graph, [2], [[1, 0]], [np.eye(2)], [np.eye(2)])
-    codes = np.array([[[0], [1]], [[0], [0]]])
-    np.testing.assert_array_equal(network.log_likelihood(codes), [-np.inf, 0.0])
-    assert np.isfinite(network.posterior(codes)[0]).all()
-
-
 def test_blocks_of_sequences_do_not_matter(monkeypatch):
     graph = TemporalGraph(np.eye(2), [[0, 1], [0, 0]], np.eye(2))
     network = random_dbn(graph, [2, 3], [3, 3], seed=6)
@@ -296,8 +301,7 @@ def test_blocks_of_sequences_do_not_matter(monkeypatch):
     monkeypatch.setattr(expectation_module, "CHUNK_ELEMENTS", 100)
     blocks = expectation(network, data)
     np.testing.assert_allclose(whole.log_likelihood, blocks.log_likelihood)
-    for one, two in zip(whole.counts.transition, blocks.counts.transition, strict=True):
-        np.testing.assert_allclose(one, two)
+    assert_same(whole.counts.transition, blocks.counts.transition)
     np.testing.assert_array_equal(path, network.viterbi(data.values))
 
 
@@ -335,9 +339,7 @@ def factored(network):
     )
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
-)
+@approximate
 @pytest.mark.parametrize("seed", range(5))
 def test_factored_inference_is_a_close_lower_bound(seed):
     network = coupled_network(seed)
@@ -355,26 +357,20 @@ def test_factored_inference_is_a_close_lower_bound(seed):
         assert np.abs(a - b).mean() < 0.1
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
-)
+@approximate
 def test_factored_inference_is_exact_without_coupling():
     network = coupled_network(0, coupling=0.0)
     codes = sequences(network, 20, 4, seed=1)
-    approximate = factored(network)
+    mean_field = factored(network)
     np.testing.assert_allclose(
-        approximate.log_likelihood(codes), network.log_likelihood(codes), atol=1e-6
+        mean_field.log_likelihood(codes), network.log_likelihood(codes), atol=1e-6
     )
-    np.testing.assert_array_equal(approximate.viterbi(codes), network.viterbi(codes))
-    exact, counts = network.expected_counts(codes), approximate.expected_counts(codes)
-    for name in ("start", "transition", "emission"):
-        for a, b in zip(getattr(exact, name), getattr(counts, name), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-4)
+    np.testing.assert_array_equal(mean_field.viterbi(codes), network.viterbi(codes))
+    exact, counts = network.expected_counts(codes), mean_field.expected_counts(codes)
+    assert_same_counts(exact, counts, atol=1e-4)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
-)
+@approximate
 def test_factored_inference_of_a_sequence_does_not_depend_on_the_others():
     network = factored(coupled_network(3))
     codes = sequences(network, 8, 4, seed=2)
@@ -384,9 +380,7 @@ def test_factored_inference_of_a_sequence_does_not_depend_on_the_others():
             np.testing.assert_allclose(a[i], b[0], atol=1e-12)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::sklearn_latent.exceptions.ApproximateInferenceWarning"
-)
+@approximate
 def test_factored_path_is_scored_by_the_joint_model():
     network = coupled_network(4)
     codes = sequences(network, 6, 3, seed=3)
@@ -421,15 +415,8 @@ class TestLongSequences:
         np.testing.assert_allclose(
             found.log_likelihood, whole.log_likelihood, rtol=1e-10, atol=1e-10
         )
-        for name in ("start", "transition", "emission"):
-            each = zip(
-                getattr(found.counts, name), getattr(whole.counts, name), strict=True
-            )
-            for one, two in each:
-                np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10)
-        for one, two in zip(found.states, whole.states, strict=True):
-            np.testing.assert_allclose(one, two, atol=1e-10)
-        return found
+        assert_same_counts(found.counts, whole.counts, rtol=1e-10, atol=1e-10)
+        assert_same(found.states, whole.states, atol=1e-10)
 
     @given(dbns(zeros=True), st.integers(90, 200), seeds)
     @settings(max_examples=25, deadline=None)
@@ -437,13 +424,13 @@ class TestLongSequences:
         self.agree(network, n_slices, seed)
 
     def test_states_that_never_change(self):
-        graph = TemporalGraph(np.ones((1, 1)), [[0]], [[1]])
+        graph = one_latent(1)
         emission = [[[0.6, 0.4], [0.4, 0.6]]]
         self.agree(LatentDBN(graph, [2], [[0.5, 0.5]], [np.eye(2)], emission), 600)
 
     def test_underflow(self):
         """Every tenth slice favours the wrong state by a factor of 10^600."""
-        graph = TemporalGraph(np.ones((1, 200)), [[0]], [[1]])
+        graph = one_latent(200)
         network = LatentDBN(
             graph,
             [2],
