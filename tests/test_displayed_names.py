@@ -143,7 +143,9 @@ class TestModels:
         shown = Words.of(page)
         for name in X.columns[: 3 if kind == "panel" else N]:
             assert " ".join(name.split()) in shown
-        shown = Words.of(model.summary()._repr_html_())
+        summary = model.summary(X)
+        assert max(map(len, summary.splitlines())) <= 80
+        shown = Words.of(summary._repr_html_())
         for name in model.latent_names_:
             assert label(name) in shown
 

@@ -177,13 +177,6 @@ def test_wrong_input_does_not_harm_a_fitted_model():
         fitted.transform(X)
 
 
-def test_all_or_nothing_is_silent_about_success():
-    estimator = NoisyOrEM()
-    with all_or_nothing(estimator):
-        estimator.fitted_ = 1
-    assert estimator.fitted_ == 1
-
-
 class TestWarmStart:
     def test_two_short_fits_are_a_long_one(self):
         short = NoisyOrEM(2, max_iter=10, tol=0, warm_start=True, random_state=0)
