@@ -257,20 +257,6 @@ def test_counts_do_not_depend_on_blocks(rows_and_cuts, size, weighted):
     )
 
 
-@settings(deadline=None, max_examples=50)
-@given(rows_and_cuts)
-def test_rows_survive_packing(rows_and_cuts):
-    rows, cuts = rows_and_cuts
-    packed = PackedRows.of(rows)
-    chosen = np.unique(np.array([0, *cuts]) % len(rows))
-    for some in (None, chosen):
-        on, observed, *_ = packed.unpack(some)
-        expected = rows if some is None else rows[some]
-        np.testing.assert_array_equal(on, expected == 1)
-        known = np.ones_like(on) if observed is None else observed
-        np.testing.assert_array_equal(known, ~np.isnan(expected))
-
-
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
 def test_last_steps_see_all_rows(monkeypatch):
     """A search on a sample ends with steps over all blocks, however they are cut."""
