@@ -426,9 +426,6 @@ class TestContradictions:
     names = names_of(TRUTH)[0]
     patterns = Patterns.of(TRUTH.sample(3000, random_state=0)[0])
 
-    def test_none_for_the_truth(self):
-        assert contradictions(TRUTH, self.patterns, self.names) == []
-
     def test_small_differences_are_left_alone(self):
         # Significant in 3,000 rows, but small.
         network = NoisyOrNetwork(TRUTH.prior, TRUTH.failure, TRUTH.leak + 0.03)

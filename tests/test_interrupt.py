@@ -195,11 +195,6 @@ class TestWarmStart:
         assert model.converged_
         np.testing.assert_allclose(model.failure_, before.failure, atol=1e-3)
 
-    def test_without_it_a_fit_starts_anew(self):
-        model = NoisyOrEM(2, random_state=0).fit(X)
-        before = model.network_
-        assert model.fit(X).network_ == before
-
     def test_changed_shape(self):
         model = NoisyOrEM(2, warm_start=True, tol=1e-3, random_state=0).fit(X)
         with pytest.raises(ValueError, match="warm_start must go on"):
