@@ -3,12 +3,12 @@
 import pickle
 import re
 import warnings
-from html.parser import HTMLParser
 from threading import Thread
 
 import numpy as np
 import pandas as pd
 import pytest
+from html_pages import Page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -51,28 +51,6 @@ CASES = [
 ]
 
 
-class Tags(HTMLParser):
-    """Names of tags, and whether all are closed."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen = [], set()
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.seen.add(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def tags_of(html):
-    parser = Tags()
-    parser.feed(html)
-    assert not parser.open
-    return parser.seen
-
-
 def titles(summary):
     return [section.title for section in summary.sections]
 
@@ -96,7 +74,7 @@ def test_all_estimators(estimator, X):
     assert "Does X follow the model?" in titles(model.summary(X))
     assert max(map(len, summary.splitlines())) <= 80
     allowed = "div section h3 h4 p ul li table thead tbody tr th td"
-    assert all(tag in allowed.split() for tag in tags_of(summary._repr_html_()))
+    assert all(tag in allowed.split() for tag in Page(summary._repr_html_()).tags)
     again = pickle.loads(pickle.dumps(summary))
     assert (again, again.sections) == (summary, summary.sections)
     assert pickle.loads(pickle.dumps(model)).summary() == summary
@@ -113,7 +91,7 @@ def test_any_text_fits_on_the_page(title, lines, cells):
     )
     summary = Summary(label(title, 200), [section])
     assert max(map(len, summary.split("\n"))) <= 80
-    tags_of(summary._repr_html_())
+    Page(summary._repr_html_())
 
 
 @pytest.mark.parametrize(

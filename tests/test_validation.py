@@ -40,13 +40,13 @@ from sklearn_latent.datasets import (
 from sklearn_latent.exceptions import PoorDataWarning
 
 ESTIMATORS = [
-    IdealParentGaussianBN(),
-    LGLPCCTemporal(),
-    LPCC(),
-    NoisyOrEM(),
+    NoisyOrEM(2, random_state=0),
     NoisyOrMoMLearner(),
     QuartetStructureLearner(),
-    SEMDBN(),
+    IdealParentGaussianBN(),
+    LPCC(random_state=0),
+    LGLPCCTemporal(2, max_iter=5, random_state=0),
+    SEMDBN(2, 2, 2, n_init=1, max_rounds=1, max_iter=5, random_state=0),
 ]
 
 
@@ -172,15 +172,6 @@ def test_what_is_no_table_is_refused_with_the_remedy(model, table, remedy):
 
 
 BINARY = np.random.default_rng(0).integers(0, 2, (40, 6))
-FAST = [
-    NoisyOrEM(2, random_state=0),
-    NoisyOrMoMLearner(),
-    QuartetStructureLearner(),
-    IdealParentGaussianBN(),
-    LPCC(random_state=0),
-    LGLPCCTemporal(2, max_iter=5, random_state=0),
-    SEMDBN(2, 2, 2, n_init=1, max_rounds=1, max_iter=5, random_state=0),
-]
 
 
 def fit_seeded(estimator):
@@ -188,7 +179,7 @@ def fit_seeded(estimator):
 
 
 SEEDED = [
-    *(fit_seeded(e) for e in FAST if "random_state" in e.get_params()),
+    *(fit_seeded(e) for e in ESTIMATORS if "random_state" in e.get_params()),
     lambda seed: NoisyOrNetwork([0.5], [[0.5]], [0.1]).sample(2, seed),
     lambda seed: GaussianNetwork([[0]], [[0.0]], [0.0], [1.0]).sample(2, seed),
     lambda seed: make_latent_dbn().network.sample(2, 2, seed),
@@ -209,7 +200,7 @@ def test_seeds_that_are_none(draw, seed):
         draw(seed)
 
 
-@pytest.mark.parametrize("estimator", FAST, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, np.ndarray.tolist])
 @pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.LatentWarning",
