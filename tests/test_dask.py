@@ -134,13 +134,6 @@ def test_sparse_blocks_and_unknown_sizes(learner):
         other.fit(da.zeros(10))
 
 
-def test_sparse_rows(learner):
-    X = make_rows()
-    other = clone(learner)
-    for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
-        assert_identical(learner.fit(X), other.fit(kind(X)))
-
-
 def test_values_are_checked_on_the_workers():
     X = make_rows(100)
     X[70, 3] = 2.0

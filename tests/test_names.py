@@ -138,34 +138,23 @@ class TestFittedAttributes:
 
 class TestCriteria:
     @SCORED
-    def test_log_likelihood(self, name):
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_criteria_are_of_weighted_rows(self, name, weighted):
         model, X = fitted(name), rows(name)
+        weights = np.arange(len(X)) % 3 if weighted else np.ones(len(X))
+        if weighted:
+            model = clone(ESTIMATORS[name]).fit(X, sample_weight=weights)
         assert model.is_exact_ is True
         assert isinstance(model.log_likelihood_, float)
-        total = model.score_samples(X).sum()
-        assert model.log_likelihood_ == pytest.approx(total, rel=1e-9)
-        assert model.score(X) == pytest.approx(total / len(X), rel=1e-9)
-
-    @SCORED
-    def test_bic(self, name):
-        model, X = fitted(name), rows(name)
-        n_parameters = model.network_.n_parameters
-        assert model.bic_ == pytest.approx(model.bic(X), rel=1e-9)
-        penalty = n_parameters * np.log(len(X))
-        assert model.bic_ == pytest.approx(penalty - 2 * model.log_likelihood_)
-        expected = 2 * n_parameters - 2 * model.log_likelihood_
-        assert model.aic(X) == pytest.approx(expected)
-
-    @SCORED
-    def test_weights_are_rows(self, name):
-        X = rows(name)
-        weights = np.arange(len(X)) % 3
-        model = clone(ESTIMATORS[name]).fit(X, sample_weight=weights)
         total = weights @ model.score_samples(X)
         assert model.log_likelihood_ == pytest.approx(total, rel=1e-9)
-        assert model.bic_ == pytest.approx(
-            model.network_.n_parameters * np.log(weights.sum()) - 2 * total, rel=1e-9
-        )
+        n_parameters = model.network_.n_parameters
+        penalty = n_parameters * np.log(weights.sum())
+        assert model.bic_ == pytest.approx(penalty - 2 * total, rel=1e-9)
+        if not weighted:
+            assert model.score(X) == pytest.approx(total / len(X), rel=1e-9)
+            assert model.bic_ == pytest.approx(model.bic(X), rel=1e-9)
+            assert model.aic(X) == pytest.approx(2 * n_parameters - 2 * total)
 
     @ALL
     def test_lower_is_better(self, name):
