@@ -134,13 +134,6 @@ def test_sparse_blocks_and_unknown_sizes(learner):
         other.fit(da.zeros(10))
 
 
-def test_sparse_rows(learner):
-    X = make_rows()
-    other = clone(learner)
-    for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
-        assert_identical(learner.fit(X), other.fit(kind(X)))
-
-
 def test_values_are_checked_on_the_workers():
     X = make_rows(100)
     X[70, 3] = 2.0
@@ -255,20 +248,6 @@ def test_counts_do_not_depend_on_blocks(rows_and_cuts, size, weighted):
     np.testing.assert_array_equal(
         split.probability(sets), BlockMoments(LocalBlocks(joined)).probability(sets)
     )
-
-
-@settings(deadline=None, max_examples=50)
-@given(rows_and_cuts)
-def test_rows_survive_packing(rows_and_cuts):
-    rows, cuts = rows_and_cuts
-    packed = PackedRows.of(rows)
-    chosen = np.unique(np.array([0, *cuts]) % len(rows))
-    for some in (None, chosen):
-        on, observed, *_ = packed.unpack(some)
-        expected = rows if some is None else rows[some]
-        np.testing.assert_array_equal(on, expected == 1)
-        known = np.ones_like(on) if observed is None else observed
-        np.testing.assert_array_equal(known, ~np.isnan(expected))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")

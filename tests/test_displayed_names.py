@@ -2,12 +2,12 @@
 
 import warnings
 from functools import cache
-from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from html_pages import Page
 from matplotlib.cbook import is_math_text
 from matplotlib.text import Text
 
@@ -139,30 +139,12 @@ class TestModels:
     def test_pages(self, kind, number, tmp_path):
         model, X = fitted(kind, number)
         model.report(tmp_path / "report.html", X)
-        page = (tmp_path / "report.html").read_text(encoding="utf-8")
-        shown = Words.of(page)
+        page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
         for name in X.columns[: 3 if kind == "panel" else N]:
-            assert " ".join(name.split()) in shown
-        shown = Words.of(model.summary()._repr_html_())
+            assert " ".join(name.split()) in page.text
+        summary = model.summary(X)
+        assert max(map(len, summary.splitlines())) <= 80
+        shown = Page(summary._repr_html_())
         for name in model.latent_names_:
-            assert label(name) in shown
-
-
-class Words(HTMLParser):
-    """What a reader sees of a page, without its tags."""
-
-    def __init__(self):
-        super().__init__()
-        self.words = []
-
-    def handle_starttag(self, tag, attrs):
-        assert tag != "b"
-
-    def handle_data(self, data):
-        self.words += data.split()
-
-    @classmethod
-    def of(cls, page):
-        parser = cls()
-        parser.feed(page)
-        return " ".join(parser.words)
+            assert label(name) in shown.text
+        assert "b" not in {*page.tags, *shown.tags}

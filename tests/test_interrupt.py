@@ -177,13 +177,6 @@ def test_wrong_input_does_not_harm_a_fitted_model():
         fitted.transform(X)
 
 
-def test_all_or_nothing_is_silent_about_success():
-    estimator = NoisyOrEM()
-    with all_or_nothing(estimator):
-        estimator.fitted_ = 1
-    assert estimator.fitted_ == 1
-
-
 class TestWarmStart:
     def test_two_short_fits_are_a_long_one(self):
         short = NoisyOrEM(2, max_iter=10, tol=0, warm_start=True, random_state=0)
@@ -201,11 +194,6 @@ class TestWarmStart:
         model.fit(X)
         assert model.converged_
         np.testing.assert_allclose(model.failure_, before.failure, atol=1e-3)
-
-    def test_without_it_a_fit_starts_anew(self):
-        model = NoisyOrEM(2, random_state=0).fit(X)
-        before = model.network_
-        assert model.fit(X).network_ == before
 
     def test_changed_shape(self):
         model = NoisyOrEM(2, warm_start=True, tol=1e-3, random_state=0).fit(X)

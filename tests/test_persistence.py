@@ -1,12 +1,10 @@
 """Models survive JSON and skops; damaged or hostile files are refused."""
 
 import copy
-import io
 import json
 import pickle
 import time
 import tracemalloc
-import zipfile
 from typing import ClassVar
 
 import numpy as np
@@ -28,8 +26,6 @@ from sklearn_latent._core.persistence import (
     Array,
     Arrays,
     Choice,
-    Integer,
-    Model,
     Names,
     Persistent,
 )
@@ -104,6 +100,19 @@ REFUSED = [
     (("fields", "prior", "values"), [Bomb(), 0.1], "got \\['Bomb'\\]"),
     (("fields", "prior"), Bomb(), "an object of type Bomb"),
 ]
+
+
+def check_outcome(read):
+    """A short error, or a model that works."""
+    try:
+        model = read()
+    except ValueError as error:
+        assert len(str(error)) < 500
+        return
+    json.dumps(model.to_dict(), allow_nan=False)
+    if isinstance(model, NoisyOrNetwork):
+        likelihood = model.log_likelihood(np.zeros((1, 4)))
+        assert np.isfinite(likelihood) or (model.leak == 1).any()
 
 
 class TestDictionaries:
@@ -188,23 +197,6 @@ class TestDictionaries:
             NoisyOrNetwork.from_json(NETWORK.to_dict())
 
     @settings(deadline=None, max_examples=150)
-    @given(st.data())
-    def test_damage_anywhere(self, data):
-        """Replace any part by anything: an error, or a valid model."""
-        damaged = copy.deepcopy(NETWORK.to_dict())
-        place = damaged
-        while True:
-            items = place if isinstance(place, dict) else range(len(place))
-            key = data.draw(st.sampled_from(sorted(items)))
-            inner = place[key]
-            if isinstance(inner, dict | list) and inner and data.draw(st.booleans()):
-                place = inner
-                continue
-            place[key] = data.draw(ANYTHING)
-            break
-        self.check_outcome(lambda: NoisyOrNetwork.from_dict(damaged))
-
-    @settings(deadline=None, max_examples=150)
     @given(st.integers(0, 10_000), st.integers(0, 255), st.booleans())
     def test_damaged_bytes(self, where, byte, cut):
         text = bytearray(NETWORK.to_json().encode())
@@ -212,19 +204,7 @@ class TestDictionaries:
             text = text[: where % len(text)]
         else:
             text[where % len(text)] = byte
-        self.check_outcome(lambda: NoisyOrNetwork.from_json(bytes(text)))
-
-    @staticmethod
-    def check_outcome(read):
-        try:
-            network = read()
-        except ValueError as error:
-            assert len(str(error)) < 500
-        else:
-            assert (
-                np.isfinite(network.log_likelihood(np.zeros((1, 4))))
-                or (network.leak == 1).any()
-            )
+        check_outcome(lambda: NoisyOrNetwork.from_json(bytes(text)))
 
 
 class TestOtherFamilies:
@@ -283,17 +263,11 @@ class TestOtherFamilies:
             changed = type(model)(**model.__getstate__() | {name: value})
             assert changed != model
 
-    def test_a_file_of_the_first_version(self):
-        """It had other names for fields; the version is what the error is about."""
-        for model in (*self.models(), NETWORK):
-            old = model.to_dict() | {"version": 1, "fields": {"n_hidden": 0}}
-            with pytest.raises(ValueError, match="version must be 2, got 1; an older"):
-                type(model).from_json(json.dumps(old))
-
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=250)
     @given(st.data())
     def test_damage_anywhere(self, data):
-        model = data.draw(st.sampled_from(self.models()))
+        """Replace any part by anything: an error, or a valid model."""
+        model = data.draw(st.sampled_from([*self.models(), NETWORK, NETWORK]))
         damaged = place = copy.deepcopy(model.to_dict())
         while True:
             items = place if isinstance(place, dict) else range(len(place))
@@ -304,12 +278,7 @@ class TestOtherFamilies:
                 continue
             place[key] = data.draw(ANYTHING)
             break
-        try:
-            again = type(model).from_dict(damaged)
-        except ValueError as error:
-            assert len(str(error)) < 500
-        else:
-            json.dumps(again.to_dict(), allow_nan=False)
+        check_outcome(lambda: type(model).from_dict(damaged))
 
 
 class TestLimits:
@@ -468,11 +437,6 @@ class TestEquality:
         assert Stored(one) != Stored(two)
         assert Stored(two) != Stored(one)
 
-    def test_every_field_counts(self):
-        array = np.zeros(1)
-        assert Stored(array, name=["a"]) != Stored(array, name=["b"])
-        assert Stored(array, [array]) != Stored(array, [array + 1])
-
     def test_other_types_are_different(self):
         array = np.zeros(1)
         assert Stored(array) != Other(array)
@@ -487,164 +451,43 @@ class TestEquality:
             assert hash(one) == hash(two)
 
 
-class TestFields:
-    @pytest.mark.parametrize(
-        ("field", "value"),
-        [
-            (Array("int", 1), np.array([3, -1])),
-            (Array("bool", 2), np.eye(2, dtype=bool)),
-            (Array(optional=True), None),
-            (Arrays(), [np.ones((2, 3)), np.zeros(0)]),
-            (Integer(1), 7),
-            (Choice(("a", "b")), "b"),
-            (Names(), ["x", "y"]),
-            (Names(), None),
-            (Model(NoisyOrNetwork), NETWORK),
-        ],
-    )
-    def test_round_trip(self, field, value):
-        plain = json.loads(json.dumps(field.encode(value), allow_nan=False))
-        again = field.decode("value", plain)
-        if isinstance(value, list) and not isinstance(value[0], str):
-            for one, two in zip(again, value, strict=True):
-                np.testing.assert_array_equal(one, two)
-        elif isinstance(value, np.ndarray):
-            assert again.dtype == value.dtype
-            np.testing.assert_array_equal(again, value)
-        else:
-            assert again == value
-
-    @settings(deadline=None, max_examples=100)
-    @given(
-        st.sampled_from(
-            [
-                Array("int", 1),
-                Array("bool", 2),
-                Arrays(),
-                Integer(1),
-                Choice(("a",)),
-                Names(),
-                Model(NoisyOrNetwork),
-            ]
-        ),
-        ANYTHING,
-    )
-    def test_anything_is_a_value_or_an_error(self, field, plain):
-        try:
-            value = field.decode("value", plain)
-        except ValueError as error:
-            assert "value" in str(error) or "data" in str(error)
-        else:
-            field.encode(value)
-
-    def test_only_known_choices_are_written(self):
-        with pytest.raises(ValueError, match="cannot be written"):
-            Choice(("a",)).encode("b")
+def test_only_known_choices_are_written():
+    with pytest.raises(ValueError, match="cannot be written"):
+        Choice(("a",)).encode("b")
 
 
-class TestSkops:
-    @pytest.fixture(autouse=True)
-    def _skops(self):
-        self.sio = pytest.importorskip("skops.io")
-
-    @staticmethod
-    def fitted():
-        failure = np.where(STRUCTURE, 0.3, 1.0)
-        X, _ = NoisyOrNetwork([0.3, 0.4], failure, [0.05] * 10).sample(1000, 0)
-        return X, [
-            NoisyOrMoMLearner(STRUCTURE).fit(X),
-            NoisyOrMoMLearner(STRUCTURE, refine=False).partial_fit(X),
-            NoisyOrEM(structure=STRUCTURE, random_state=0).fit(X),
-            NoisyOrEM(2, inference="variational", random_state=0, tol=1e-3).fit(X),
-            QuartetStructureLearner().fit(X),
-            QuartetStructureLearner(refine=False).partial_fit(X),
-        ]
-
-    def test_other_families(self):
-        X = make_gaussian_bn(n_samples=200, n_features=4, random_state=0).X
-        panel = make_latent_dbn("G1", 100, 2, random_state=0).X
-        panel = np.asarray(panel).reshape(100, -1)
-        for estimator, rows in (
-            (IdealParentGaussianBN(), X),
-            (IdealParentGaussianBN(link="sigmoid", max_iter=3), X),
-            (LPCC(random_state=0), panel),
-            (LGLPCCTemporal(2, random_state=0), panel),
-            (SEMDBN(2, 2, 2, n_init=1, max_rounds=2, random_state=0), panel),
-        ):
-            data = self.sio.dumps(estimator.fit(rows))
-            types = self.sio.get_untrusted_types(data=data)
-            assert all(name.startswith("sklearn_latent.") for name in types)
-            again = self.sio.loads(data, trusted=types)
+@pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
+def test_skops_files_hold_only_types_of_the_library():
+    sio = pytest.importorskip("skops.io")
+    binary = NoisyOrNetwork([0.3, 0.4], np.where(STRUCTURE, 0.3, 1.0), [0.05] * 10)
+    binary = binary.sample(1000, 0)[0]
+    numbers = make_gaussian_bn(n_samples=200, n_features=4, random_state=0).X
+    panel = np.asarray(make_latent_dbn("G1", 100, 2, random_state=0).X).reshape(100, -1)
+    for estimator, X in (
+        (NoisyOrMoMLearner(STRUCTURE).fit(binary), binary),
+        (NoisyOrMoMLearner(STRUCTURE, refine=False).partial_fit(binary), binary),
+        (NoisyOrEM(structure=STRUCTURE, random_state=0).fit(binary), binary),
+        (NoisyOrEM(2, inference="variational", tol=1e-3).fit(binary), binary),
+        (QuartetStructureLearner().fit(binary), binary),
+        (QuartetStructureLearner(refine=False).partial_fit(binary), binary),
+        (IdealParentGaussianBN().fit(numbers), numbers),
+        (IdealParentGaussianBN(link="sigmoid", max_iter=3).fit(numbers), numbers),
+        (LPCC(random_state=0).fit(panel), panel),
+        (LGLPCCTemporal(2, random_state=0).fit(panel), panel),
+        (SEMDBN(2, 2, 2, n_init=1, max_rounds=2, random_state=0).fit(panel), panel),
+    ):
+        data = sio.dumps(estimator)
+        types = sio.get_untrusted_types(data=data)
+        assert all(name.startswith("sklearn_latent.") for name in types)
+        again = sio.loads(data, trusted=types)
+        assert again.network_ == estimator.network_
+        np.testing.assert_array_equal(again.transform(X), estimator.transform(X))
+        if hasattr(estimator, "prior_stderr_"):
             np.testing.assert_array_equal(
-                again.transform(rows), estimator.transform(rows)
+                again.failure_stderr_, estimator.failure_stderr_
             )
-
-    def test_round_trip(self):
-        X, estimators = self.fitted()
-        for estimator in estimators:
-            data = self.sio.dumps(estimator)
-            types = self.sio.get_untrusted_types(data=data)
-            assert all(name.startswith("sklearn_latent.") for name in types)
-            again = self.sio.loads(data, trusted=types)
-            assert again.network_ == estimator.network_
-            np.testing.assert_array_equal(again.transform(X), estimator.transform(X))
-            if hasattr(estimator, "prior_stderr_"):
-                np.testing.assert_array_equal(
-                    again.failure_stderr_, estimator.failure_stderr_
-                )
-            if estimator.__dict__.get("_blocks") or hasattr(estimator, "_statistics"):
-                again.partial_fit(X)
-                estimator.partial_fit(X)
-                np.testing.assert_allclose(again.prior_, estimator.prior_, atol=1e-10)
-
-    def test_a_type_that_nobody_trusts(self):
-        _, estimators = self.fitted()
-        data = self.rewritten(self.sio.dumps(estimators[-2]))
-        types = [t for t in self.sio.get_untrusted_types(data=data) if "latent" in t]
-        with pytest.raises(TypeError, match=r"subprocess\.Popen"):
-            self.sio.loads(data, trusted=types)
-
-    def test_damaged_file(self):
-        _, estimators = self.fitted()
-        data = self.sio.dumps(estimators[2])
-        types = self.sio.get_untrusted_types(data=data)
-        for damaged in (data[:100], data[: len(data) // 2], b"", b"junk" * 100):
-            with pytest.raises((zipfile.BadZipFile, OSError, ValueError)):
-                self.sio.loads(damaged, trusted=types)
-        # A flipped bit in an array is found by the checksum of the archive.
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            arrays = [m for m in archive.infolist() if m.filename.endswith(".npy")]
-        largest = max(arrays, key=lambda member: member.file_size)
-        # Past the header of the member, which has 30 bytes and the name.
-        start = largest.header_offset + 30 + len(largest.filename)
-        flipped = bytearray(data)
-        flipped[start + largest.compress_size // 2] ^= 0xFF
-        with pytest.raises(zipfile.BadZipFile, match="CRC"):
-            self.sio.loads(bytes(flipped), trusted=types)
-
-    @staticmethod
-    def rewritten(data):
-        """The archive with networks turned into processes."""
-        target = io.BytesIO()
-        with (
-            zipfile.ZipFile(io.BytesIO(data)) as source,
-            zipfile.ZipFile(target, "w") as archive,
-        ):
-            for name in source.namelist():
-                content = source.read(name)
-                if name == "schema.json":
-                    schema = TestSkops.replaced(json.loads(content))
-                    content = json.dumps(schema).encode()
-                archive.writestr(name, content)
-        return target.getvalue()
-
-    @staticmethod
-    def replaced(node):
-        if isinstance(node, list):
-            return [TestSkops.replaced(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        node = {key: TestSkops.replaced(value) for key, value in node.items()}
-        if node.get("__class__") == "NoisyOrNetwork":
-            node |= {"__class__": "Popen", "__module__": "subprocess"}
-        return node
+        sums = vars(estimator).get("_blocks") or "_statistics" in vars(estimator)
+        if sums and hasattr(estimator, "prior_"):
+            again.partial_fit(X)
+            estimator.partial_fit(X)
+            np.testing.assert_allclose(again.prior_, estimator.prior_, atol=1e-10)

@@ -37,11 +37,10 @@ def network_of(structure):
     )
 
 
-def draw(network, size=(8, 5), names=None, **kwargs):
-    names = names or {}
+def draw(network, size=(8, 5), **kwargs):
     figure = Figure(figsize=size)
     ax = figure.add_subplot()
-    display = LatentGraphDisplay(network.to_networkx(**names)).plot(ax, **kwargs)
+    display = LatentGraphDisplay(network.to_networkx()).plot(ax, **kwargs)
     FigureCanvasAgg(figure).draw()
     return display
 
@@ -156,30 +155,12 @@ def test_hundreds_of_latents_are_only_counted():
     assert sorted(texts(everything)) == ["600 latents", "x0", "x1"]
 
 
-def test_long_names_are_cut():
-    name = "a finding with a name that nobody would want to read in full"
-    display = draw(network_of([[1]]), names={"feature_names": [name]})
-    assert name in display.positions_
-    assert any("…" in t and len(t) < len(name) for t in texts(display))
-
-
 def test_no_pyplot_state_with_own_axes():
     import matplotlib.pyplot as plt
 
     before = plt.get_fignums()
     draw(network_of(image_sources()))
     assert plt.get_fignums() == before
-
-
-def test_new_figure_without_axes(tmp_path):
-    import matplotlib.pyplot as plt
-
-    network = make_noisy_or(n_samples=1, random_state=0).network
-    display = LatentGraphDisplay(network.to_networkx()).plot()
-    assert display.figure_.number in plt.get_fignums()
-    assert display.ax_.figure is display.figure_
-    display.figure_.savefig(tmp_path / "network.png")
-    plt.close(display.figure_)
 
 
 def test_no_latents_draw():
@@ -211,11 +192,6 @@ def test_estimators_draw_themselves():
     assert again.positions_ == display.positions_
 
 
-def test_from_estimator_needs_a_graph():
-    with pytest.raises(TypeError, match=r"estimator must have.*got an instance of int"):
-        LatentGraphDisplay.from_estimator(3)
-
-
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
@@ -232,6 +208,8 @@ def test_wrong_options_are_named(keywords, message):
 
 
 def test_wrong_graphs_are_named():
+    with pytest.raises(TypeError, match=r"estimator must have.*got an instance of int"):
+        LatentGraphDisplay.from_estimator(3)
     for graph in (3, nx.Graph(), nx.MultiDiGraph()):
         with pytest.raises(TypeError, match=r"graph must be a networkx.DiGraph, got"):
             LatentGraphDisplay(graph).plot()

@@ -121,15 +121,6 @@ def test_every_node_and_edge_of_a_dag_is_drawn(adjacency):
     assert {t.get_text() for t in display.ax_.texts} >= set(graph)
 
 
-@pytest.mark.parametrize(("n", "share"), [(8, 0.3), (80, 0.02)])
-def test_labels_of_a_dag_do_not_overlap(n, share):
-    display = draw(graph_of(random_dag(1, n, share), n_latents=2))
-    shown = boxes(display)
-    assert len(shown) == n
-    for (first, a), (second, b) in combinations(shown, 2):
-        assert not a.overlaps(b), (first, second)
-
-
 def test_sign_gives_the_colour_and_strength_the_width():
     graph = nx.DiGraph(family="gaussian")
     graph.add_nodes_from(["a", "b", "c"], kind="feature")

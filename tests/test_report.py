@@ -4,7 +4,6 @@ import html
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from html_pages import Page
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -29,35 +29,6 @@ from sklearn_latent.datasets import make_gaussian_bn, make_latent_dbn, make_nois
 
 HOSTILE = ["<script>alert(1)</script>", 'a"b', "a&b", "x\ny", "é→…", "'onload="]
 STRUCTURE = [[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1]]
-
-
-class Page(HTMLParser):
-    """Tags that are open, addresses that a browser would load, and all text."""
-
-    VOID = frozenset({"meta", "link", "img", "br", "hr"})
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.loads, self.words = [], [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        if tag not in self.VOID:
-            self.open.append(tag)
-        for name, value in attrs:
-            assert not name.startswith("on")
-            if name in ("src", "href", "action", "data", "srcset", "poster"):
-                self.loads.append(value)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if not self.open or self.open[-1] != "style":
-            self.words.append(data)
 
 
 def page_of(path) -> Page:

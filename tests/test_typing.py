@@ -1,6 +1,5 @@
 """Types for users: a script in mypy's strict mode, and complete annotations."""
 
-import importlib
 import inspect
 import os
 import re
@@ -10,22 +9,12 @@ import warnings
 from pathlib import Path
 
 import pytest
+from test_docs import OBJECTS
 
 import sklearn_latent
 
 SCRIPT = Path(__file__).parent / "typed_user_script.py"
 ROOT = Path(sklearn_latent.__file__).parent.parent
-MODULES = [
-    "sklearn_latent",
-    "sklearn_latent.datasets",
-    "sklearn_latent.exceptions",
-    "sklearn_latent.export",
-    "sklearn_latent.gaussian",
-    "sklearn_latent.metrics",
-    "sklearn_latent.noisy_or",
-    "sklearn_latent.plotting",
-    "sklearn_latent.mixed",
-]
 
 
 def run_mypy(cache):
@@ -64,17 +53,6 @@ def test_the_script_runs(capsys):
     plt.close("all")
 
 
-def public_items():
-    """Public functions and classes, by name."""
-    found = {}
-    for module in map(importlib.import_module, MODULES):
-        for name in module.__all__:
-            item = getattr(module, name)
-            if inspect.isfunction(item) or inspect.isclass(item):
-                found[name] = item
-    return found
-
-
 def public_methods(cls):
     """Methods that the library defines; those of scikit-learn have no types."""
     for name, member in inspect.getmembers(cls, inspect.isroutine):
@@ -83,9 +61,9 @@ def public_methods(cls):
             yield name, member
 
 
-@pytest.mark.parametrize("name", public_items())
+@pytest.mark.parametrize("name", OBJECTS)
 def test_public_signatures_are_annotated(name):
-    item = public_items()[name]
+    item = OBJECTS[name]
     methods = public_methods(item) if inspect.isclass(item) else [(name, item)]
     missing = []
     for method, function in methods:

@@ -40,13 +40,13 @@ from sklearn_latent.datasets import (
 from sklearn_latent.exceptions import PoorDataWarning
 
 ESTIMATORS = [
-    IdealParentGaussianBN(),
-    LGLPCCTemporal(),
-    LPCC(),
-    NoisyOrEM(),
+    NoisyOrEM(2, random_state=0),
     NoisyOrMoMLearner(),
     QuartetStructureLearner(),
-    SEMDBN(),
+    IdealParentGaussianBN(),
+    LPCC(random_state=0),
+    LGLPCCTemporal(2, max_iter=5, random_state=0),
+    SEMDBN(2, 2, 2, n_init=1, max_rounds=1, max_iter=5, random_state=0),
 ]
 
 
@@ -172,13 +172,14 @@ def test_what_is_no_table_is_refused_with_the_remedy(model, table, remedy):
 
 
 BINARY = np.random.default_rng(0).integers(0, 2, (40, 6))
+
+
+def fit_seeded(estimator):
+    return lambda seed: clone(estimator).set_params(random_state=seed).fit(BINARY)
+
+
 SEEDED = [
-    lambda seed: NoisyOrEM(2, random_state=seed).fit(BINARY),
-    lambda seed: QuartetStructureLearner(random_state=seed).fit(BINARY),
-    lambda seed: IdealParentGaussianBN(random_state=seed).fit(BINARY),
-    lambda seed: LPCC(random_state=seed).fit(BINARY),
-    lambda seed: LGLPCCTemporal(2, random_state=seed).fit(BINARY),
-    lambda seed: SEMDBN(2, 2, 2, random_state=seed).fit(BINARY),
+    *(fit_seeded(e) for e in ESTIMATORS if "random_state" in e.get_params()),
     lambda seed: NoisyOrNetwork([0.5], [[0.5]], [0.1]).sample(2, seed),
     lambda seed: GaussianNetwork([[0]], [[0.0]], [0.0], [1.0]).sample(2, seed),
     lambda seed: make_latent_dbn().network.sample(2, 2, seed),
@@ -191,26 +192,15 @@ SEEDED = [
 ]
 
 
-@pytest.mark.parametrize("place", range(len(SEEDED)))
+@pytest.mark.parametrize("draw", SEEDED)
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**40, 1.5, "a", [1, 2], np.nan])
 @pytest.mark.filterwarnings("ignore::sklearn_latent.exceptions.LatentWarning")
-def test_seeds_that_are_none(place, seed):
+def test_seeds_that_are_none(draw, seed):
     with pytest.raises(ValueError, match="random_state must be None"):
-        SEEDED[place](seed)
+        draw(seed)
 
 
-LARGE = [
-    NoisyOrEM(2, random_state=0),
-    NoisyOrMoMLearner(),
-    QuartetStructureLearner(),
-    IdealParentGaussianBN(),
-    LPCC(random_state=0),
-    LGLPCCTemporal(2, max_iter=5, random_state=0),
-    SEMDBN(2, 2, 2, n_init=1, max_rounds=1, max_iter=5, random_state=0),
-]
-
-
-@pytest.mark.parametrize("estimator", LARGE, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, np.ndarray.tolist])
 @pytest.mark.filterwarnings(
     "ignore::sklearn_latent.exceptions.LatentWarning",

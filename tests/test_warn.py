@@ -38,11 +38,15 @@ def in_library(source):
     return space
 
 
-def points_to_its_line(action):
-    """Run an action, which returns the line of its call, and check our warnings."""
+def points_to_its_line(function, *arguments, **options):
+    """Call, and check that our warnings point to the line of this call."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        line = action()
+        function(*arguments, **options), (line := currentframe().f_lineno)
+    points_to(line, found)
+
+
+def points_to(line, found):
     expected = LatentWarning, ConvergenceWarning
     ours = [w for w in found if issubclass(w.category, expected)]
     assert ours
@@ -56,12 +60,7 @@ def test_through_functions_of_the_library(depth):
         f"def f{i}(): f{i - 1}()\n" for i in range(1, depth + 1)
     )
     function = in_library(source)[f"f{depth}"]
-
-    def action():
-        function(), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(function)
 
 
 def test_the_nearest_user_counts():
@@ -73,19 +72,17 @@ def test_the_nearest_user_counts():
         warns(), (line := currentframe().f_lineno)
         return line
 
-    points_to_its_line(lambda: call(back))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        line = call(back)
+    points_to(line, found)
 
 
 def test_through_the_wrapper_of_callbacks():
     source = "def fit(self, X, y=None): warn('Hm.', PoorDataWarning)"
     fit = with_callbacks(in_library(source)["fit"])
     estimator = IdealParentGaussianBN()
-
-    def action():
-        fit(estimator, POOR), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(fit, estimator, POOR)
 
 
 def test_no_user_at_all():
@@ -115,31 +112,18 @@ EACH = pytest.mark.parametrize(
 
 @EACH
 def test_through_fit(estimator, X):
-    def action():
-        estimator.fit(X), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(estimator.fit, X)
 
 
 @EACH
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_through_a_pipeline(estimator, X, method):
     fit = getattr(make_pipeline("passthrough", estimator), method)
-
-    def action():
-        fit(X), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(fit, X)
 
 
 def test_through_cross_validation():
-    def action():
-        cross_val_score(CASES[0][0], POOR, cv=3), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(cross_val_score, CASES[0][0], POOR, cv=3)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +143,7 @@ def test_through_wrappers_of_any_scikit_learn(place):
     space = {}
     exec(compile(wrapper, Path(sklearn.__file__).parent / place, "exec"), space)
     wrapped = space["wrap"](fit)
-
-    def action():
-        wrapped(None, POOR), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(wrapped, None, POOR)
 
 
 def test_through_callbacks_that_watch():
@@ -172,9 +151,4 @@ def test_through_callbacks_that_watch():
     callback = pytest.importorskip("sklearn.callback")
     pytest.importorskip("rich")
     estimator = clone(CASES[2][0]).set_callbacks(callback.ProgressBar())
-
-    def action():
-        estimator.fit(POOR), (line := currentframe().f_lineno)
-        return line
-
-    points_to_its_line(action)
+    points_to_its_line(estimator.fit, POOR)

@@ -185,25 +185,62 @@ def relabel(columns):
 NO_NUMBERS = "Drop the column, or encode it as numbers"
 CATEGORIES = "is one of categories.*astype"
 TO_NUMERIC = "pd.to_numeric"
+ONE_TYPE = "Make them one type"
+LPCC_IT = "Use LPCC, whose features are categories"
 YES_NO = {"numbers": NO_NUMBERS, "named": f"column '{NAMES[0]}'"}
 ARRAY = {"named": "column 2"}
 DATES = "These are dates or times. Drop the column"
-DATED = {"binary": DATES, "numbers": DATES, "labels": DATES}
 
 YES = [
-    ("yes", "no"),
-    ("Yes", "No"),
-    ("Y", "N"),
-    ("TRUE", "FALSE"),
-    ("t", "f"),
-    ("on", "off"),
-    ("present", "absent"),
-    ("Positive", "Negative"),
-    ("pos", "neg"),
-    ("+", "-"),
-    (" yes", "no "),
-    ("Checked", "Unchecked"),
+    tuple(pair.split("/"))
+    for pair in [
+        "yes/no",
+        "Yes/No",
+        "Y/N",
+        "TRUE/FALSE",
+        "t/f",
+        "on/off",
+        "present/absent",
+        "Positive/Negative",
+        "pos/neg",
+        "+/-",
+        " yes/no ",
+        "Checked/Unchecked",
+    ]
 ]
+
+
+def group(tables, **expected):
+    """Tables of which the same is expected, each a maker or a maker and a kind."""
+    for name, made in tables.items():
+        yield Table(name, *(made if isinstance(made, tuple) else (made,)), **expected)
+
+
+def text(on, off):
+    return cells(lambda value: on if value else off)
+
+
+BINARY_WORDS = words("yes", "no")
+
+
+def as_lists(frame):
+    return frame.to_numpy(dtype=object).tolist()
+
+
+TUPLES = relabel(pd.MultiIndex.from_product([["x"], NAMES]))
+FIRST_COLUMN = f"column '{NAMES[0]}'"
+GAPPY, MEASURED, MEASURED_GAPPY = (
+    "flags with gaps",
+    "measurements",
+    "measurements with gaps",
+)
+
+
+def refused(message, **expected):
+    """All families refuse the table for the same reason."""
+    return dict.fromkeys(FAMILIES, message) | expected
+
+
 TABLES = [
     *(
         Table(
@@ -215,97 +252,82 @@ TABLES = [
         )
         for on, off in YES
     ),
-    Table(
-        "'1' and '0'", words("1", "0"), numbers=TO_NUMERIC, named=f"column '{NAMES[0]}'"
-    ),
-    Table("yes and no with gaps", words("yes", "no"), "flags with gaps", **YES_NO),
-    Table(
-        "categories yes and no",
-        chain(words("yes", "no"), lambda X: X.astype("category")),
-        **(YES_NO | {"numbers": CATEGORIES}),
-    ),
-    Table(
-        "string type",
-        chain(words("yes", "no"), lambda X: X.astype("string")),
-        "flags with gaps",
+    Table("'1' and '0'", words("1", "0"), numbers=TO_NUMERIC, named=FIRST_COLUMN),
+    *group(
+        {
+            "yes and no with gaps": (BINARY_WORDS, GAPPY),
+            "string type": (chain(BINARY_WORDS, lambda X: X.astype("string")), GAPPY),
+            "yes and no, polars": (chain(BINARY_WORDS, polars), GAPPY),
+        },
         **YES_NO,
     ),
-    Table(
-        "yes and no, polars",
-        chain(words("yes", "no"), polars),
-        "flags with gaps",
-        **YES_NO,
+    *group(
+        {
+            "categories yes and no": chain(
+                BINARY_WORDS, lambda X: X.astype("category")
+            ),
+            "yes and no, polars categories": chain(
+                BINARY_WORDS, polars, lambda X: X.cast(pl.Categorical)
+            ),
+            "yes and no, polars enumeration": chain(
+                BINARY_WORDS, polars, lambda X: X.cast(pl.Enum(["no", "yes"]))
+            ),
+            "categories 0 and 1": lambda X: X.astype("category"),
+            "categories True and False": lambda X: X.astype(bool).astype("category"),
+        },
+        numbers=CATEGORIES,
+        named=FIRST_COLUMN,
     ),
-    Table(
-        "yes and no, polars categories",
-        chain(words("yes", "no"), polars, lambda X: X.cast(pl.Categorical)),
-        **(YES_NO | {"numbers": CATEGORIES}),
-    ),
-    Table(
-        "yes and no, polars enumeration",
-        chain(words("yes", "no"), polars, lambda X: X.cast(pl.Enum(["no", "yes"]))),
-        **(YES_NO | {"numbers": CATEGORIES}),
-    ),
-    Table(
-        "yes and no, array of text",
-        chain(words("yes", "no"), lambda X: X.to_numpy(dtype=str)),
-        **(YES_NO | {"named": "column 0"}),
-    ),
-    Table(
-        "yes and no, array of objects",
-        chain(words("yes", "no"), lambda X: X.to_numpy(dtype=object)),
-        "flags with gaps",
-        **(YES_NO | {"named": "column 0"}),
-    ),
-    Table(
-        "yes and no, lists",
-        chain(words("yes", "no"), lambda X: X.to_numpy(dtype=object).tolist()),
-        **(YES_NO | {"named": "column 0"}),
-    ),
-    Table(
-        "one feature of yes and no",
-        cells(lambda v: "yes" if v else "no"),
+    *group(
+        {
+            "yes and no, array of text": chain(
+                BINARY_WORDS, lambda X: X.to_numpy(dtype=str)
+            ),
+            "yes and no, array of objects": (
+                chain(BINARY_WORDS, lambda X: X.to_numpy(dtype=object)),
+                GAPPY,
+            ),
+            "yes and no, lists": chain(BINARY_WORDS, as_lists),
+        },
         numbers=NO_NUMBERS,
+        named="column 0",
     ),
+    Table("one feature of yes and no", text("yes", "no"), numbers=NO_NUMBERS),
     Table(
         "one feature of yes and no, lists",
-        chain(cells(lambda v: "yes" if v else "no"), lambda X: X.to_numpy().tolist()),
+        chain(text("yes", "no"), as_lists),
         numbers=NO_NUMBERS,
         **ARRAY,
     ),
-    Table("bool", lambda X: X.astype(bool)),
-    Table("bool, polars", chain(lambda X: X.astype(bool), polars)),
-    Table("True and False as objects", words(True, False), "flags with gaps"),
-    Table("nullable boolean", lambda X: X.astype("boolean"), "flags with gaps"),
-    Table("nullable integers", lambda X: X.astype("Int64"), "flags with gaps"),
-    Table("nullable floats", lambda X: X.astype("Float64"), "measurements with gaps"),
-    Table(
-        "arrow types",
-        lambda X: X.convert_dtypes(dtype_backend="pyarrow"),
-        "flags with gaps",
-    ),
-    Table("bytes of 8 bits", lambda X: X.astype(np.uint8)),
-    Table("floats of 16 bits", lambda X: X.astype(np.float16)),
-    Table("polars with gaps", polars, "flags with gaps"),
-    Table("lists", lambda X: X.to_numpy().tolist(), "measurements with gaps"),
-    Table("objects", lambda X: X.astype(object), "measurements with gaps"),
-    Table("objects, array", lambda X: X.to_numpy(dtype=object), "measurements"),
-    Table("Fortran order", lambda X: np.asfortranarray(X.to_numpy()), "measurements"),
-    Table("None is missing", gaps_as(None), "measurements with gaps"),
-    Table("pd.NA is missing", gaps_as(pd.NA), "flags with gaps"),
-    Table("decimals", cells(lambda v: Decimal(float(v))), "measurements"),
-    Table("fractions", cells(lambda v: Fraction(float(v))), "measurements"),
-    Table(
-        "categories 0 and 1",
-        lambda X: X.astype("category"),
-        numbers=CATEGORIES,
-        named=f"column '{NAMES[0]}'",
+    *group(
+        {
+            "bool": lambda X: X.astype(bool),
+            "bool, polars": chain(lambda X: X.astype(bool), polars),
+            "True and False as objects": (words(True, False), GAPPY),
+            "nullable boolean": (lambda X: X.astype("boolean"), GAPPY),
+            "nullable integers": (lambda X: X.astype("Int64"), GAPPY),
+            "nullable floats": (lambda X: X.astype("Float64"), MEASURED_GAPPY),
+            "arrow types": (lambda X: X.convert_dtypes(dtype_backend="pyarrow"), GAPPY),
+            "bytes of 8 bits": lambda X: X.astype(np.uint8),
+            "floats of 16 bits": lambda X: X.astype(np.float16),
+            "polars with gaps": (polars, GAPPY),
+            "lists": (lambda X: X.to_numpy().tolist(), MEASURED_GAPPY),
+            "objects": (lambda X: X.astype(object), MEASURED_GAPPY),
+            "objects, array": (lambda X: X.to_numpy(dtype=object), MEASURED),
+            "Fortran order": (lambda X: np.asfortranarray(X.to_numpy()), MEASURED),
+            "None is missing": (gaps_as(None), MEASURED_GAPPY),
+            "pd.NA is missing": (gaps_as(pd.NA), GAPPY),
+            "decimals": (cells(lambda v: Decimal(float(v))), MEASURED),
+            "fractions": (cells(lambda v: Fraction(float(v))), MEASURED),
+            "numbers as names": relabel(range(2010, 2018)),
+            "tuples as names": TUPLES,
+            "an index of its own": lambda X: X.set_axis(X.index + 900, axis=0),
+        }
     ),
     Table(
-        "categories True and False",
-        lambda X: X.astype(bool).astype("category"),
-        numbers=CATEGORIES,
-        named=f"column '{NAMES[0]}'",
+        "other order",
+        lambda X: X.iloc[:, ::-1],
+        arranged=dict.fromkeys(FAMILIES, lambda X: X.iloc[:, ::-1]),
     ),
     Table(
         "sparse",
@@ -323,142 +345,104 @@ TABLES = [
     ),
     Table(
         "codes 1 and 2 in one feature",
-        cells(lambda v: int(v) + 1),
+        text(2, 1),
         binary="pass X == 1",
         named=f"columns {FIRST}",
-        arranged={"numbers": cells(lambda v: int(v) + 1)},
+        arranged={"numbers": text(2, 1)},
     ),
-    Table(
-        "codes '1' and '2'",
-        cells(lambda v: "2" if v else "1"),
-        binary=TO_NUMERIC,
-        numbers=TO_NUMERIC,
-    ),
+    Table("codes '1' and '2'", text("2", "1"), binary=TO_NUMERIC, numbers=TO_NUMERIC),
     Table(
         "male and female",
-        cells(lambda v: "male" if v else "female"),
+        text("male", "female"),
         binary=f"X\\['{FIRST}'\\] == 'female'",
         numbers=NO_NUMBERS,
     ),
     Table(
         "male and female, array",
-        chain(cells(lambda v: "male" if v else "female"), lambda X: X.to_numpy()),
+        chain(text("male", "female"), lambda X: X.to_numpy()),
         binary="X\\[:, 2\\] == 'female'",
         numbers=NO_NUMBERS,
         **ARRAY,
     ),
-    Table(
-        "yes, no and maybe",
-        instead(["yes", "no", "maybe"]),
-        binary="Use LPCC, whose features are categories",
-        numbers=NO_NUMBERS,
-        arranged=ranked(2, 1, 0),
+    # Words in one feature: what a binary one is told, and what numbers are.
+    *(
+        Table(
+            name,
+            instead(values),
+            binary=binary,
+            numbers=numbers,
+            arranged=ranked(*ranks),
+        )
+        for name, values, ranks, binary, numbers in [
+            (
+                "yes, no and maybe",
+                ["yes", "no", "maybe"],
+                (2, 1, 0),
+                LPCC_IT,
+                NO_NUMBERS,
+            ),
+            (
+                "words of two pairs",
+                ["yes", "no", "true"],
+                (2, 0, 1),
+                LPCC_IT,
+                NO_NUMBERS,
+            ),
+            (
+                "'NA' beside yes and no",
+                ["yes", "no", "NA"],
+                (2, 1, 0),
+                "'NA' means missing, replace it by None",
+                NO_NUMBERS,
+            ),
+            (
+                "'?' beside 0 and 1",
+                ["0", "1", "?"],
+                (0, 1, 2),
+                "means missing, replace it by None",
+                TO_NUMERIC,
+            ),
+            ("'' beside numbers", [1, 0, ""], (1, 0, 2), TO_NUMERIC, TO_NUMERIC),
+            ("numbers beside text", [1, 0, "many"], (1, 0, 2), ONE_TYPE, ONE_TYPE),
+        ]
     ),
-    Table(
-        "words of two pairs",
-        instead(["yes", "no", "true"]),
-        binary="Use LPCC, whose features are categories",
-        numbers=NO_NUMBERS,
-        arranged=ranked(2, 0, 1),
+    *group(
+        {
+            "measurements as text": (cells(lambda v: f"{v:.3f}"), MEASURED),
+            "both 1 and '1'": instead([1, "1", 0]),
+        },
+        **refused(TO_NUMERIC, named=FIRST),
     ),
-    Table(
-        "'NA' beside yes and no",
-        instead(["yes", "no", "NA"]),
-        binary="'NA' means missing, replace it by None",
-        numbers=NO_NUMBERS,
-        arranged=ranked(2, 1, 0),
+    *group(
+        {
+            "dates": as_dates,
+            "dates, polars": chain(as_dates, polars),
+            "dates as objects": instead([datetime.date(2020, 1, 1)]),
+            "times of day": instead([datetime.time(9, 30)]),
+            "durations": instead([pd.Timedelta("1D")]),
+            "periods": instead([pd.Period("2020Q1"), pd.Period("2020Q2")]),
+        },
+        **refused(DATES),
     ),
-    Table(
-        "'?' beside 0 and 1",
-        instead(["0", "1", "?"]),
-        binary="means missing, replace it by None",
-        numbers=TO_NUMERIC,
-        arranged=ranked(0, 1, 2),
-    ),
-    Table(
-        "'' beside numbers",
-        instead([1, 0, ""]),
-        binary=TO_NUMERIC,
-        numbers=TO_NUMERIC,
-        arranged=ranked(1, 0, 2),
-    ),
-    Table(
-        "measurements as text",
-        cells(lambda v: f"{v:.3f}"),
-        "measurements",
-        binary=TO_NUMERIC,
-        numbers=TO_NUMERIC,
-        labels=TO_NUMERIC,
-        named=FIRST,
-    ),
-    Table(
-        "both 1 and '1'",
-        instead([1, "1", 0]),
-        binary=TO_NUMERIC,
-        numbers=TO_NUMERIC,
-        labels=TO_NUMERIC,
-        named=FIRST,
-    ),
-    Table(
-        "numbers beside text",
-        instead([1, 0, "many"]),
-        binary="Make them one type",
-        numbers="Make them one type",
-        arranged=ranked(1, 0, 2),
-    ),
-    Table("dates", as_dates, **DATED),
-    Table("dates, polars", chain(as_dates, polars), **DATED),
-    Table("dates as objects", instead([datetime.date(2020, 1, 1)]), **DATED),
-    Table("times of day", instead([datetime.time(9, 30)]), **DATED),
-    Table("durations", instead([pd.Timedelta("1D")]), **DATED),
-    Table("periods", instead([pd.Period("2020Q1"), pd.Period("2020Q2")]), **DATED),
     Table(
         "all dates, array",
         lambda X: X.to_numpy().astype("M8[D]"),
-        **(DATED | {"named": "column 0"}),
+        **refused(DATES, named="column 0"),
     ),
-    Table(
-        "bytes",
-        instead([b"yes", b"no"]),
-        binary="Decode",
-        numbers="Decode",
-        labels="Decode",
-    ),
-    Table(
-        "lists in cells",
-        instead([[1], [2]]),
-        binary="Drop the column",
-        numbers="Drop the column",
-        labels="Drop the column",
-    ),
-    Table(
-        "huge integers",
-        cells(lambda value: 10**400 if value else 0),
-        binary="64-bit floats",
-        numbers="64-bit floats",
-        labels="64-bit floats",
-    ),
-    Table("numbers as names", relabel(range(2010, 2018))),
-    Table("tuples as names", relabel(pd.MultiIndex.from_product([["x"], NAMES]))),
+    Table("bytes", instead([b"yes", b"no"]), **refused("Decode")),
+    Table("lists in cells", instead([[1], [2]]), **refused("Drop the column")),
+    Table("huge integers", text(10**400, 0), **refused("64-bit floats")),
     Table(
         "yes and no under tuples",
-        chain(words("yes", "no"), relabel(pd.MultiIndex.from_product([["x"], NAMES]))),
-        **(YES_NO | {"named": r"column \('x', 'item a'\)"}),
+        chain(BINARY_WORDS, TUPLES),
+        numbers=NO_NUMBERS,
+        named=r"column \('x', 'item a'\)",
     ),
     Table(
         "one name twice",
         relabel(["a", "a", *NAMES[2:]]),
-        binary="same name",
-        numbers="same name",
-        labels="same name",
-        named="'a'",
+        **refused("same name", named="'a'"),
     ),
-    Table(
-        "other order",
-        lambda X: X.iloc[:, ::-1],
-        arranged=dict.fromkeys(FAMILIES, lambda X: X.iloc[:, ::-1]),
-    ),
-    Table("an index of its own", lambda X: X.set_axis(X.index + 900, axis=0)),
 ]
 
 
