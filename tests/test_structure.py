@@ -79,18 +79,25 @@ def test_beats_likelihood_from_the_truth_on_few_rows():
     assert found > limit + 6
 
 
+def test_sixty_rows_show_nearly_all_sources():
+    data = make_noisy_or_images(60, random_state=0)
+    learner = QuartetStructureLearner().fit(data.X)
+    assert learner.n_latents_ == 8
+    assert n_recovered(data.network, learner) >= 7
+
+
 @pytest.mark.parametrize(
-    ("sizes", "n_features", "n_samples", "parameters"),
+    ("sizes", "n_features", "n_samples", "parameters", "least"),
     [
-        ([8] * 8, 64, 5000, (0.125, 0.1, 0.001)),
-        ([24] * 8, 64, 5000, (0.125, 0.1, 0.001)),
-        ([9] * 5 + [3] * 2, 40, 10_000, ((0.1, 0.2), (0.05, 0.5), 0.001)),
-        ([7] * 4, 32, 10_000, ((0.5, 0.7), (0.2, 0.5), 0.01)),
+        ([8] * 8, 64, 5000, (0.125, 0.1, 0.001), 1.0),
+        ([24] * 8, 64, 5000, (0.125, 0.1, 0.001), 1.0),
+        ([9] * 5 + [3] * 2, 40, 10_000, ((0.1, 0.2), (0.05, 0.5), 0.001), 0.98),
+        ([7] * 4, 32, 10_000, ((0.5, 0.7), (0.2, 0.5), 0.01), 0.98),
         # More than can be enumerated.
-        ([9] * 18, 120, 5000, (0.1, (0.1, 0.3), 0.001)),
+        ([9] * 18, 120, 5000, (0.1, (0.1, 0.3), 0.001), 0.99),
     ],
 )
-def test_planted_latents_are_found(sizes, n_features, n_samples, parameters):
+def test_planted_latents_are_found(sizes, n_features, n_samples, parameters, least):
     rng = np.random.RandomState(0)
     structure = np.zeros((len(sizes), n_features), dtype=bool)
     for row, size in zip(structure, sizes, strict=True):
@@ -99,7 +106,7 @@ def test_planted_latents_are_found(sizes, n_features, n_samples, parameters):
     data = make_noisy_or(structure, n_samples, random_state=0, **names)
     learner = QuartetStructureLearner().fit(data.X)
     assert learner.n_latents_ == n_recovered(data.network, learner) == len(sizes)
-    assert edge_f1(structure, learner.structure_) > 0.98
+    assert edge_f1(structure, learner.structure_) >= least
     assert np.isfinite(learner.prior_stderr_).all()
     # No quartet can show a latent with three children.
     few = learner.structure_.sum(axis=1) == 3
